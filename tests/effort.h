@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many steps a random test, a storm or a repeat makes: its usual number, scaled by FACET_TEST_EFFORT (percent; 100
- * where it is not set). `make test` lowers it under sanitizers; `make test-long` raises it and chooses another seed,
- * FACET_TEST_SEED. tests/integration/command/effort.py is the same for tests in Python.
+ * The number of steps or repeats of a random test: its usual number, scaled by FACET_TEST_EFFORT (in percent; 100 if
+ * unset). `make test` lowers the effort under sanitizers; `make test-long` raises it and chooses another seed,
+ * FACET_TEST_SEED. tests/integration/command/effort.py does this for tests in Python.
  */
 #ifndef FACET_TEST_EFFORT_H
 #define FACET_TEST_EFFORT_H
@@ -14,7 +14,7 @@
 
 enum { EFFORT_USUAL = 100, EFFORT_MOST = 1000000 };
 
-/* A number from the environment. Anything else than 0 to `most` ends the test. */
+/* A number from the environment. Any value except a number from 0 to `most` ends the test. */
 static inline uint32_t effort_variable(const char *name, uint32_t usual, uint32_t most)
 {
     const char *text = getenv(name);
@@ -28,10 +28,11 @@ static inline uint32_t effort_variable(const char *name, uint32_t usual, uint32_
     return (uint32_t)number;
 }
 
-/* At least `least`, with which the test still means something. Asked again and again by loops: read once. */
+/* The number of steps, at least `least`; with fewer a test would prove nothing. Loops call this, so the variable is
+ * read only once. */
 static inline uint32_t effort(uint32_t usual, uint32_t least)
 {
-    static _Atomic uint32_t known; /* percent and 1 */
+    static _Atomic uint32_t known; /* percent + 1; 0: not read yet */
     uint32_t percent = atomic_load_explicit(&known, memory_order_relaxed);
 
     if (percent == 0) {
@@ -43,7 +44,7 @@ static inline uint32_t effort(uint32_t usual, uint32_t least)
     return steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX;
 }
 
-/* The seed of a test whose usual one is this. */
+/* The seed of a test: its usual seed plus FACET_TEST_SEED. */
 static inline uint32_t effort_seed(uint32_t usual)
 {
     return usual + effort_variable("FACET_TEST_SEED", 0, 2000000000);

@@ -2,8 +2,8 @@
 /*
  * A built provider, as tests load it, and the counters of fake libraries.
  *
- * Owns: loading a provider from FACET_LIB_DIR into `provider`, and asking a library that it has opened as well.
- * Never: opens an instance. Included once by each test; it includes the headers that cmocka.h needs before it.
+ * Owns: loading a provider from FACET_LIB_DIR into `provider`, and reading counters of a library that the provider has
+ * opened, too. Never: opens an instance. Each test includes this file once; it includes cmocka.h and what that needs.
  */
 #ifndef TEST_PROVIDER_H
 #define TEST_PROVIDER_H
@@ -39,7 +39,7 @@ static inline void load_provider(const char *name)
     assert_int_equal(entry(&host, &provider), FACET_OK);
 }
 
-/* The counters of the library that `variable` names. */
+/* The result of counter `function` in the library that `variable` names. */
 static inline int seen(const char *variable, const char *function)
 {
     int (*ask)(void);

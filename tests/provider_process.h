@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes in which the library runs providers: they are no children of the program, and name its process as their
- * last argument.
+ * The processes in which the library runs providers. They are no children of the program, but have its process id as
+ * their last argument.
  *
- * Owns: finding them, and waiting until there are none.
+ * Owns: finding these processes, and waiting for their end.
  */
 #ifndef FACET_TEST_PROVIDER_PROCESS_H
 #define FACET_TEST_PROVIDER_PROCESS_H
@@ -32,7 +32,7 @@ static inline size_t provider_process_read(pid_t pid, const char *name, char *te
     return length;
 }
 
-/* Whether it runs a provider for `user`, or keeps the process that does. */
+/* Whether a process runs a provider for `user`, or is the supervisor of the process that does. */
 static inline bool provider_process_is_of(pid_t pid, pid_t user)
 {
     char text[8192];
@@ -59,7 +59,8 @@ static inline unsigned long long provider_process_stat(pid_t pid, unsigned field
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The process that was started last and runs a provider for `user`; with `supervisor`, its supervisor; 0: none. */
+/* The process that was started last of those that run a provider for `user`, or, with `supervisor`, its supervisor; 0
+ * if there is none. */
 static inline pid_t provider_process_find(pid_t user, bool supervisor)
 {
     unsigned long long youngest = 0;
@@ -88,7 +89,7 @@ static inline pid_t provider_process(pid_t user)
     return provider_process_find(user, false);
 }
 
-/* A supervisor tells how its child ended, and then ends itself. */
+/* Waits until no provider process and no supervisor is left. A supervisor reports its child's end before it ends. */
 static inline bool provider_processes_end(pid_t user)
 {
     for (int i = 0; i < 3000; i++) {

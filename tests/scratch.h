@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folders and files of tests, in memory where there is such a place, which a killed test does not leave for good.
+ * Folders and files of tests, in memory if possible, which are cleaned up even after a killed test.
  *
- * Owns: a folder is locked by its creator and its children while one of them lives; the process that makes the next of
- * its kind removes the unlocked ones. A file has no name: it goes with the last process that has it open.
- * Never: removes a folder of a running test, even in another namespace of process numbers: the lock is the kernel's.
+ * A folder is locked as long as its creator or a child of that lives. The process that makes the next folder of a kind
+ * removes the unlocked folders of that kind. A file has no name, and ends with the last process that has it open.
  *
- * A folder is made and locked, and others are removed, by one process at a time, which has the place itself locked.
+ * Owns: making, locking and removing these. One process at a time does so, as it locks the parent folder.
+ * Never: removes a folder of a running test, even in another PID namespace, as the lock is the kernel's.
  */
 #ifndef FACET_TEST_SCRATCH_H
 #define FACET_TEST_SCRATCH_H
@@ -36,7 +36,7 @@ static inline int scratch_remove_one(const char *path, const struct stat *status
     return remove(path);
 }
 
-/* With its contents, even in folders that may not be read. */
+/* Removes a folder with its contents, even if folders in it are unreadable. */
 static inline bool scratch_remove(const char *path)
 {
     nftw(path, scratch_open_up, 16, FTW_PHYS);
@@ -51,7 +51,7 @@ static inline bool scratch_lock(int fd, int how)
     return true;
 }
 
-/* Removes unlocked folders of this kind. Another user's stay. */
+/* Removes unlocked folders of this kind, except those of other users. */
 static inline void scratch_sweep(int place, const char *where, const char *kind)
 {
     char prefix[64], path[512];
@@ -74,7 +74,7 @@ static inline void scratch_sweep(int place, const char *where, const char *kind)
         closedir(all);
 }
 
-/* Makes a folder; the descriptor that holds it, or -1 with errno. Close it when the folder is removed. */
+/* Makes a folder; returns the descriptor that locks it, or -1 with errno. Close it after removing the folder. */
 static inline int scratch_folder(const char *kind, char *path, size_t size)
 {
     const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -92,7 +92,8 @@ static inline int scratch_folder(const char *kind, char *path, size_t size)
     return folder;
 }
 
-/* Makes a file that others of this user find at `path` while this process lives; its descriptor, or -1 with errno. */
+/* Makes a file that this user's processes find at `path` while this process lives. Returns its descriptor, or -1 with
+ * errno. */
 static inline int scratch_file(char *path, size_t size)
 {
     int file = memfd_create("facet-scratch", MFD_CLOEXEC);

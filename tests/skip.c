@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A skipped case as TAP has it. cmocka before 1.1.6 writes "not ok 3 # SKIP name", which Meson takes for a failure.
+ * Prints a skipped case in TAP's form. cmocka before 1.1.6 writes "not ok 3 # SKIP name", which Meson takes for a
+ * failure.
  *
- * Owns: print_message(), through which cmocka writes all that it says; every test program takes this one.
+ * Owns: print_message(), through which cmocka writes all its output; it replaces cmocka's in every test program.
  * Never: changes anything but that line.
  */
 #include <setjmp.h>

@@ -60,7 +60,7 @@ __kernel void locals(__global const int *values, __global int *cells, __global c
     }
 }
 
-/* Results of atomics: every item gets a ticket of its own. And an exchange: nothing is lost, nothing twice. */
+/* Results of atomics: every item gets a ticket of its own; and in an exchange nothing is lost or doubled. */
 __kernel void tickets(__global uint *counter, __global uint *taken, __global uint *left, __global float *place)
 {
     uint ticket = atomic_add(counter, 1u);

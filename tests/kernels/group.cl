@@ -22,7 +22,7 @@ __kernel __attribute__((reqd_work_group_size(8, 4, 1))) void required(__global u
     out[get_global_id(1) * get_global_size(0) + get_global_id(0)] = get_local_size(0) * 10 + get_local_size(1);
 }
 
-/* Local memory of its own and of two arguments: nothing of one may be in another. */
+/* A local array and two local arguments must not overlap. */
 __kernel void locals(__global const int *in, __global int *out, __local int *a, __local short *b)
 {
     __local int own[64];
@@ -86,7 +86,7 @@ __kernel void branches(__global const int *in, __global int *out, __local int *s
     out[get_global_id(0)] = value;
 }
 
-/* Items that have nothing to do are gone; the others go on alone. */
+/* Items without work return early; the others go on. */
 __kernel void early(__global const int *in, __global int *out, int count)
 {
     int i = get_global_id(0), sum = 0;
@@ -244,7 +244,7 @@ __kernel void strided(__global const float2 *in, __global float2 *out, __local f
     wait_group_events(1, &event);
 }
 
-/* Nothing but global ids in x. */
+/* Uses only global ids in x, so that its groups run in rows. */
 __kernel void rows(__global int *out, int first)
 {
     int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2), width = get_global_size(0);

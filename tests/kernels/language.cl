@@ -79,7 +79,7 @@ __kernel void privates(__global const int *keys, __global int *out)
     out[i] = sum;
 }
 
-/* Elements that follow the items, as neighbours in memory would. */
+/* Indices of a private array follow the items' numbers, as neighbours in memory do. */
 __kernel void followed(__global const int *in, __global int *out)
 {
     uint i = get_global_id(0), l = get_local_id(0);
@@ -103,19 +103,19 @@ __kernel void followed(__global const int *in, __global int *out)
     out[i * 8 + 7] = eight[l & 7];
 }
 
-/* Loops of each item's own that mostly load: such items run one by one, some steps of a loop at a time. */
+/* Each item has a loop of its own length that mostly loads. Such items run one by one, some steps at a time. */
 __kernel void own_ways(__global const int *starts, __global const int *order, __global const int *values,
                        __global int *out)
 {
     int i = get_global_id(0), k = starts[i], a = 0, b = 1, at = i, sum = 0;
 
-    for (; k < starts[i + 1]; k++) { /* two that take each other's place */
+    for (; k < starts[i + 1]; k++) { /* two values that swap places */
         int old = a;
 
         a = b;
         b = old + values[order[k]];
     }
-    do { /* until it is back where it began */
+    do { /* until the walk is back where it began */
         at = order[at];
         sum = sum * 3 + values[at];
     } while (at != i);
@@ -217,7 +217,7 @@ __kernel void bits(__global const uint *in, __global uint *out)
     out[i] = value.bytes[0] << 24 | value.bytes[3] | (odd ? sizeof(long) << 8 : 0) | (uint)(value.number < 0.0f) << 16;
 }
 
-/* Loads that are close to each other, and some that are only as far as a compiler can see. */
+/* Loads of neighbouring elements, and loads that only look like that to a compiler. */
 __kernel void sampled(__global const float *table, __global const int *words, __global float *out, int last,
                       float scale)
 {
@@ -232,7 +232,7 @@ __kernel void sampled(__global const float *table, __global const int *words, __
         out[i] += table[(i * 5) / 8];
 }
 
-/* Writes so much that its stores bypass the caches, where they fill lines: `from` shifts them off their places. */
+/* Writes so much that stores which fill whole cache lines bypass the caches. `from` shifts them off a line's start. */
 __kernel void flood(__global const int *in, __global int *out, __global float4 *wide, int from, int most)
 {
     int i = get_global_id(0);
@@ -292,8 +292,8 @@ __kernel void fields_again(__global const float *in, __global float2 *pairs, __g
     fours[i].x += 1;
 }
 
-/* A sum of bits that never meet is counted from the first item of a vector on, where that one is missing and its bits
- * do meet, too. */
+/* A sum of bits that never overlap is computed from a vector's first item on, even if that item is masked off and its
+ * bits do overlap. */
 __kernel void bits_apart(__global const int *in, __global int *out)
 {
     int i = get_global_id(0);

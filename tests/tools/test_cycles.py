@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Circles of calls between files must be found. Speaks TAP.
+"""The tool check-cycles must find circles of calls between files. Prints TAP.
 
-Owns: made-up rooms, compiled here. Never: compiles the real tree.
+Owns: made-up rooms, which it compiles. Never: compiles the real tree.
 """
 import json
 import subprocess
@@ -18,7 +18,7 @@ CHAIN = {"src/one/a.c": "void b(void); void a(void) { b(); }", "src/one/b.c": "v
 
 
 def found(files, known, every=False):
-    """The lines of check() over these files, each compiled for the product and once more for a test."""
+    """The output of check() for these files, each of which is compiled once for the product and once for a test."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         build, entries = root / "build", []

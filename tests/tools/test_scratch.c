@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a killed test's folder goes, a living one's stays, and a file goes by itself. Never: waits. */
+/* Owns: proofs that a killed test's folder is removed, that a living test's stays, and that a file ends by itself.
+ * Never: waits. */
 #include "../scratch.h"
 
 #include <setjmp.h>
@@ -11,9 +12,9 @@
 #include <cmocka.h>
 #include <sys/wait.h>
 
-static char kind[32]; /* of this process alone, so that no other test's folders count */
+static char kind[32]; /* names this process, so that no other test's folders count */
 
-/* Puts a folder into it that may not be read. */
+/* Makes an unreadable folder in the folder. */
 static bool fill_folder(const char *path)
 {
     char inside[96], link[112];
@@ -23,7 +24,7 @@ static bool fill_folder(const char *path)
     return mkdir(inside, 0700) == 0 && symlink("nowhere", link) == 0 && chmod(inside, 0) == 0;
 }
 
-/* A child that has made a folder; its path. */
+/* Starts a child that makes a folder; returns its pid, and the folder's path. */
 static pid_t start_holder(char path[64])
 {
     int ready[2];
@@ -63,13 +64,13 @@ static void test_the_next_test_removes_the_folder_of_a_killed_one(void **state)
     stop_holder(living);
     int other = scratch_folder(kind, first, sizeof first);
     assert_int_equal(access(second, F_OK), -1);
-    assert_int_equal(access(own, F_OK), 0); /* this process has it */
+    assert_int_equal(access(own, F_OK), 0); /* this process holds its own folder */
     assert_true(scratch_remove(own) && scratch_remove(first));
     close(folder);
     close(other);
 }
 
-/* Whose child lives on is not dead. */
+/* A killed test's folder stays as long as a child of the test lives. */
 static void test_a_folder_stays_while_a_child_has_it(void **state)
 {
     char path[64], own[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proof that a case that is skipped is "ok" in TAP, with the directive, and that a failed one is not. */
+/* Owns: the proof that TAP has "ok" and the SKIP directive for a skipped case, and "not ok" for a failed one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that guard the tree must themselves fail when they should. Speaks TAP.
+"""The tools that check the tree must find each fault. Prints TAP.
 
 Owns: made-up trees, logs and package lists. Never: changes the real tree or installs anything.
 """
@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True
 
 
 def load(name):
-    """A tool without a suffix, as a module."""
+    """Loads a tool, whose file has no suffix, as a module."""
     loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), str(ROOT / "tools" / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
     sys.modules[loader.name] = module
@@ -155,7 +155,7 @@ WAYS = """int main(int count, char **words)
 
 
 def test_coverage_adds_up_the_lines_of_all_programs():
-    """Of a source that two programs are made of, the lines that either runs count as run, and no others."""
+    """If two programs are made of a source, exactly the lines that one of the programs runs count as run."""
     tool = load("coverage")
     with tempfile.TemporaryDirectory() as folder:
         tool.ROOT = Path(folder).resolve()
@@ -188,7 +188,7 @@ PROGRAMS = {
     "skips-badly": ("tap", "printf '1..2\\nok 1 - a\\nnot ok 2 # SKIP b\\n'"),
     "plain": ("exitcode", "exit 0"),
     "plain-bad": ("exitcode", "exit 3"),
-    # Bad the first time, and the third.
+    # "unsteady" fails in its first run, "seldom" in all runs except the second.
     "unsteady": ("tap", "printf '1..1\\n'; echo >>runs; test $(wc -l <runs) != 1 || { echo not ok 1 - a; exit 1; }; "
                         "echo ok 1 - a"),
     "seldom": ("tap", "printf '1..1\\n'; echo >>runs; test $(wc -l <runs) = 2 || { echo not ok 1 - a; exit 1; }; "
@@ -200,7 +200,7 @@ PROGRAMS = {
 
 @contextlib.contextmanager
 def silence_output():
-    """Of ourselves and of the processes that inherit our output, which is TAP."""
+    """Silences this process, and the processes that inherit its standard output, which must be TAP."""
     sys.stdout.flush()
     kept, sink = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
@@ -214,7 +214,7 @@ def silence_output():
 
 
 def count(names):
-    """The counts of run-tests for a project of these programs."""
+    """The counts that run-tests reports for a project of these programs."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         lines = ["project('made-up', 'c')", "option = get_option('tests')", "shell = find_program('sh')"]
@@ -272,7 +272,7 @@ def test_count_failures_that_are_no_noise():
 # ---- setup ----
 
 def run_setup(folder, installed, *goals, apt=None):
-    """tools/setup on a machine where only these packages are installed, as root if apt says what apt-get does."""
+    """Runs tools/setup where only these packages are installed; as root if `apt` is given, the script of apt-get."""
     fakes = {
         "dpkg-query": f"#!/bin/sh\nprintf '%s installed\\n' {' '.join(installed)}\nexit 1\n",
         "apt-get": f"#!/bin/sh\n{apt or 'echo called >&2; exit 9'}\n",
@@ -323,7 +323,7 @@ def test_setup_refuses_unknown_goal():
 
 # ---- configure ----
 
-# A project that uses a header when there is one, asked for as in ours.
+# A project that uses a header if it exists, and looks for it as this project does.
 PROJECT = """project('asks', 'c', meson_version: '>=1.0')
 cc = meson.get_compiler('c')
 find_header = FIND
@@ -334,9 +334,9 @@ endif
 
 
 def run_configure(folder, *options):
-    """tools/configure on a project and a list of packages of its own."""
+    """Runs tools/configure on a made-up project with a list of installed packages."""
     tools = Path(folder) / "bin"
-    listing = f"#!/bin/sh\ncat {folder}/installed\nexit 1\n"  # it fails when it does not know one of the packages
+    listing = f"#!/bin/sh\ncat {folder}/installed\nexit 1\n"  # as dpkg-query fails if it does not know a package
     write(tools, {"dpkg-query": listing})
     (tools / "dpkg-query").chmod(stat.S_IRWXU)
     environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", C_INCLUDE_PATH=f"{folder}/include")
@@ -376,7 +376,7 @@ def test_configure_shows_why_and_looks_again_after_a_failure():
 
 
 def test_no_answer_about_headers_is_kept():
-    """Meson keeps what these answer over "configure --clearcache" and "setup --reconfigure": ask with find_header."""
+    """Meson caches these functions' results, even over "setup --reconfigure"; the build must use find_header instead."""
     kept = re.compile(r"has_headers:|\.(has_header|has_header_symbol|check_header|has_function|has_type|has_member|compiles|"
                       r"links|run|sizeof|alignment|compute_int|get_define)\(")
     files = subprocess.run(["git", "ls-files", "*meson.build"], cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout.split()
@@ -389,7 +389,7 @@ def test_no_answer_about_headers_is_kept():
 # ---- kernel ----
 
 def run_kernel(folder, download="touch linux-image.deb"):
-    """tools/kernel in a tree of its own, where apt knows a package and dpkg-deb unpacks a small one."""
+    """Runs tools/kernel in a made-up tree, with an apt that knows one package and a dpkg-deb that unpacks a small one."""
     package = Path(folder) / "package"
     write(package, {name: "" for name in (
         "boot/vmlinuz-6.1.0-9", "boot/config-6.1.0-9", "lib/modules/6.1.0-9/modules.builtin",
@@ -582,7 +582,7 @@ def test_a_bench_leaves_raw_samples_outside_the_tree():
 
 
 def report(names):
-    """Runs the cases of a module; the exit status."""
+    """Runs the cases of a module and prints TAP; returns the exit status."""
     tests = [(name, test) for name, test in names.items() if name.startswith("test_")]
     print(f"1..{len(tests)}", flush=True)
     failed = False

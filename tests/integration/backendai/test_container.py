@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program in a mount namespace made from the Docker arguments: Docker's effects of them, and no more.
+"""A program in a mount namespace that has exactly the effects which Docker's arguments have.
 
-Owns: the proof that a fraction is really held. Never: needs Docker, or an accelerator where there is an OpenCL device.
+Owns: the proof that the limit of a fraction holds in a program. Never: needs Docker; an OpenCL device is enough.
 """
 import asyncio
 import json
@@ -24,8 +24,8 @@ os.environ["FACET_PROVIDER_PATH"] = os.path.join(BUILD, "facet-provider-opencl.s
 
 
 def start(arguments, *command, **variables):
-    """As root of a namespace of its own, whose mounts no other process sees."""
-    lines = ["set -e", "mount -t tmpfs none /opt"]  # an image's own files there are not for us to change
+    """Starts a command in a mount namespace of its own, whose mounts no other process sees."""
+    lines = ["set -e", "mount -t tmpfs none /opt"]  # hides this machine's files there, which must not be changed
     for mount in arguments["HostConfig"]["Mounts"]:
         source, target = shlex.quote(mount["Source"]), shlex.quote(mount["Target"])
         if mount["Target"].startswith("/opt/"):
@@ -43,7 +43,7 @@ def start(arguments, *command, **variables):
 def need_namespaces():
     if not shutil.which("unshare") or subprocess.run([*SPACE, "mount", "-t", "tmpfs", "none", "/opt"],
                                                      capture_output=True, check=False).returncode:
-        raise Skip("no mount namespaces for this user")
+        raise Skip("this user may make no mount namespace")
 
 
 @test
@@ -96,7 +96,7 @@ def a_program_of_cuda_cannot_have_more_than_its_share():
         equal(environment["LD_PRELOAD"], "/opt/facet/cuda/libcuda.so.1:/opt/facet/cuda/libnvidia-ml.so.1:/own.so")
         equal(environment["LD_LIBRARY_PATH"], "/opt/facet/cuda")
         limit = plugin.daemon.get(arguments["Labels"][LABEL])["memory_limit_bytes"]
-        # Where the vendor's runtime would have put the driver.
+        # the folder into which the vendor's runtime would mount the driver
         driver = os.path.join(FAKES, "libcuda.so.1")
         greedy = start(arguments, TENANT, "grab", "plain", "64", "10240", "0", FACET_REAL_CUDA=driver)
         output, errors = greedy.communicate(timeout=120)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Backend.AI's allocation map on the C library's: layouts, amounts, vectors, threads, ends of objects.
+"""Backend.AI's allocation map, made of the C library's maps: struct layouts, amounts, vectors, threads, object lifetimes.
 
 Owns: tests of the interface that callers see. Never: repeats the proofs of placement in the C library's own tests.
 """
@@ -51,7 +51,7 @@ def refused(kind, function, *arguments, **options):
 
 @test
 def structs_are_those_of_the_headers():
-    compiler = shlex.split(os.environ.get("CC", "cc"))  # with what comes before it, ccache for one
+    compiler = shlex.split(os.environ.get("CC", "cc"))  # may have a wrapper such as ccache
     if not shutil.which(compiler[0]):
         raise Skip("no C compiler")
     lines = ["#include <stddef.h>", "#include <stdio.h>", "#include <facet/allocation.h>", "#include <facet/device.h>",
@@ -75,13 +75,13 @@ def structs_are_those_of_the_headers():
 
 
 @test
-def their_classes_are_used():
+def backend_ais_classes_are_used():
     equal(interface.InsufficientResource, exception.InsufficientResource)
     contains([kind.__module__ for kind in FacetAllocMap.__mro__], "ai.backend.agent.alloc_map")
 
 
 @test
-def it_imports_without_them():
+def the_adapter_imports_without_backend_ai():
     code = ("import facet_backendai.interface as i, facet_backendai.plugin, facet_backendai.maps as m; from "
             "decimal import Decimal as D; slot = i.DeviceSlotInfo(i.SlotTypes.COUNT, 'x', D(1)); "
             "a = m.FacetAllocMap(device_slots={'d': slot}); "
@@ -290,7 +290,7 @@ class Replay:
 
 
 def check_exactly(replay, what, step, result, error):
-    """As recorded from the original; its configuration error is a slot that we do not have."""
+    """Expects the result that was recorded from the original, whose configuration error is our unknown slot."""
     expect = step["expect"]
     wanted = expect.get("error")
     if wanted != "ConfigurationError" or error is None:
@@ -306,7 +306,7 @@ def check_exactly(replay, what, step, result, error):
 
 
 def check_soundly(replay, what, step, result, error):
-    """The recorded result may be a defect: ours is the requested amount, and never more than there is."""
+    """The recorded result may be a defect, so ours must be the requested amount, and never more than the devices have."""
     if result is not None and not replay.kernel:
         asked = {slot: D(amount) for slot, amount in step["request"].items() if D(amount)}
         equal({slot: sum(devices.values()) for slot, devices in result.items()}, asked, what)
@@ -383,7 +383,7 @@ def vectors_of_theirs_come_out():
                 agents(vector)
             elif vector["map"] == "align_memory":
                 align(vector)
-            elif recorded or vector["map"] != "kernel":  # the probes of kernels are of the agent's own transaction
+            elif recorded or vector["map"] != "kernel":  # probes of kernels test the agent's own transaction
                 Replay(vector, ROUND_DOWN if recorded else EXACT, check_exactly if recorded else check_soundly).run()
         except Exception as error:
             faults.append(f"{vector['id']}: {type(error).__name__} {error}")
@@ -391,7 +391,7 @@ def vectors_of_theirs_come_out():
     equal(faults, [])
 
 
-# --- many at once, and the end ---
+# --- threads, and the ends of objects ---
 
 @test
 def threads_never_take_more_than_there_is():
@@ -424,7 +424,7 @@ def threads_never_take_more_than_there_is():
 
 @test
 def maps_and_grants_are_ended():
-    gc.collect()  # objects that other tests left end here
+    gc.collect()  # ends objects that other tests left
     with world.count_objects() as count:
         for _ in range(20):
             alloc_map = make({"a": "1"})

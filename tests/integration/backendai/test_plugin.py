@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin as the agent sees it: found, loaded, asked, restarted; with simulated devices and a real daemon.
+"""The plugin as the agent sees it: it is found, loaded, called and restarted, with simulated devices and a real daemon.
 
 Owns: tests of the devices that containers get, and give back. Never: starts a container.
 """
@@ -136,7 +136,7 @@ def a_container_gets_the_environment_of_facet_run():
         equal(await plugin.generate_mounts(None, granted), [])
         equal((await plugin.generate_resource_data(granted))["FACET_MEMORY_LIMITS"], f"0:{85519761408 // 4}")
         equal([measure.key for measure in await plugin.gather_process_measures(None, {1: "c"})], [])
-        for measure in await plugin.gather_node_measures(None):  # only values that the daemon measured
+        for measure in await plugin.gather_node_measures(None):  # has only values that the daemon measured
             equal(bool(measure.per_device), True)
     with world.Daemon():
         run(look())
@@ -238,7 +238,7 @@ def lifecycle_hooks_take_and_give_back():
         await again.post_terminate()
         equal(plugin.daemon.list(), [])
         await again.post_terminate()
-        await hook.pre_create()  # one that broke off is made anew
+        await hook.pre_create()  # an interrupted creation is repeated
         await hook.pre_create()
         equal(len(plugin.daemon.list()), 1)
         denied = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="2"), granted)

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Faults around the plugin: settings that are texts, calls that are cancelled, images and daemons that lie.
+"""Faults around the plugin: settings that are texts, cancelled calls, and wrong answers of images and daemons.
 
-Owns: proofs that nothing is left behind, granted without a wall, or counted as zero. Never: asserts a time.
+Owns: proofs that nothing is left behind, that no share is granted without a limit, and that unknown values do not count
+as 0. Never: asserts a time.
 """
 import asyncio
 import copy
@@ -31,8 +32,8 @@ from tap import Skip, contains, equal, main, test
 world.simulate("dual-socket", "cpu")
 
 
-class Played:
-    """A daemon that remembers vGPUs, and waits in create() while `open` is clear."""
+class FakeDaemon:
+    """A fake daemon that remembers vGPUs, and waits in create() while `open` is clear."""
 
     def __init__(self):
         self.vgpus, self.open, self.entered = {}, threading.Event(), threading.Event()
@@ -64,7 +65,7 @@ class Played:
 async def ready(**config):
     plugin = FacetPlugin(config, {})
     await plugin.init()
-    plugin.daemon = Played()
+    plugin.daemon = FakeDaemon()
     return plugin
 
 
@@ -140,7 +141,7 @@ def wrong_settings_are_named_and_change_nothing():
              "devices": ["x"], "vgpu_prefix": "", "socket": 5, "strategy": ["fill"]}
     for name, value in wrong.items():
         contains(str(refused(ValueError, FacetPlugin, {name: value}, {})), name)
-    for value in ("0", "-1", "NaN", "0.0001", "0.0125", None):  # a share is held to in thousandths
+    for value in ("0", "-1", "NaN", "0.0001", "0.0125", None):  # limits on shares are in thousandths
         contains(str(refused(ValueError, FacetPlugin, {"quantum_size": value}, {})), "quantum_size")
     FacetPlugin({"quantum_size": "0.0001", "enforce": "none"}, {})
     plugin = FacetPlugin({"gids": [1]}, {})
@@ -200,7 +201,7 @@ def vgpus_are_taken_back_where_containers_come_and_go():
             plugin._reap_after_s = 1e-9
         equal(set(plugin.daemon.vgpus) <= set(names[-3:]), True, str(plugin.daemon.vgpus))
         for name in list(plugin._unclaimed_since):
-            plugin._unclaimed_since[name] -= 7200  # it was not named for two hours, and the maps were rebuilt just now
+            plugin._unclaimed_since[name] -= 7200  # unnamed for two hours; the maps were rebuilt just now
         alloc_map.clear()
         for container, part, name in live:
             await plugin.restore_from_container(types.SimpleNamespace(
@@ -214,7 +215,7 @@ def vgpus_are_taken_back_where_containers_come_and_go():
 
 @test
 def a_map_that_was_put_back_still_tells_when_it_is_cleared():
-    """The agent keeps copies while it allocates, and goes on with them when another type of device is short."""
+    """The agent copies its maps before it allocates, and returns to the copies if another type of device is short."""
     async def look():
         plugin = await ready()
         alloc_map = await plugin.create_alloc_map()
@@ -260,7 +261,7 @@ def a_damaged_container_keeps_its_vgpu_and_takes_nothing_else():
                 types.SimpleNamespace(id="c", labels={LABEL: name}, backend_obj=broken), alloc_map))
             plugin._remove_leftovers()
             equal((list(plugin.daemon.vgpus), sum(alloc_map.allocations["facet.shares"].values())), ([name], 0))
-        alloc_map.clear()  # a file that cannot be read at all
+        alloc_map.clear()  # the container's file cannot be read at all
         await refused_later(AttributeError, plugin.restore_from_container(
             types.SimpleNamespace(id="c", labels={LABEL: name}, backend_obj=7), alloc_map))
         plugin._remove_leftovers()
@@ -272,7 +273,7 @@ def a_damaged_container_keeps_its_vgpu_and_takes_nothing_else():
 # --- cancelling ---
 
 async def cancel_in_create(plugin, awaitable):
-    """Cancelled, twice, while the daemon is at it; then that ends."""
+    """Cancels a call twice while the daemon creates the vGPU; then the daemon's call ends."""
     plugin.daemon.open.clear()
     task = asyncio.ensure_future(awaitable)
     await asyncio.to_thread(plugin.daemon.entered.wait, 30)
@@ -293,7 +294,7 @@ def a_cancelled_call_leaves_nothing():
         hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="w"), share(plugin, "0.5"))
         await cancel_in_create(plugin, hook.pre_create())
         equal((plugin.daemon.vgpus, plugin._containers), ({}, {}))
-        await hook.pre_create()  # and again as if nothing had been
+        await hook.pre_create()  # works again as the first time
         equal(len(plugin.daemon.vgpus), 1)
         await hook.post_terminate()
         equal(plugin.daemon.vgpus, {})
@@ -309,7 +310,7 @@ def the_end_of_the_loop_leaves_nothing():
         task = asyncio.ensure_future(plugin.generate_docker_args(None, share(plugin, "0.5")))
         await asyncio.to_thread(plugin.daemon.entered.wait, 30)
         asyncio.get_running_loop().call_later(0.05, plugin.daemon.open.set)
-        return task  # which the end of the loop cancels
+        return task  # the end of the loop cancels it
     asyncio.run(leave())
     equal((plugin.daemon.vgpus, plugin._containers), ({}, {}))
 
@@ -401,7 +402,7 @@ def an_absent_daemon_defers_and_an_impossible_request_denies():
         hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="1"), share(plugin, "0.5"))
         contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.pre_create())), "facetd")
         contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.post_terminate())), "facetd")
-        plugin.daemon = Played()
+        plugin.daemon = FakeDaemon()
         both = {"facet.shares": {device: D(1) for device in list(plugin._devices)[:2]}}
         for granted in (both, share(plugin, "0.0009")):
             hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="2"), granted)
@@ -436,13 +437,13 @@ def labels_may_hold_any_character():
 
 
 @test
-def a_device_of_which_nothing_can_be_told_is_not_one_of_zero():
+def unknown_values_of_a_device_are_not_reported_as_zero():
     async def look():
         plugin = FacetPlugin({"enforce": "none"}, {})
         await plugin.init()
         listed = {device.facet_id: device.device_id for device in plugin._devices.values()}
         while not (measures := {item.key: item for item in await plugin.gather_node_measures(None)}):
-            await asyncio.sleep(0.05)  # the daemon begins to read with the first question
+            await asyncio.sleep(0.05)  # the daemon begins to read devices at the first request
         equal(listed["sim:0"] in measures["facet_mem"].per_device, True)
         equal(listed["cpu:0"] in measures["facet_mem"].per_device, False)
     with world.Daemon():
@@ -465,7 +466,7 @@ def a_device_that_fails_later_is_not_granted_any_more():
         first = next(device.device_id for device in plugin._devices.values() if device.facet_id == "sim:0")
         equal([part for part in granted if first in part["facet.shares"]], [])
         refused(exception.InsufficientResource, alloc_map.allocate, {"facet.shares": D(1)})
-        equal(await say("unknown"), ("degraded", {"facet.shares": D(3)}))  # which is no news
+        equal(await say("unknown"), ("degraded", {"facet.shares": D(3)}))  # "unknown" does not change the health
         equal(await say("ok"), ("healthy", {"facet.shares": D(4)}))
         equal(list(alloc_map.allocate({"facet.shares": D(1)})["facet.shares"]), [first])
         alloc_map.close()
@@ -494,7 +495,7 @@ def make(capacities, **options):
 
 @test
 def every_refusal_is_one_that_rolls_back():
-    """The agent puts its maps back for ResourceError, and for nothing else."""
+    """The agent rolls its maps back only for ResourceError."""
     alloc_map = make({"a": "1"})
     for slots in ({"facet.\0": D(1)}, {"\ud800": D(1)}, {"facet.shares": None}, {"facet.shares": "x"},
                   {"facet.shares": object()}, {"facet.shares": D("sNaN")}, {"x" * 100000: D(1)}):
@@ -554,7 +555,7 @@ def a_library_that_is_missing_or_old_is_named():
         def last_words():
             said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
                                   check=False).stderr.splitlines()
-            return said[-1] if said else folder  # where one is installed, that is what the linker finds
+            return said[-1] if said else folder  # an installed library is found by the loader, without an error
         contains(last_words(), folder)
         if not shutil.which("cc"):
             raise Skip("no C compiler")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter beside the stand-in of Backend.AI, installed as a package is: importing this comes first.
+"""The adapter beside the stand-in of Backend.AI, installed as a package is. Tests import this module first.
 
 Owns: the places of modules, a simulated machine, a daemon of its own. Never: tests anything.
 """
@@ -27,7 +27,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="facet-backendai-")
 
 
 def install():
-    """The part of pyproject.toml that an installer keeps: metadata with entry points."""
+    """Writes the metadata with entry points that an installer would make of pyproject.toml."""
     with open(os.path.join(PACKAGE, "pyproject.toml"), "rb") as file:
         project = tomllib.load(file)["project"]
     info = os.path.join(FOLDER.name, "site", f"facet_backendai-{project['version']}.dist-info")
@@ -41,7 +41,7 @@ def install():
 
 
 def simulate(profile="dual-socket", *more):
-    """Devices that do not exist, and those of the providers `more` ("cpu")."""
+    """Makes Facet find simulated devices, and those of the providers `more` ("cpu")."""
     state = os.path.join(FOLDER.name, "machine-" + profile)
     os.makedirs(state, exist_ok=True)
     os.environ.update(FACET_SIM_STATE=state,
@@ -51,7 +51,7 @@ def simulate(profile="dual-socket", *more):
 
 
 class Daemon:
-    """A real one, for as long as the block."""
+    """A real daemon that runs during the `with` block."""
 
     def __enter__(self):
         root = tempfile.mkdtemp(dir=FOLDER.name)
@@ -75,7 +75,7 @@ DESTROYERS = ("maps_destroy", "device_list_close", "workload_destroy", "resource
 
 @contextmanager
 def count_objects():
-    """How many objects and texts of the C library were made and ended in the block."""
+    """Counts the objects and texts of the C library that are created and destroyed in the `with` block."""
     lib, count = library.load(), Counter()
     before = {name: getattr(lib, name) for name in ("call", *DESTROYERS)}
 

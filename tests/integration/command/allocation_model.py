@@ -22,7 +22,7 @@ class Model:
         self.kind, self.strategy, self.quantum, self.policy = kind, strategy, quantum, policy
         self.capacities, self.nodes = capacities, nodes
         self.taken = [F(0)] * len(capacities)
-        self.hint = []  # devices that the next request that asks for it should be near
+        self.hint = []  # the devices to which the next request with a hint should be near
 
     def free(self, device):
         return self.capacities[device] - self.taken[device]
@@ -79,7 +79,7 @@ class Model:
         return grants
 
     def across(self, amount, window):
-        """Small devices whole, the others alike, hundredths to the first."""
+        """Takes small devices whole and an equal part of each other device; remaining hundredths go to the first."""
         grants, sharers = {}, list(window)
         while sharers and self.free(sharers[-1]) < amount / len(sharers):
             device = sharers.pop()
@@ -192,7 +192,7 @@ def random_vector(source, number):
     capacities = [(F(100 if alike and first < 75 else first if alike else source.randint(1, 300), 100))
                   if kind == "fraction" else F(source.randint(0, 9)) for _ in range(count)]
     nodes = [source.randint(0, 2) for _ in range(count)]
-    # Affinity's order of fraction maps is no descending one, which the original splits wrongly.
+    # With a policy, fraction maps are not in descending order, and the original splits such an order wrongly.
     policy = source.choice((None, "PREFER_SINGLE_NODE", "INTERLEAVED")) if kind == "discrete" else None
     model, live = Model(kind, strategy, quantum, capacities, nodes, policy), {}
     steps = [random_step(source, model, index, live) for index in range(source.randint(1, 8))]

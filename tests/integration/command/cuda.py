@@ -16,8 +16,8 @@ PROGRAMS = os.path.join(BUILD, "tests", "gpu")
 TENANT = os.path.join(PROGRAMS, "gpu-tenant")
 SMI = os.path.join(PROGRAMS, "gpu-smi")
 GIB = 1 << 30
-MOST = str(160 << 10)  # MiB: more than there is
-CONTEXT = 300 << 20  # the size of a context there
+TOO_MUCH_MIB = str(160 << 10)  # MiB: more than any device has
+CONTEXT = 300 << 20  # the size of a context on the fake driver
 GPU = "GPU-66616b65-2d67-7075-0000-00000000000{}"
 
 
@@ -36,14 +36,14 @@ class CudaPlace(Real):
             self.env.pop(name, None)
 
     def tenant(self, limits, *arguments):
-        """The output of the program that runs with these options of `facet run`."""
+        """The output of `gpu-tenant`, run with the options `limits` of `facet run`."""
         done = self.facet("run", *limits, "--", TENANT, *arguments)
         if done.returncode:
             raise AssertionError(f"{limits} {arguments}: {done.returncode}, {done.stderr}")
         return json.loads(done.stdout)
 
     def smi(self, fields, *limits):
-        """A monitor's output, in a vGPU with these options, or outside of any: a list of cells for each GPU."""
+        """A monitor's output, in a vGPU with the options `limits`, or without any in no vGPU: a list of cells per GPU."""
         query = [SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
         if limits:
             output = self.facet("run", *limits, "--", *query).stdout
@@ -52,10 +52,10 @@ class CudaPlace(Real):
         return [line.split(", ") for line in output.splitlines()]
 
     def granted(self, *options):
-        """Bytes that a program gets which asks for more than there is."""
-        return self.tenant(options, "grab", "plain", "512", MOST, "0")["granted_bytes"]
+        """The bytes that a program gets that requests more than any device has."""
+        return self.tenant(options, "grab", "plain", "512", TOO_MUCH_MIB, "0")["granted_bytes"]
 
     def holding(self, *options, kind="plain", seconds=30):
-        """A program that has allocated all memory it can get, and its first report."""
-        process = self.start("run", *options, "--", TENANT, "grab", kind, "1024", MOST, str(seconds))
+        """Starts a program that allocates all memory it can get; returns the process and its first report."""
+        process = self.start("run", *options, "--", TENANT, "grab", kind, "1024", TOO_MUCH_MIB, str(seconds))
         return process, json.loads(process.stdout.readline())

@@ -14,7 +14,7 @@ def variable(name, usual, most):
 
 
 def effort(usual, least):
-    """At least `least`, with which the test still means something."""
+    """The number of steps, at least `least`; with fewer a test would prove nothing."""
     return max(usual * variable("FACET_TEST_EFFORT", 100, 1000000) // 100, least)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for the monitors of VMs: QEMU's QMP and Cloud Hypervisor's API, and a machine with functions to hand on.
+"""Stand-ins for the monitors of VMs (QEMU's QMP and Cloud Hypervisor's API), and a machine with functions to attach.
 
 Owns: sockets and threads, which end with them. Never: starts a VM.
 """
@@ -14,7 +14,7 @@ PORTS = ("rp1", "rp2")
 
 
 def machine(place, **drivers):
-    """A tree of a machine: bus 01 has a GPU with its sound, bus 02 another GPU, bus 03 a disk."""
+    """The tree of a machine: bus 01 has a GPU and its audio function, bus 02 another GPU, bus 03 a disk."""
     functions = {"0000:01:00.0": ("0x030000", [(0x90000000, 0x90ffffff, 0x40200), (0x38000000000, 0x387ffffffff, 0x14220c)]),
                  "0000:01:00.1": ("0x040300", [(0x91000000, 0x91003fff, 0x40200)]),
                  "0000:02:00.0": ("0x030200", [(0x38800000000, 0x388ffffffff, 0x14220c)]),
@@ -76,7 +76,7 @@ class _Monitor(socketserver.StreamRequestHandler):
 
 
 class Qemu(Served):
-    """A running QEMU with two root ports. `refuse` is a command that it refuses; `stubborn`: the guest keeps all."""
+    """A running QEMU with two root ports. It refuses the command `refuse`; a `stubborn` guest gives up no device."""
 
     def __init__(self, path, version=(9, 1), refuse=None, stubborn=False):
         super().__init__(path, _Monitor)
@@ -147,7 +147,7 @@ class _Api(http.server.BaseHTTPRequestHandler):
 
 
 class CloudHypervisor(Served):
-    """`refuse` is the number of the change that it refuses; `slow`: the queries that still list a removed device."""
+    """It refuses the change with number `refuse`, and `slow` queries still list a removed device."""
 
     def __init__(self, path, refuse=None, slow=2, info=None):
         super().__init__(path, _Api)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place to compile kernels in.
 
-Owns: the choice between the stand-in for the compiler and the real one, and saxpy, which both know.
+Owns: the choice between the stand-in for the compiler and the real one, and saxpy, which both can compile.
 Never: asserts the result of a compile.
 """
 import os
@@ -45,7 +45,7 @@ def output_of(done, status=0):
 
 
 def run_saxpy(place, *more):
-    """Runs saxpy on the processor; skips where there is no such provider."""
+    """Runs saxpy on the processor; skips in a build without the provider cpu."""
     place.write("saxpy.cl", SAXPY)
     if "cpu:0" not in place.facet("devices").stdout:
         raise Skip("this build has no provider cpu")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A place of its own for each test: folders, environment, the daemon that is found there.
+"""A place for each test: its own folders and environment, and the daemon that commands find there.
 
 Owns: the files it makes and the processes it starts, which it removes and ends. Never: touches the user's own Facet.
 """
@@ -17,12 +17,12 @@ BUILD = os.environ.get("FACET_BUILD_DIR", os.path.join(SOURCE, "build"))
 FACET = os.path.join(BUILD, "facet")
 LAYER = "libfacet-opencl-layer.so"
 DEADLINE = 30
-# Of fakes, and of sanitizers.
-KEPT = "FAKE_*,LD_LIBRARY_PATH,ASAN_OPTIONS,LSAN_OPTIONS,TSAN_OPTIONS,UBSAN_OPTIONS"
+# Variables of fakes and sanitizers that a daemon must inherit.
+INHERITED_VARIABLES = "FAKE_*,LD_LIBRARY_PATH,ASAN_OPTIONS,LSAN_OPTIONS,TSAN_OPTIONS,UBSAN_OPTIONS"
 
 
 def wait_until(condition, what):
-    """The condition's last value."""
+    """Polls `condition` until its value is true, and returns that value."""
     end = time.monotonic() + DEADLINE
     while time.monotonic() < end:
         if value := condition():
@@ -32,8 +32,8 @@ def wait_until(condition, what):
 
 
 def provider_processes(user):
-    """Those that run a provider for a process, which they name as their last argument; their parents, which keep them,
-    do so too."""
+    """The processes that run a provider for process `user`. Each names that process as its last argument. So does its
+    supervisor, which is its parent and is left out."""
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -48,7 +48,7 @@ def provider_processes(user):
 
 
 def kill_and_wait(pid):
-    """Until the process has ended: before that its socket still takes connections, and resets them."""
+    """Kills a process and waits for its end, as its socket takes connections, and resets them, until then."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -63,7 +63,7 @@ def kill_and_wait(pid):
 
 
 class Place:
-    """With real=False, `facetd` is the stand-in of tests/fake/daemon.py and the layer an empty file."""
+    """Without `real`, `facetd` is the stand-in of tests/fake/daemon.py, and the OpenCL layer is an empty file."""
 
     def __init__(self, real=False, fault=""):
         self.root = tempfile.mkdtemp(prefix="facet-test-")
@@ -72,7 +72,7 @@ class Place:
         self.env = {key: value for key, value in os.environ.items()
                     if not key.startswith("FACET_") and key not in ("OPENCL_LAYERS", "NO_COLOR", "LC_ALL", "LANG")}
         self.env.update(FACET_RUNTIME_DIR=self.runtime, FACET_STATE_DIR=os.path.join(self.root, "state"), LC_ALL="C.UTF-8",
-                        TZ="UTC", FACET_KEEP_ENV=KEPT)
+                        TZ="UTC", FACET_KEEP_ENV=INHERITED_VARIABLES)
         if real:
             self.env["FACET_IDLE_EXIT_S"] = "1"
         else:
@@ -126,7 +126,7 @@ class Place:
         return json.loads(done.stdout)
 
     def log(self):
-        """The stand-in's actions, line by line."""
+        """The lines of the stand-in's log, one for each of its actions."""
         return self.read("run/fake.log").splitlines() if self.exists("run/fake.log") else []
 
     def created(self):

@@ -15,7 +15,7 @@ BURN = os.path.join(BUILD, "examples", "opencl_burn")
 
 
 class Real(Place):
-    """Ends the daemon it started, which is the holder of the socket."""
+    """Ends the daemon that the test started, which is the process that holds the socket."""
 
     def __init__(self):
         super().__init__(real=True)
@@ -48,5 +48,5 @@ class Real(Place):
 def needs(program):
     path = program if os.path.exists(program) else shutil.which(program)
     if not path:
-        raise Skip(f"{program} is not there")
+        raise Skip(f"{program} is not installed")
     return path

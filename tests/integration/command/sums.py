@@ -39,7 +39,7 @@ def _ask(place, path):
 
 
 class Reading:
-    """One answer: device time and share by vGPU, and between which moments it was given."""
+    """One answer of the daemon: device time and share by vGPU, and the moments before and after the request."""
 
     def __init__(self, place, by_metrics):
         if by_metrics:
@@ -56,7 +56,7 @@ class Reading:
 
 
 def take_readings(place, processes, most=-1):
-    """Reads from when all processes are in their vGPUs until the first has ended, or `most` times."""
+    """Reads repeatedly while all processes are in their vGPUs, or `most` times."""
     wait_until(lambda: os.path.exists(os.path.join(place.runtime, "facetd.sock")), "a daemon")
     wait_until(lambda: len(Reading(place, False).time_ns) == len(processes), "their vGPUs")
     readings = []
@@ -68,7 +68,7 @@ def take_readings(place, processes, most=-1):
 
 
 def check(readings):
-    """Over no window is the sum more than the window."""
+    """Checks that between any two readings the sum of device times is at most the time that passed."""
     for reading in readings:
         equal(sum(reading.milli.values()) <= 1000.5, True, f"shares add up: {reading.milli}")
     most = 0
@@ -83,7 +83,7 @@ def check(readings):
 
 
 def union(spans):
-    """Time in which at least one of the programs had a kernel on the device."""
+    """The time in which at least one program had a kernel on the device."""
     had = last = 0
     for start, end in sorted(spans):
         had += max(end - max(start, last), 0)
@@ -100,17 +100,17 @@ class Measured:
 
 
 def check_reports(reports, measured, readings, begun_ns, ended_ns, arbiter=True):
-    """The final reports of all sum up to the time in which a kernel of theirs was on the device, and never to more than
-    passed. Where no daemon was an arbiter for a while, moments in which the device was idle make up for those in which
-    kernels met. The last reading of all of them is less only by later kernels, and by those that were on the device."""
+    """Checks that the final reports sum up to the time in which a kernel of any program was on the device, and never to
+    more than the time that passed. Without a daemon as arbiter, idle moments make up for moments in which kernels
+    overlapped. The last reading may lack only kernels that ended later."""
     passed = ended_ns - begun_ns
     had = sum(report["device_time_ns"] for report in reports)
     print(f"# reports: {100 * had / passed:.1f} % of the time, programs measured {100 * measured.any_ns / passed:.1f} %, "
-          f"{100 * measured.all_ns / passed:.1f} % with what met twice")
-    # Of a launch that meets another vGPU's on the device, the counted part depends on which one was first.
+          f"{100 * measured.all_ns / passed:.1f} % with overlaps counted twice")
+    # If launches of two vGPUs overlap on the device, the part that counts for each depends on which came first.
     equal(had > LEAST_PART * measured.any_ns, True, f"{had} ns, measured {measured.any_ns} ns")
     equal(had < MOST_PART * (measured.any_ns if arbiter else measured.all_ns), True,
-          f"{had} ns, measured {measured.any_ns} ns, {measured.all_ns} ns with what met twice")
+          f"{had} ns, measured {measured.any_ns} ns, {measured.all_ns} ns with overlaps counted twice")
     equal(had <= passed, True, f"{had} ns of {passed} ns")
     last = [reading for reading in readings if len(reading.time_ns) == len(reports)][-1]
     late = sum(last.time_ns.values()) + len(reports) * (ended_ns - last.before_ns + measured.longest_ns)

@@ -11,7 +11,7 @@ _tests = []
 
 
 class Skip(Exception):
-    """Raised by a test that cannot be made here; says why."""
+    """Raised by a test that cannot run on this machine or in this build; its text is the reason."""
 
 
 def test(function):
@@ -30,7 +30,7 @@ def contains(text, fragment):
 
 
 def _run(number, function):
-    """Whether it passed, and its lines."""
+    """Runs a test; returns whether it passed, and its lines of TAP."""
     name = function.__name__.replace("_", " ")
     try:
         function()

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet compile` and `facet kernel`, with the stand-in for the compiler, and with the real one where it was built.
+"""`facet compile` and `facet kernel`, with the stand-in for the compiler, and with the real one if it was built.
 
-The stand-in (tests/unit/kernel/fake_backend.c) knows no language: words in the source choose its action.
+The stand-in (tests/unit/kernel/fake_backend.c) understands no language; words in the source choose its actions.
 """
 import json
 import os
@@ -98,7 +98,7 @@ def wrong_requests_are_refused():
             contains(done.stderr, says)
             equal((done.returncode, done.stdout), (status, ""), f"compile {arguments}")
             equal(len(done.stderr.splitlines()), 1, f"lines of {done.stderr!r}")
-        equal(place.compiles(), 1, "only the one whose image had no place")
+        equal(place.compiles(), 1, "only the request whose image cannot be written is compiled")
 
 
 @test
@@ -120,11 +120,11 @@ def a_pipe_is_refused_as_a_source_without_waiting():
 
 
 @test
-def a_check_that_the_target_cannot_have_is_said():
+def a_check_that_the_target_lacks_is_reported():
     with Kernels() as place:
         place.write("k.cl", "ok")
         says = "warning: FACET_CHECK: target 'ptx:sm_90' has no checked images; this one is not checked\n"
-        for _ in range(2):  # compiled, and from the cache
+        for _ in range(2):  # first compiled, then from the cache
             done = place.facet("compile", "k.cl", "--target", "sm_90", env={"FACET_CHECK": "1"})
             equal((done.returncode, done.stderr), (0, says))
         output_of(place.facet("compile", "k.cl", "--target", "sm_90"))
@@ -143,7 +143,7 @@ def code_is_not_compiled_again():
 
 @test
 def no_image_overwrites_its_source():
-    """By name, by any link, through standard input, or under the default name of an image."""
+    """The source is protected by its name and by any link, as standard input, and from an image's default name."""
     with Kernels() as place:
         text = "ok\n"
         place.write("k.cl", text)
@@ -163,7 +163,7 @@ def no_image_overwrites_its_source():
             done = subprocess.run([os.path.join(BUILD, "facet"), "compile", "-", "-o", "k.cl"], stdin=source, text=True,
                                   env=place.env, cwd=place.root, capture_output=True, timeout=60, check=False)
         equal((done.returncode, done.stdout), (2, ""))
-        equal(place.compiles(), 1, "only where the image's name was not known before")
+        equal(place.compiles(), 1, "compiled only when the image's name was not known before")
         done = place.facet("kernel", "run", "k.cl", "--arg", "buffer:i32:1", "--out", "0=soft.so")
         equal((done.returncode, done.stdout), (2, ""))
         contains(done.stderr, "would overwrite the source, soft.so;")
@@ -192,7 +192,7 @@ def an_image_replaces_an_older_one_whole_or_not_at_all():
         equal(place.read("out"), "what was there")
         with open(place.path("out"), encoding="utf-8") as old:
             output_of(place.facet("compile", "k.cl", "-o", "link"))
-            equal(old.read(), "what was there", "who has opened the older one")
+            equal(old.read(), "what was there", "the content for a reader that opened the older image")
         equal((os.path.getsize(place.path("out")), os.stat(place.path("out")).st_mode & 0o777), (size, 0o640))
         equal(os.path.islink(place.path("link")), True)
         equal(set(os.listdir(place.root)) - {"run", "state"}, names, "nothing else is left")
@@ -305,7 +305,7 @@ def numbers_of_dimensions_that_there_are_not_are_refused():
             done = run_saxpy(place, *more)
             equal((done.returncode, done.stdout), (2, ""), f"{more}: {done.stderr}")
             contains(done.stderr, f"facet kernel run: {says}")
-        equal(run_saxpy(place, "--group", "50,1,1").returncode, 0, "1 is what there is")
+        equal(run_saxpy(place, "--group", "50,1,1").returncode, 0, "a size of 1 needs no dimension")
 
 
 @test
@@ -457,8 +457,8 @@ def an_endless_kernel_is_ended():
 
 
 @test
-def a_work_group_beyond_its_limit_is_told_as_that():
-    """Not as the command's own --timeout, which is a minute away."""
+def a_work_group_beyond_its_limit_is_reported_as_such():
+    """The message names that limit, not the command's own --timeout, which is much longer."""
     with Kernels("real") as place:
         run_saxpy(place)
         place.write("endless.cl", "kernel void endless(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }\n")
@@ -471,7 +471,7 @@ def a_work_group_beyond_its_limit_is_told_as_that():
 
 @test
 def an_endless_kernel_is_ended_with_its_process():
-    """When the command says that the kernel was ended, it was: with the process that it ran in."""
+    """When the command reports that the kernel was ended, the process in which the kernel ran has ended, too."""
     with Kernels("real") as place:
         run_saxpy(place)
         place.write("endless.cl", "kernel void endless(global volatile int *x) { while (x[0] == 0) ; x[1] = 1; }\n")
@@ -479,7 +479,7 @@ def an_endless_kernel_is_ended_with_its_process():
         process = place.start("kernel", "run", "--timeout", "3", "endless.so", "--arg", "buffer:i32:1")
         wait_until(lambda: provider_processes(process.pid), "the provider's process")
         contains(process.stderr.readline(), "kernel endless was still at work after 3 s and was ended")
-        equal(provider_processes(process.pid), [], "the kernel goes on")
+        equal(provider_processes(process.pid), [], "processes in which the kernel may still run")
         equal((process.wait(timeout=60), process.stdout.read(), process.stderr.read()), (1, "", ""))
 
 
@@ -492,8 +492,8 @@ def a_kernel_that_crashes_is_named():
         done = place.facet("kernel", "run", "wild.cl", "--kernel", "wild", "--arg", "buffer:i32:4", "--arg",
                            f"i64:{1 << 44}")
         equal((done.returncode, done.stdout), (1, ""))
-        contains(done.stderr, "facet kernel run: kernel wild: provider cpu ")  # a sanitizer makes an exit of the crash
-        # The kernel begins before its launch is answered, and may be faster.
+        contains(done.stderr, "facet kernel run: kernel wild: provider cpu ")  # with a sanitizer a crash is an exit
+        # The kernel begins before its launch is answered, and may crash before that, too.
         equal(re.search(r" during execution\.(synchronize|launch)\n$", done.stderr) is not None, True, done.stderr)
 
 
@@ -505,7 +505,7 @@ def a_kernel_that_crashes_before_its_launch_is_answered_is_named():
         done = place.facet("kernel", "run", "saxpy.cl", "-d", "base:0", "--arg", "f32:2", "--arg", "buffer:f32:1000=iota",
                            "--arg", "buffer:f32:1000=0.5")
         equal((done.returncode, done.stdout), (1, ""), done.stderr)
-        contains(done.stderr, "facet kernel run: kernel saxpy: provider base ")  # a sanitizer makes an exit of the crash
+        contains(done.stderr, "facet kernel run: kernel saxpy: provider base ")  # with a sanitizer a crash is an exit
         contains(done.stderr, " during execution.launch\n")
 
 

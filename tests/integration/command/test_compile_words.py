@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of `facet compile` and `facet kernel`: about a cache that is of no use, options that do not belong, a source
-that would control the terminal.
+"""Messages of `facet compile` and `facet kernel` about a cache that cannot be used, options that do not fit together,
+and sources with control characters, which must not reach the terminal.
 """
 import fcntl
 import json
@@ -12,7 +12,7 @@ import time
 from kernels import Kernels, output_of, run_saxpy
 from tap import contains, equal, main, test
 
-# Characters and bytes that a terminal would take for a command, and bytes that are no text at all.
+# Characters and bytes that would control a terminal, and bytes that are not UTF-8.
 HOSTILE = b"\x1b[31m \x7f \xc2\x9b31m \xff"
 SHOWN = "<U+001B>[31m <U+007F> <U+009B>31m <FF>"
 
@@ -90,7 +90,7 @@ def names_that_speak_to_a_terminal_are_refused():
 
 @test
 def the_generator_s_words_do_not_speak_to_a_terminal():
-    """LLVM prints by itself, and not as a diagnostic, a module's attributes for processors that it does not know."""
+    """LLVM prints a module's unknown processor attributes itself, not as a diagnostic."""
     with Kernels("real") as place:
         place.write("k.ll", 'target triple = "spir64-unknown-unknown"\ndefine spir_kernel void @k(ptr addrspace(1) %a)'
                             ' "target-features"="+\x1b[31mEVIL" "target-cpu"="\x1b[32mEVIL" { ret void }\n')

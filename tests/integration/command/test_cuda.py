@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from cuda import CONTEXT, FAKES, GIB, GPU, MOST, SMI, TENANT, CudaPlace
+from cuda import CONTEXT, FAKES, GIB, GPU, SMI, TENANT, TOO_MUCH_MIB, CudaPlace
 from place import BUILD, SOURCE, wait_until
 from tap import contains, equal, main, test
 
@@ -24,7 +24,7 @@ def program_sees_a_gpu_of_its_quota():
         equal(seen[0]["free_bytes"], 20 * GIB - CONTEXT, "free beside the context")
         equal(place.smi("index,uuid,memory.total,memory.used", "-d", "cuda:0", "-m", "20G"),
               [["0", GPU.format(1), "20480", "0"]])
-        equal(place.smi("memory.total"), [["81924"], ["40964"]], "outside, with what the driver reserves")
+        equal(place.smi("memory.total"), [["81924"], ["40964"]], "in no vGPU, with the memory that the driver reserves")
 
 
 @test
@@ -32,7 +32,7 @@ def no_kind_of_memory_goes_beyond_the_quota():
     with CudaPlace() as place:
         for kind in KINDS:
             done = place.facet("run", "-d", "cuda:0", "-m", "2G", "--report", "use.json", "--", TENANT, "grab", kind,
-                               "64", MOST, "0")
+                               "64", TOO_MUCH_MIB, "0")
             equal(done.returncode, 0, done.stderr)
             got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
             equal(got["refusal"], 2, f"CUDA_ERROR_OUT_OF_MEMORY for {kind}")
@@ -47,10 +47,10 @@ def the_device_has_no_more_taken_than_the_quota():
     with CudaPlace() as place:
         process, got = place.holding("-d", "cuda:0", "-m", "4G", "--name", "holder")
         equal(got["total_bytes"], 4 * GIB)
-        used = int(place.smi("memory.used")[0][0]) << 20  # the fake's own truth
+        used = int(place.smi("memory.used")[0][0]) << 20  # by the fake driver's own count
         equal(4 * GIB - (1 << 30) < used <= 4 * GIB, True, f"{used} of 4 GiB")
         shown = place.json("vgpu", "show", "holder", "--json")
-        equal(shown["memory_used_bytes"], used, "the limiter's account is the driver's")
+        equal(shown["memory_used_bytes"], used, "the limiter's count equals the driver's")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
         wait_until(lambda: place.smi("memory.used")[0][0] == "0", "the memory is back")
@@ -78,7 +78,7 @@ def everything_is_seen_from_outside():
         card = place.facet("devices", "cuda:0").stdout
         for line in ("uuid                 GPU-", "pci address          0000:", "nvlink", "compute_capability   9.0"):
             contains(card, line)
-        equal("conformance" in card, False, "what is for the tests of providers alone")
+        equal("conformance" in card, False, "a member that is only for tests of providers")
         process, got = place.holding("-d", "cuda:1", "-m", "4G", "-c", "25:50", "--name", "seen")
         held = got["granted_bytes"] + CONTEXT
         contains(place.facet("vgpu", "list").stdout, "seen")
@@ -88,10 +88,10 @@ def everything_is_seen_from_outside():
         told = lambda: [line for line in place.facet("metrics").stdout.splitlines()
                         if line.startswith("facet_process_memory_used_bytes")]
         equal([line.split()[-1] for line in wait_until(told, "the device's reading")], [str(held)],
-              "the driver's word of the process")
+              "the process's memory by the driver's count")
         contains(told()[0], f'vgpu="{shown["id"]}",name="seen"')
         counted = lambda: place.json("vgpu", "show", "seen", "--json").get("driver_memory_bytes")
-        equal(wait_until(counted, "the books"), held, "the driver's count beside the limiter's")
+        equal(wait_until(counted, "both counts are published"), held, "the driver's count beside the limiter's")
         contains(place.facet("metrics").stdout, f'facet_vgpu_driver_memory_bytes{{vgpu="{shown["id"]}",name="seen",')
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
@@ -170,15 +170,16 @@ def a_quota_below_the_cost_of_a_context_is_refused_clearly():
         contains(done.stderr, "1 denied allocations")
         shown = place.json("vgpu", "show", "small", "--json")
         equal((shown["memory_used_bytes"], shown["memory_peak_bytes"] <= 100 << 20), (0, True))
-        # The command gives the reason unasked, since the program does not; for other refusals it adds nothing.
+        # The command gives this reason, as the program cannot; for other refusals it prints nothing.
         said = "small: the memory quota, 100 MiB, is too small to use cuda:0: the first allocation, as a rule a CUDA context"
         contains(done.stderr, f"facet run: warning: {said}")
         for limits, expected in ((["--vgpu", "small"], 1), (["-d", "cuda:1", "-m", "100M"], 1), (["-m", "301M"], 0)):
-            done = place.facet("run", *limits, "--", TENANT, "grab", "plain", "64", MOST, "0")
+            done = place.facet("run", *limits, "--", TENANT, "grab", "plain", "64", TOO_MUCH_MIB, "0")
             equal(done.stderr.count("is too small to use"), expected, done.stderr)
         place.facet("vgpu", "set", "small", "-m", "2G")
         equal(place.facet("run", "--vgpu", "small", "--", TENANT, "store").stderr, "")
-        equal(place.facet("run", "--vgpu", "small", "--", TENANT, "grab", "plain", "64", MOST, "0").stderr, "")
+        done = place.facet("run", "--vgpu", "small", "--", TENANT, "grab", "plain", "64", TOO_MUCH_MIB, "0")
+        equal(done.stderr, "")
 
 
 @test
@@ -186,7 +187,7 @@ def a_killed_tenant_gives_its_memory_back():
     with CudaPlace() as place:
         place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G")
         process = place.start("run", "--vgpu", "a", "--", "sh", "-c", 'echo $$ >pid; exec "$0" "$@"', TENANT, "grab",
-                              "plain", "512", MOST, "60")
+                              "plain", "512", TOO_MUCH_MIB, "60")
         json.loads(process.stdout.readline())
         used = lambda: place.json("vgpu", "show", "a", "--json")["memory_used_bytes"]
         equal(used() > 3 * GIB, True, "it holds its memory")
@@ -203,8 +204,8 @@ def a_daemon_that_dies_changes_nothing_for_running_programs():
         place.facet("vgpu", "create", "--name", "a", "-d", "cuda:0", "-m", "4G", "-c", "25:25")
         process, got = place.holding("--vgpu", "a")
         place.kill_daemon()
-        # Quotas need no daemon: another process of the vGPU finds it as full as it is.
-        shown = place.json("vgpu", "show", "a", "--json")  # by a new daemon
+        # A quota holds without a daemon: another process of the full vGPU gets no memory.
+        shown = place.json("vgpu", "show", "a", "--json")  # starts a new daemon
         equal((shown["memory_used_bytes"], shown["processes"]), (got["granted_bytes"] + CONTEXT, 1))
         done = place.facet("run", "--vgpu", "a", "--", TENANT, "store")
         equal(done.returncode, 1, "no room for a second context")
@@ -218,7 +219,7 @@ def a_daemon_that_dies_changes_nothing_for_running_programs():
 def shared_mode_limits_nothing_and_counts():
     with CudaPlace() as place:
         done = place.facet("run", "-d", "cuda:1", "--mode", "shared", "--report", "use.json", "--", TENANT, "grab",
-                           "plain", "1024", MOST, "0")
+                           "plain", "1024", TOO_MUCH_MIB, "0")
         got, report = json.loads(done.stdout), json.loads(place.read("use.json"))
         equal((got["total_bytes"], got["granted_bytes"] > 38 * GIB), (40 * GIB, True))
         equal(report["memory_peak_bytes"], got["granted_bytes"] + CONTEXT)
@@ -238,8 +239,8 @@ def a_part_of_a_gpu_in_mig_mode_is_entered_by_its_name():
         seen = place.tenant([*limits, "--template", "2g.20gb"], "info")["devices"]
         equal([(one["total_bytes"], one["units"]) for one in seen], [(20 * GIB, 32)])
         equal(seen[0]["uuid"] != GPU.format(1), True, "the part's own name")
-        equal(20 * GIB - (1 << 30) < place.granted(*limits, "-m", "20G") <= 20 * GIB, True, "what is in it")
-        equal(place.granted(*limits, "--template", "2g.20gb", "-m", "5G") <= 5 * GIB, True, "a quota within it")
+        equal(20 * GIB - (1 << 30) < place.granted(*limits, "-m", "20G") <= 20 * GIB, True, "the part's memory")
+        equal(place.granted(*limits, "--template", "2g.20gb", "-m", "5G") <= 5 * GIB, True, "a quota within the part")
         equal(place.smi("memory.total", *limits, "--template", "3g.40gb"), [["40960"]])
         wait_until(lambda: not place.json("devices", "cuda:0", "--json").get("partitions"), "the parts are destroyed")
         for name in ("a", "b"):
@@ -267,11 +268,11 @@ def wrong_devices_are_named_with_the_present_ones():
 def a_machine_without_the_driver_says_what_is_missing():
     with CudaPlace(providers=("cuda", "sim"), FACET_SIM_PROFILE="h100") as place:
         place.env["LD_LIBRARY_PATH"] = place.path("nothing")
-        place.env["FACET_CUDA_NVML"] = place.path("nothing/libnvidia-ml.so.1")  # where this machine has a driver, too
+        place.env["FACET_CUDA_NVML"] = place.path("nothing/libnvidia-ml.so.1")  # hides this machine's driver, if any
         done = place.facet("run", "-d", "cuda:0", "true")
         equal(done.returncode != 0, True, done.stderr)
         contains(done.stderr, "libnvidia-ml.so.1 and libcuda.so.1) finds no device on this machine")
-    # So also where no other driver is present, and where only the management library is missing.
+    # The message is the same without any other driver, and if only the management library is missing.
     for kept in ((), ("libcuda.so.1",)):
         with CudaPlace() as place:
             os.mkdir(place.path("lib"))
@@ -293,7 +294,7 @@ def a_machine_without_the_driver_says_what_is_missing():
 
 
 @test
-def a_management_library_without_a_driver_is_said_before_the_program_starts():
+def a_management_library_without_a_driver_is_reported_before_the_program_starts():
     with CudaPlace() as place:
         os.mkdir(place.path("lib"))
         os.symlink(os.path.join(FAKES, "libnvidia-ml.so.1"), place.path("lib/libnvidia-ml.so.1"))
@@ -304,7 +305,7 @@ def a_management_library_without_a_driver_is_said_before_the_program_starts():
         contains(lines[2], "no program entered")
         contains(lines[0], "facet run: warning: device cuda:0: CUDA programs will find no GPU: libcuda.so.1 is not found")
         contains(lines[0], "install the driver's libcuda.so.1")
-        # Calls that need the management library alone still work.
+        # Calls that need only the management library still work.
         equal(place.smi("memory.total", "-d", "cuda:0", "-m", "2G"), [["2048"]])
 
 
@@ -324,7 +325,7 @@ def a_driver_that_is_named_and_not_there_is_refused():
             equal((done.returncode, place.exists("started")), (1, False), done.stderr)
             contains(done.stderr, says)
         equal(place.facet("vgpu", "list", "--json").stdout.count('"name"'), 0, "nothing is left")
-        equal(place.facet("run", "-d", "cuda:0", "true", env={"FACET_REAL_HIP": "/nowhere"}).stderr, "", "not its GPU's")
+        equal(place.facet("run", "-d", "cuda:0", "true", env={"FACET_REAL_HIP": "/nowhere"}).stderr, "", "HIP's variable")
 
 
 @test
@@ -333,18 +334,18 @@ def a_reservation_rendered_as_environment_enters_the_vgpu():
         equal(place.facet("place", "--slot", "cuda.device=0.5", "--name", "job").returncode, 0)
         equal(place.facet("vgpu", "create", "--name", "a", "--reservation", "job", "-m", "10G").returncode, 0)
         rendered = place.json("place", "show", "job", "--render", "environment", "--json")["rendered"]
-        equal(rendered["left"], [], "what the form cannot say")
+        equal(rendered["left"], [], "members that the form cannot express")
         given = dict(pair.split("=", 1) for pair in rendered["configuration"]["env"])
         equal(given["CUDA_VISIBLE_DEVICES"], place.json("place", "show", "job", "--json")["grants"][0]["device_id"])
         equal(given["LD_LIBRARY_PATH"], os.path.join(BUILD, "interpose", "cuda"))
-        # On a real machine the loader finds the driver by itself. Here a variable names it.
+        # On a real machine the loader finds the driver itself; here a variable names its folder.
         env = {**place.env, **given, "FACET_REAL_CUDA": os.path.join(place.env["LD_LIBRARY_PATH"], "libcuda.so.1"),
                "FACET_REAL_NVML": os.path.join(place.env["LD_LIBRARY_PATH"], "libnvidia-ml.so.1")}
         inside = lambda *words: subprocess.run(words, env=env, capture_output=True, text=True, timeout=60,
                                                check=True).stdout
         equal([one["total_bytes"] for one in json.loads(inside(TENANT, "info"))["devices"]], [10 * GIB])
         equal(inside(SMI, "--query-gpu=memory.total"), "10240\n")
-        got = json.loads(inside(TENANT, "grab", "plain", "512", MOST, "0"))["granted_bytes"]
+        got = json.loads(inside(TENANT, "grab", "plain", "512", TOO_MUCH_MIB, "0"))["granted_bytes"]
         equal(9 * GIB < got <= 10 * GIB, True, f"{got} of 10 GiB")
 
 
@@ -375,7 +376,7 @@ PLAYED = {"python": [TENANT, "info"], "nvidia-smi": [SMI, "--query-gpu=memory.to
 
 
 def page_commands():
-    """The words of each command of facet's that docs/cuda.md has, with programs of ours for those that it names."""
+    """The words of each `facet` command in docs/cuda.md, with programs of the tests in place of those that it names."""
     with open(os.path.join(SOURCE, "docs", "cuda.md"), encoding="utf-8") as page:
         blocks = page.read().split("```")[1::2]
     for line in "".join(blocks).splitlines():

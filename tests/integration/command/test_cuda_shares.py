@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shares of an NVIDIA GPU that programs get by `facet run`, with its daemon and without, over the fake driver.
 
-Owns: all tests that measure; the shares are of a made-up device, which other tests take nothing from. Never: tests a
-limit of memory (test_cuda.py).
+Owns: all tests that measure shares, of a fake device that no other test uses. Never: tests a limit of memory
+(test_cuda.py).
 """
 import json
 import time
@@ -34,7 +34,7 @@ def a_cap_holds_alone_and_shares_beside_others():
         alone = kernels_of(start_spin(place, ["-d", "cuda:0", "-c", "25:25"], start_ns))
         share = sum(alone["bins"][10:]) / 3000  # kernels of a millisecond, in three seconds
         print(f"# {100 * share:.1f} % under a cap of 25 %")
-        # Other load on this machine takes device time from it, so the lower bound only tells a cap from a stop.
+        # Other load on this machine reduces the share, so the lower bound only shows that the program was not stopped.
         equal(0.08 < share < 0.30, True, f"{share} of the device under a cap of 25 %")
         start_ns = time.monotonic_ns() + 2 * 10**9
         pair = [start_spin(place, ["-d", "cuda:0", "-c", percent], start_ns) for percent in ("75", "25")]

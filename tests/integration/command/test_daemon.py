@@ -58,7 +58,7 @@ def daemon_that_leaves_without_a_word_is_noticed():
 
 @test
 def a_log_that_is_no_file_is_refused():
-    """A FIFO would wait for a reader, and a device would take what nobody reads."""
+    """Opening a FIFO would wait for a reader, and a device would swallow the log."""
     for plant in (os.mkfifo, lambda path: os.symlink("/dev/null", path)):
         with Place() as place:
             os.mkdir(place.runtime, 0o700)
@@ -74,7 +74,7 @@ def a_log_that_is_no_file_is_refused():
 
 
 @test
-def a_caller_without_descriptors_is_not_told_that_the_daemon_went_away():
+def a_lack_of_descriptors_is_not_reported_as_a_lost_daemon():
     with Place() as place:
         equal(place.facet("vgpu", "list").returncode, 0)
         told = []
@@ -83,12 +83,12 @@ def a_caller_without_descriptors_is_not_told_that_the_daemon_went_away():
             if done.returncode:
                 told.append(done.stderr)
                 equal("Too many open files" in done.stderr or "Error 24" in done.stderr, True, f"{most}: {done.stderr}")
-        equal(any("cannot connect to" in text for text in told), True, f"where the socket is one too many: {told}")
+        equal(any("cannot connect to" in text for text in told), True, f"no limit made just the socket fail: {told}")
 
 
 @contextlib.contextmanager
 def other_libcurl(place, plant):
-    """The environment in which the libraries of curl's names are what `plant` makes of a path."""
+    """The environment in which `plant` makes the files that have the names of curl's library."""
     os.mkdir(place.path("libraries"))
     for name in ("libcurl.so.4", "libcurl-gnutls.so.4"):
         plant(place.path(os.path.join("libraries", name)))
@@ -152,7 +152,7 @@ def refusal_without_a_reason_is_noticed():
 
 
 def on_terminal(place, kind, *arguments):
-    """Exit status of facet and its output to a terminal of its own."""
+    """The exit status of `facet` and its output, on a terminal of its own."""
     master, slave = pty.openpty()
     process = subprocess.Popen([FACET, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                env={**place.env, "TERM": kind})
@@ -161,7 +161,7 @@ def on_terminal(place, kind, *arguments):
     try:
         while part := os.read(master, 65536):
             output += part
-    except OSError:  # Linux reports this when no process has the other end any more
+    except OSError:  # Linux reports this once no process has the other end open
         pass
     os.close(master)
     return process.wait(timeout=60), output.decode()
@@ -249,7 +249,7 @@ def signal_before_the_command_starts_leaves_no_process():
         wait_until(lambda: place.created() != [], "the vGPU is created")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
-        # Before the fork the signal ends facet itself; after it, the command. Either way nothing is left.
+        # A signal before the fork ends facet itself, and a later one ends the command. No process is left either way.
         equal(process.returncode in (143, -signal.SIGTERM), True, f"status {process.returncode}")
 
 

@@ -20,7 +20,7 @@ SILENCED = "FACET_QUIET=1 silences this"
 
 
 def occupy(usage):
-    """Holds every slot, as so many processes would; until it is closed."""
+    """Holds every slot, as 4096 processes would, until the returned file is closed."""
     file = open(usage, "r+b")  # pylint: disable=consider-using-with
     fcntl.fcntl(file, 37, struct.pack("hhqqixxxx", fcntl.F_WRLCK, 0, 1, SLOTS, 0))  # F_OFD_SETLK
     return file
@@ -31,7 +31,7 @@ def messages_of(errors):
 
 
 def check_refusal(place, vgpu, command, fragment, counted=True, env=None):
-    """The program is told once, and `facet vgpu show` tells the others."""
+    """Checks that the program's message comes once, and that `facet vgpu show` reports the refusal."""
     before = place.json("vgpu", "show", vgpu["name"], "--json").get("refused_processes", 0)
     done = place.facet("run", "--vgpu", vgpu["name"], "--", *command, env=env)
     lines = messages_of(done.stderr)
@@ -51,13 +51,13 @@ def check_each_reason(place, device, command):
     vgpu = place.json("vgpu", "show", "a", "--json")
     usage = os.path.join(vgpu["segment"], "usage")
     equal(vgpu["refused_processes"], 0)
-    equal(messages_of(place.facet("run", "--vgpu", "a", "--", *command).stderr), [], "a program that gets in is told nothing")
+    equal(messages_of(place.facet("run", "--vgpu", "a", "--", *command).stderr), [], "messages of a program that gets in")
     with occupy(usage):
         check_refusal(place, vgpu, command, f"has {SLOTS} processes")
         done = place.facet("run", "--vgpu", "a", "--", *command, env={"FACET_QUIET": "1"})
         equal(messages_of(done.stderr), [], "silenced")
-    equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "counted all the same")
-    # In a folder that a program was given, but that is none any more, or of another release.
+    equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "silenced refusals are counted, too")
+    # The program is given a copy of the folder that is no segment, or is one of another release.
     copy = place.path("copy")
     for file, offset, data, fragment in (("policy", 8, b"\x01\0\0\0", "segment version 1"),
                                          ("usage", 0, b"\0" * 8, "not a segment file")):
@@ -75,20 +75,20 @@ def check_each_reason(place, device, command):
     shutil.rmtree(copy)
     done = place.facet("run", "--vgpu", "a", "--", "env", f"FACET_VGPU_DIR={copy}", *command)
     contains(messages_of(done.stderr)[0], "No such file")
-    equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "those were in another folder")
+    equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "refusals in other folders do not count")
     done = place.facet("vgpu", "destroy", "a")
     equal((done.returncode, os.path.exists(vgpu["segment"])), (0, False), done.stderr)
 
 
 @test
-def opencl_programs_are_told():
+def refusals_of_opencl_programs_are_reported():
     clinfo = needs("clinfo")
     with Real() as place:
         check_each_reason(place, None, [clinfo, "--raw"])
 
 
 @test
-def cuda_programs_are_told():
+def refusals_of_cuda_programs_are_reported():
     with CudaPlace() as place:
         check_each_reason(place, "cuda:0", [TENANT, "info"])
 
@@ -106,7 +106,7 @@ if child:
 
 
 @test
-def a_process_that_tries_again_is_told_once():
+def a_process_that_tries_again_is_reported_once():
     with CudaPlace() as place:
         place.facet("vgpu", "create", "--name", "a", "-m", "4G", "-d", "cuda:0")
         with occupy(os.path.join(place.json("vgpu", "show", "a", "--json")["segment"], "usage")):
@@ -116,7 +116,7 @@ def a_process_that_tries_again_is_told_once():
 
 
 @test
-def other_users_are_told():
+def refusals_of_other_users_are_reported():
     clinfo = needs("clinfo")
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         raise Skip("needs root, to be another user")
@@ -125,7 +125,7 @@ def other_users_are_told():
         place.facet("vgpu", "create", "--name", "a", "-m", "64M")
         done = place.facet("run", "--vgpu", "a", "--", "setpriv", "--reuid", "65534", "--clear-groups", clinfo)
         if not os.access(BUILD, os.X_OK) or "FACET_QUIET" not in done.stderr:
-            # The layer itself may be out of that user's reach.
+            # That user may have no access to the layer's file.
             raise Skip(f"the other user cannot load the layer: {done.stderr[:200]}")
         contains(messages_of(done.stderr)[0], "Permission denied")
 

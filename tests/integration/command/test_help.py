@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Help texts, and whether help, man pages and completion agree with the command."""
+"""Help texts, and the agreement of help, man pages and completion with the command."""
 import json
 import os
 import re
@@ -79,7 +79,7 @@ def config_shows_where_values_come_from():
             contains(page, f".It Ev {variable}\n")
 
 
-# Texts in installed files that look like variables and are none: constants by name, and variables of containers.
+# Texts in installed files that look like variables of Facet, but are names of constants or variables of containers.
 NO_VARIABLES = re.compile("FACET_(CAN_[A-Z_]+|HANDLE|OWNER|RESERVATION|GLOBAL_DEVICE_IDS|MEMORY_LIMITS|RESOURCE_VIRTUALIZED)")
 
 
@@ -108,7 +108,7 @@ def config_lists_every_variable_that_is_read():
         contains(page, f".It Ev {row['variable']}\n")
         contains(shown, f"\n{row['variable']}\n    ")
     equal(re.search(r"^FACET_CPU_UNITS +3 +environment$", shown, re.M) is not None, True, shown)
-    # A table of variables that no code reads is as wrong.
+    # A variable in the table that no code reads is an error, too.
     equal([variable for variable in listed if not is_used(variable)], [])
 
 
@@ -155,7 +155,7 @@ def config_shows_refused_values():
 
 @test
 def config_asks_the_simulation():
-    """Of its variables only the one at fault is invalid."""
+    """Only the wrong one of the simulation's variables is shown as invalid."""
     with Place() as place:
         env = {"FACET_LIB_DIR": BUILD, "FACET_SIM_PROFILE": "h100", "FACET_SIM_CLOCK": "stepped"}
         equal(place.facet("config", env=env).returncode, 0)
@@ -202,7 +202,7 @@ def an_unknown_variable_is_shown_with_the_one_that_was_meant():
 
 
 def is_used(variable):
-    """Whether it is named somewhere but in the tables."""
+    """Whether a file other than the tables names the variable."""
     found = subprocess.run(["grep", "-rlE", f'"{variable}"|FACET_SETTING_{variable.removeprefix("FACET_")}\\b',
                             *(os.path.join(SOURCE, room) for room in ("apps", "integrations", "interpose", "providers", "src"))],
                            capture_output=True, text=True, check=False).stdout.split()
@@ -236,7 +236,7 @@ def man_pages_are_sound():
 
 
 def complete(place, *words):
-    """The words that bash offers after these, the last one being typed."""
+    """The words that bash offers to complete the last of `words`."""
     script = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE};'
               ' _facet; printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "--norc", "-c", script, "bash", os.path.join(SOURCE, "completions", "facet.bash"),

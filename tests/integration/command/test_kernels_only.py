@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A device that runs kernels and takes no programs: it is shown, and is never the default device.
+"""A device that runs kernels but takes no programs is shown, and is never the default device.
 
 Owns: the rule that a device without an isolation mode is not for programs. Never: runs a kernel.
 """
@@ -16,7 +16,7 @@ KERNELS = os.path.join(os.environ["FACET_TEST_FIXTURES"], "command_kernels_only.
 
 
 class Machine(Real):
-    """With these providers. The constructor reads the machine for the first time."""
+    """A machine with the devices of `providers`. Its constructor already lists the devices."""
 
     def __init__(self, *providers):
         self.providers = providers
@@ -37,7 +37,7 @@ def refusal(place, *arguments):
 
 
 @test
-def it_stands_behind_all_others():
+def a_kernels_only_device_is_listed_last():
     with Machine(KERNELS, SIMULATED) as place:
         equal([device["id"] for device in place.json("devices", "--json")["devices"]],
               ["sim:0", "kernels:0", "kernels:1"])
@@ -65,7 +65,7 @@ def refusals_of_programs_say_what_to_do():
 
 
 def provider_files(place):
-    """Of the providers that the daemon runs."""
+    """The files of the providers that the daemon runs."""
     found = set()
     for pid in provider_processes(place.daemon_pid()):
         try:
@@ -77,7 +77,7 @@ def provider_files(place):
 
 
 @test
-def the_daemon_keeps_no_process_for_it():
+def the_daemon_keeps_no_process_for_a_kernels_only_device():
     with Machine(KERNELS, SIMULATED) as place:
         equal(place.facet("vgpu", "create").returncode, 0)
         wait_until(lambda: SIMULATED in provider_files(place), "the daemon watches what programs run on")
@@ -85,7 +85,7 @@ def the_daemon_keeps_no_process_for_it():
 
 
 @test
-def a_reservation_of_it_has_nothing_to_render():
+def a_reservation_of_a_kernels_only_device_has_nothing_to_render():
     with Machine(KERNELS, SIMULATED) as place:
         slot = next(spec["slot_name"] for spec in place.json("spec", "show", "--json")["resource_specs"]
                     if spec["slot_name"].startswith("kernels"))
@@ -93,7 +93,7 @@ def a_reservation_of_it_has_nothing_to_render():
             for more in ([], ["--dry-run"]):
                 done = place.facet("place", "--slot", f"{slot}=1", "--name", form, "--render", form, *more)
                 equal((done.returncode, done.stdout), (1, ""), form)
-                if form != "cdi":  # which is refused as it is for any workload
+                if form != "cdi":  # refused for any workload, for another reason
                     contains(done.stderr, "there is nothing to render: kernels:")
                     contains(done.stderr, "it runs kernels only, as 'facet kernel run' or the library has it: no program enters it")
                 if not more:
@@ -108,7 +108,7 @@ def a_reservation_of_it_has_nothing_to_render():
 
 
 @test
-def it_is_shown_in_full():
+def a_kernels_only_device_is_shown_in_full():
     with Machine(SIMULATED, KERNELS) as place:
         shown = {line.split()[0]: line.split(None, 1)[-1] for line in place.facet("devices", "kernels:0").stdout.splitlines()
                  if line.strip()}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits hold in real programs: memory to the byte, a freeze; and through kill -9 of tenant and daemon."""
+"""Limits hold in real programs: memory to the byte, and a freeze, also when tenant or daemon are killed."""
 import json
 import os
 import signal
@@ -36,7 +36,7 @@ def a_killed_tenant_gives_its_memory_back():
         os.kill(int(place.read("pid")), signal.SIGKILL)
         died = time.monotonic()
         wait_until(lambda: used() == 0, "the memory is back")
-        print(f"# back after {1000 * (time.monotonic() - died):.0f} ms, the two commands that looked included")
+        print(f"# back after {1000 * (time.monotonic() - died):.0f} ms, including the commands that measured it")
         equal(process.wait(timeout=30), 137)
         process.communicate()
 
@@ -56,7 +56,7 @@ def a_new_daemon_adopts_running_tenants():
         while most <= 500 and process.poll() is None:
             time.sleep(0.1)
             most = max(most, place.json("vgpu", "show", "a", "--json").get("share_milli", 0))
-        equal(most > 500, True, f"alone it has the device again: {most} at most")
+        equal(most > 500, True, f"the share of the tenant that is alone again: {most} at most")
         lines_of(process)
 
 

@@ -21,7 +21,7 @@ def make_group(place, **files):
 
 
 def simulate(place, *faults, providers=("sim",)):
-    """Devices that do not exist, and on them `faults`."""
+    """Makes the command find simulated devices, with `faults`."""
     paths = [os.path.join(BUILD, f"facet-provider-{name}.so") for name in providers]
     if not all(map(os.path.exists, paths)):
         raise Skip("a provider is not built")
@@ -93,7 +93,7 @@ def a_device_is_measured_by_its_provider():
 @test
 def values_unknown_to_a_provider_are_absent_and_not_zero():
     with Place() as place:
-        simulate(place, providers=("cpu",))  # it works in its own process, and here nothing does
+        simulate(place, providers=("cpu",))  # measures work of its own process only, and runs none here
         found = by_key(place.json("metrics", "--json", "-d", "cpu:0", "--interval", "0.1")["subjects"][0])
         for key in ("memory_used", "busy_time", "device_utilization", "compute_active"):
             equal((found[key]["value"], found[key]["unmeasured"]), (None, "absent"), key)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The isolation modes through the command, on the first OpenCL device of this machine: a program's view in each.
+"""The isolation modes through the command: what a program sees in each mode on this machine's first OpenCL device.
 
-Owns: their real effect. Never: asserts how long anything takes.
+Owns: the modes' real effects. Never: asserts how long anything takes.
 """
 import json
 import re
@@ -118,7 +118,7 @@ def an_idle_vgpu_freezes_and_the_next_launch_resumes_it():
         equal(done.returncode, 0, done.stderr)
         equal(place.json("vgpu", "show", "v", "--json")["launches"] > 0, True)
         equal(place.facet("vgpu", "set", "v", "--idle-freeze", "0").returncode, 0)
-        wait_until(lambda: not place.json("vgpu", "show", "v", "--json")["idle_frozen"], "it does so no more")
+        wait_until(lambda: not place.json("vgpu", "show", "v", "--json")["idle_frozen"], "the vGPU is resumed")
 
 
 main()

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet pci scan` and `show` over machines that are written down in tests/fixtures/pci.
+"""`facet pci scan` and `show` over machines that are described in tests/fixtures/pci.
 
-Owns: their golden output (tests/golden/pci), answers to users' errors, and that nothing is written or woken.
-Never: needs a device, or rights.
+Owns: golden output (tests/golden/pci), answers to users' errors, and the proof that no file is written and no device
+woken. Never: needs a device or a privilege.
 """
 import contextlib
 import ctypes
@@ -31,7 +31,7 @@ DEVICES = "sys/bus/pci/devices"
 
 @contextlib.contextmanager
 def machine(name, more="", rights=True):
-    """The directory of a machine, with more facts added; without the rights of files it looks the same to every user."""
+    """The directory of a machine, with the facts `more` added. Without `rights`, no file has a restricted mode."""
     with tempfile.TemporaryDirectory(prefix="facet-pci-") as root:
         planted = pci_machine.machine_of(os.path.join(MACHINES, name + ".tree"))
         planted.read_text(more)
@@ -54,7 +54,7 @@ def show(place, root, address):
 
 
 def one_of_each_model(functions):
-    """Of functions that are alike only the first is shown."""
+    """The first of each set of similar functions."""
     found = {}
     for function in functions:
         address = function["address"]
@@ -89,7 +89,7 @@ def the_doctor_says_of_every_machine_what_to_mend():
                 bad = any(finding["state"] == "bad" for finding in findings)
                 equal((done.returncode, done.stderr), (bad, ""), name)
                 equal([finding["check"] for finding in findings if finding["state"] != "good" and not finding["advice"]],
-                      [], f"{name}: nothing without advice")
+                      [], f"{name}: findings that lack advice")
                 text += f"# {name}\n$ facet pci doctor\n{done.stdout}\n"
     matches_golden("pci/doctor.txt", text)
 
@@ -115,7 +115,7 @@ def the_doctor_takes_nothing_for_a_host_that_is_none():
         contains(done.stderr, "holds no directory sys")
         os.mkdir(os.path.join(root, "sys"))
         done = place.facet("pci", "doctor", "--root", root)
-        equal([line for line in done.stdout.splitlines() if line.startswith("good")], [], "nothing is good")
+        equal([line for line in done.stdout.splitlines() if line.startswith("good")], [], "good findings")
 
 
 MANY = """
@@ -128,7 +128,7 @@ function 0000:{bus:02x}:{device:02x}.{function}
 
 
 @test
-def a_group_of_many_is_judged_once_and_each_function_said_once():
+def a_large_group_is_checked_once_and_each_function_reported_once():
     text = "".join(MANY.format(bus=number >> 8, device=number >> 3 & 31, function=number & 7) for number in range(400))
     with Place() as place, machine("no_remapping", text) as root:
         lines = place.facet("pci", "scan", "--root", root).stdout.splitlines()
@@ -196,8 +196,8 @@ def one_function_equals_its_entry_in_the_list():
                     equal(show(place, root, function["address"]), function, function["address"])
 
 
-# Obstacles that users meet, and the warnings that they get before. A scan of the machine cannot find: how
-# many mappings are left (only an ioctl of an open container reports it), and a guest that does not let go of a device.
+# Obstacles that users meet, and the warnings that they get before. A scan cannot find how many mappings are left, which
+# only an ioctl of an open container reports, nor a guest that does not give up a device.
 TOLD = [
     ("the group is not viable", "desktop", "0000:22:00.0", "its interface enp33s0 is up"),
     ("unbind hangs", "laptop", "0000:01:00.0", "process 812 (nvidia-persiste) has /dev/nvidia0 open"),
@@ -215,7 +215,7 @@ TOLD = [
 
 
 @test
-def the_errors_that_users_hit_are_told_before():
+def warnings_come_before_the_errors_that_users_hit():
     with Place() as place:
         for symptom, name, address, answer in TOLD:
             with machine(name) as root:
@@ -287,7 +287,7 @@ def watched(place, root, *arguments):
 
 @contextlib.contextmanager
 def hanging(root, address):
-    """As if the reader of another look hung in the kernel."""
+    """Makes the function look as if another scan's reader of it hung in the kernel."""
     with open(os.path.join(root, DEVICES, address, "driver_override"), "rb") as override:
         fcntl.flock(override, fcntl.LOCK_EX)
         yield
@@ -320,7 +320,7 @@ def nothing_is_written():
                 events = watched(place, root, "scan", "--all")
                 equal([event for event in events if event[1] & CHANGES], [], name)
                 seen = any(event[1] & OPEN and event[0].endswith("/vendor") for event in events)
-                equal(seen, name != "arm_soc", f"the watch sees what is read of {name}")
+                equal(seen, name != "arm_soc", f"the watch sees which files of {name} are read")
 
 
 @test
@@ -332,7 +332,7 @@ def a_sleeping_function_is_not_woken():
             woken = [path for path in opened if tuple(path.split("/")[-2:]) in set(itertools.product(asleep, WAKING))]
             equal(woken, [], arguments)
             awake = "sys/devices/pci0000:00/0000:00:04.0/0000:04:00.0/config"
-            equal(awake in opened, True, "the watch sees the config of one that is awake")
+            equal(awake in opened, True, "the watch sees that the config of an awake function is read")
         unread = show(place, root, "0000:03:00.0")["unread"]
         equal((unread["config"], unread["link"], unread["resize"]), ("asleep", "asleep", "asleep"))
 
@@ -340,7 +340,7 @@ def a_sleeping_function_is_not_woken():
 # ---- rights ----
 
 def drop_rights():
-    """So that rights of files count for root as well: CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH are not passed on."""
+    """Drops CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, so that file modes hold for root, too."""
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
         for capability in (1, 2):
@@ -386,7 +386,7 @@ def unreadable_values_say_so():
         equal((answer["unread"]["identity"], answer["passthrough"]["answer"]), ("permission", "unknown"))
 
 
-# ---- the rest ----
+# ---- errors and other inputs ----
 
 @test
 def wrong_use_is_refused():
@@ -442,7 +442,7 @@ def a_record_of_a_machine_tells_the_same():
                 done = subprocess.run([recorder, root], capture_output=True, text=True, timeout=60, check=False)
                 equal((done.returncode, done.stderr), (0, ""), name)
                 if name == "hostile":
-                    continue  # that it ends is enough
+                    continue  # it is enough that the command ends
                 copy = pci_machine.Machine()
                 copy.read_text(done.stdout)
                 copy.plant(again)

@@ -21,7 +21,7 @@ def check_schema(document):
     try:
         import jsonschema
     except ImportError:
-        return  # a machine without it checks the rest
+        return  # without python3-jsonschema only the other checks are made
     with open(SCHEMA, encoding="utf-8") as file:
         jsonschema.Draft202012Validator(json.load(file)).validate(document)
 
@@ -165,7 +165,7 @@ def a_refusal_of_qemu_names_device_and_step():
 def detach_waits_until_the_monitor_has_closed_the_device():
     with Place() as place:
         host = machine(place)
-        # The stand-in is this very process; its /proc is a part of the tree.
+        # The monitor's stand-in is this process, whose /proc is part of the tree.
         held = os.path.join(host, "proc", str(os.getpid()), "fd")
         os.makedirs(held)
         link = os.path.join(held, "7")
@@ -198,7 +198,7 @@ def cloud_hypervisor_gets_all_or_nothing():
             done = place.facet("pci", "detach", "--root", host, "--cloud-hypervisor", cloud.path, "01:00.0", "01:00.1")
             equal((done.returncode, done.stderr, cloud.devices), (0, "", {}))
         with CloudHypervisor(place.path("api")) as cloud:
-            # As it names a device of its command line.
+            # the name that Cloud Hypervisor gives to a device of its command line
             cloud.devices["_vfio0"] = {"id": "_vfio0", "path": "/sys/bus/pci/devices/0000:02:00.0/"}
             done = place.facet("pci", "detach", "--root", host, "--cloud-hypervisor", cloud.path, "02:00.0")
             equal((done.returncode, done.stderr, cloud.devices), (0, "", {}))

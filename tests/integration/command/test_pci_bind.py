@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet pci plan`, `bind`, `unbind`, `state`, `recover` and `persist` where nothing can be bound: over written-down
-machines, and on this one.
+"""`facet pci plan`, `bind`, `unbind`, `state`, `recover` and `persist` where nothing can be bound: over described
+machines, and on this machine.
 
-Owns: the golden plans (tests/golden/pci/plan-*.txt), refusals, rules, and that none of this writes to a machine.
-Never: binds: that is for the model of the kernel (tests/unit/passthrough/bind) and for virtual machines.
+Owns: the golden plans (tests/golden/pci/plan-*.txt), refusals, rules, and the proof that none of this writes to a
+machine. Never: binds; tests with a model of the kernel (tests/unit/passthrough/bind) and in virtual machines do.
 """
 import contextlib
 import hashlib
@@ -41,8 +41,8 @@ def machine(name, more=""):
                 os.chmod(os.path.join(root, path), 0o700)
 
 
-def sum_of(root):
-    """All that is in a tree."""
+def digest_of(root):
+    """A digest of all files of a tree."""
     total = hashlib.sha256()
     for folder, names, files in sorted(os.walk(root)):
         for name in sorted(names + files):
@@ -61,10 +61,10 @@ def plans_are_as_agreed_and_write_nothing():
     with Place() as place:
         for name, address in PLANS:
             with machine(name) as root:
-                before = sum_of(root)
+                before = digest_of(root)
                 done = place.facet("pci", "plan", "--root", root, "--reset", "--owner", "1000:78", address)
                 matches_golden(f"pci/plan-{name}.txt", done.stdout + f"exit status {done.returncode}\n")
-                equal(sum_of(root), before, f"tree of {name}")
+                equal(digest_of(root), before, f"tree of {name}")
 
 
 @test
@@ -171,7 +171,7 @@ def journals_that_others_may_write_are_not_trusted():
 
 
 @test
-def a_machine_without_accelerators_is_told():
+def a_machine_without_accelerators_is_reported():
     with Place() as place, machine("ready") as root:
         os.rename(os.path.join(root, "sys/bus/pci/devices"), os.path.join(root, "sys/bus/pci/none"))
         os.makedirs(os.path.join(root, "sys/bus/pci/devices"))
@@ -197,7 +197,7 @@ def rules_are_for_the_very_card():
         planted_rule(place, "gone.json", [{**identity, "address": "0000:7f:00.0"}])
         planted_rule(place, "unknown.json", [identity], colour="red")
         place.write("rules/notes.txt", "not a rule")
-        before = sum_of(root)
+        before = digest_of(root)
         done = place.facet("pci", "persist", "assert", "--root", root, "--json", env=rules)
         states = {rule["rule"]: rule for rule in json.loads(done.stdout)}
         equal(done.returncode, 1)
@@ -207,7 +207,7 @@ def rules_are_for_the_very_card():
         equal(states["same.json"]["state"], "pending")
         contains(states["other.json"]["reason"], "10de:0001")
         contains(states["unknown.json"]["reason"], "colour")
-        equal(sum_of(root), before, "tree")
+        equal(digest_of(root), before, "tree")
 
 
 @test

@@ -101,7 +101,7 @@ def a_device_that_is_not_there_is_no_match():
 
 
 @test
-def a_recorded_defect_is_told_and_passes_but_of_a_probe_only():
+def a_recorded_defect_is_reported_and_passes_only_in_a_probe():
     cases = {
         "exact": [allocate("1.5", {"a0": "1"}, {"a0": "1"})],
         "whole": [allocate("1.5", {"a0": "1", "a1": "0.5"}, {"a0": "1", "a1": "0.5"})],

@@ -26,18 +26,18 @@ print(b.sum(), (b == a * 3 + 1).all(), context.devices[0].name)
 
 
 def outside(place, command):
-    return subprocess.run(command, env={**place.env, **HOME(place)}, cwd=place.root, capture_output=True, text=True,
+    return subprocess.run(command, env={**place.env, **home_env(place)}, cwd=place.root, capture_output=True, text=True,
                           timeout=300, check=False)
 
 
 def inside(place, command):
-    return subprocess.run([*place.run_prefix(), *command], env={**place.env, **HOME(place)}, cwd=place.root,
+    return subprocess.run([*place.run_prefix(), *command], env={**place.env, **home_env(place)}, cwd=place.root,
                           capture_output=True, text=True, timeout=300, check=False)
 
 
-def HOME(place):
-    """Programs keep caches and sessions there; ours are in the test's own folder. hashcat asks the user database for its
-    home, and refuses to run twice in one."""
+def home_env(place):
+    """Variables that move a program's home, where it keeps caches and sessions, into the test's own folder. hashcat takes
+    its home from the user database, and refuses to run twice in one home."""
     folders = {f"XDG_{kind}_HOME": place.path(kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     for folder in folders.values():
         os.makedirs(folder, exist_ok=True)
@@ -70,7 +70,7 @@ def clpeak_measures_the_same_things():
         for done in (outside(place, command), inside(place, command)):
             equal(done.returncode, 0, done.stdout + done.stderr)
             labels.append([line.split(":")[0] for line in done.stdout.splitlines()])
-        equal(labels[1], labels[0], "what clpeak printed, without the figures")
+        equal(labels[1], labels[0], "clpeak's output without its figures")
 
 
 @test

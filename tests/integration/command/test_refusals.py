@@ -108,8 +108,8 @@ def command_is_found_behind_one_that_cannot_be_executed():
 DEPENDS = {name: {"FACET_SIM_PROFILE": "h100"} for name in ("FACET_SIM_FAULTS", "FACET_SIM_VISIBLE_DEVICES",
                                                             "FACET_SIM_STATE")}
 
-# Variables whose wrong value is reported elsewhere: by programs of the interposers and of TensorFusion, by 'facet pci' and
-# 'facet provider check', or that any text is right for.
+# Variables whose wrong values other programs report (users of the interposers and of TensorFusion, 'facet pci',
+# 'facet provider check'), or which may have any text.
 ELSEWHERE = {"FACET_PCI_RULES_DIR", "FACET_QUIET", "FACET_REAL_CUDA", "FACET_REAL_HIP", "FACET_REAL_NVML",
              "FACET_TENSORFUSION_IDLE_MS", "FACET_TENSORFUSION_PLACE", "FACET_VGPU_DIR", "FACET_ROCM_STATE"}
 
@@ -130,10 +130,10 @@ def no_wrong_value_of_a_variable_is_passed_over():
                 continue
             for value in ("nowhere/at all", "0.5?"):
                 if value == "0.5?" and (owner in ("cuda", "rocm", "ascend", "provider") or name == "FACET_SIM_STATE"):
-                    continue  # a library's name, for the linker to find, or a folder's
+                    continue  # may be the name of a library that the loader searches, or of a folder
                 done = place.facet("provider", "list", env={name: value, **DEPENDS.get(name, {})})
                 said = [line for line in (done.stdout + done.stderr).splitlines() if value in line and
-                        (name in line or name == "FACET_PROVIDER_PATH")]  # one of which is named by itself
+                        (name in line or name == "FACET_PROVIDER_PATH")]  # whose messages name a file instead
                 if not said:
                     passed_over.append(f"{name}={value}: {done.stdout}{done.stderr}")
         equal(passed_over, [])
@@ -266,7 +266,7 @@ def a_machine_without_devices_gets_advice():
 @test
 def full_disk_is_noticed():
     with Place() as place:
-        equal(place.facet("vgpu", "create").returncode, 0)  # there is a daemon
+        equal(place.facet("vgpu", "create").returncode, 0)  # starts a daemon
         import subprocess
         from place import FACET
         for words in (["help"], ["top"], ["top", "--json"], ["vgpu", "list", "--json"]):
@@ -285,7 +285,7 @@ def full_disk_is_noticed():
 
 @test
 def closed_output_is_noticed():
-    """The output is lost, and not in a file that the command opened."""
+    """The command reports the loss, and does not write its output into a file that it opened."""
     import subprocess
     from place import FACET
     with Place() as place:

@@ -219,8 +219,8 @@ def placed_jobs_are_known_to_the_next_decision():
 
 
 @test
-def it_decides_as_the_simulation_does():
-    """The first job of a simulated run, whose only job it is, goes where 'simulate' has room for exactly that many."""
+def fleet_decides_as_the_simulation_does():
+    """Jobs placed one by one fill the fleet with exactly as many as `facet simulate` has room for."""
     with Node() as node:
         node.write("jobs.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1024,1,370\n")
         job = {"num_gpu": 1, "gpu_milli": 370, "cpu_milli": 1000, "memory_mib": 1024}
@@ -234,7 +234,7 @@ def it_decides_as_the_simulation_does():
                 with open(placed, "a", encoding="ascii") as file:
                     file.write(done.stdout)
                 count += 1
-            equal(count, 20, policy)  # two to each of ten GPUs
+            equal(count, 20, policy)  # two jobs on each of ten GPUs
 
 
 @test

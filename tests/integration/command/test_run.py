@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet run: the program is left alone, its end is passed on, the report is exact, nothing stays behind."""
+"""`facet run` leaves the program alone, passes on its end, writes an exact report, and leaves nothing behind."""
 import json
 import os
 import signal
@@ -144,7 +144,7 @@ def report_on_standard_output_and_through_a_link():
         equal(os.path.islink(place.path("link")), True, "the link stays")
         equal(json.loads(place.read("target"))["exit_status"], 0)
         equal(place.facet("run", "--report", "/dev/null", "true").returncode, 0)
-        equal(os.path.exists("/dev/null") and not os.path.isfile("/dev/null"), True, "/dev/null is a device still")
+        equal(os.path.exists("/dev/null") and not os.path.isfile("/dev/null"), True, "/dev/null is still a device")
 
 
 @test
@@ -189,7 +189,7 @@ def verbose_and_warnings_go_to_standard_error():
 
 
 def start_script(place, script, **options):
-    """facet run of a shell script that makes the file `started`; returns when it has."""
+    """Starts `facet run` of a shell script that makes the file `started`, and waits for that file."""
     process = place.start("run", "sh", "-c", f"{script}", **options)
     wait_until(lambda: place.exists("started"), "the command starts")
     return process
@@ -351,7 +351,7 @@ WITHIN_REACH = [
 
 
 @test
-def launchers_that_leave_the_vgpu_are_said_before_they_start():
+def launchers_that_leave_the_vgpu_are_reported_before_they_start():
     with Place() as place:
         for name in ("podman", "docker", "nerdctl", "sudo", "su", "doas", "ssh", "systemd-run", "srun", "time", "unshare",
                      "chroot", "screen", "tmux", "runc", "crun", "buildah", "enroot", "salloc", "nvidia-docker", "sshpass",
@@ -383,12 +383,12 @@ def a_run_that_nothing_entered_says_so_where_limits_were_to_hold():
             equal(place.facet("run", *options, "true").stderr, "", options)
         equal(place.facet("run", "podman", "run", "image", env=env).stderr.count(UNUSED), 1)
     with Place() as place:
-        equal(place.facet("run", "-m", "256M", "-c", "30", "true").stderr, "", "one that was used")
+        equal(place.facet("run", "-m", "256M", "-c", "30", "true").stderr, "", "a run whose vGPU a program entered")
 
 
 @test
 def unread_warnings_end_nothing():
-    """The reader of standard error has gone: the program runs, and its end is reported, all the same."""
+    """Without a reader of standard error the program still runs, and its end is reported."""
     with Place() as place:
         readable, writable = os.pipe()
         os.close(readable)
@@ -399,7 +399,7 @@ def unread_warnings_end_nothing():
         equal(json.loads(place.read("report.json"))["exit_status"], 3)
         done = subprocess.run([FACET, "run", "-m", "1M", "--", "sh", "-c", "echo x >&2; echo alive"], stderr=writable,
                               stdout=subprocess.PIPE, env=place.env, cwd=place.root, text=True, check=False, timeout=60)
-        equal((done.returncode, done.stdout), (128 + signal.SIGPIPE, ""), "the program has the signal")
+        equal((done.returncode, done.stdout), (128 + signal.SIGPIPE, ""), "SIGPIPE ends the program as usual")
         os.close(writable)
 
 

@@ -16,8 +16,8 @@ from burn import Tenants, lines_of
 from place import wait_until
 from tap import equal, main, test
 
-# A program that is not scheduled in its turn, since this machine is busy, gets less in that round; a broken
-# promise is broken in each round.
+# On a busy machine a program that is not scheduled in its turn gets less in that round. A faulty scheduler fails in
+# each round.
 ROUNDS = 4
 
 
@@ -31,13 +31,13 @@ def kernels_between(lines, begin_ns, end_ns):
 
 
 def start_reading(processes):
-    """Futures of their output, which is more than a pipe holds: a process whose pipe is not read would not end."""
+    """Futures of the processes' output. A pipe holds less than that, so a process would not end if it were not read."""
     pool = ThreadPoolExecutor(len(processes))
     return [pool.submit(lines_of, process) for process in processes]
 
 
 def end(runs):
-    """The time when all have ended, and their measurements."""
+    """Waits until all have ended; returns that time, and their measurements."""
     spans = [span for lines in runs for line in lines.result() if line["event"] == "device" for span in line["spans"]]
     return time.monotonic_ns(), sums.Measured(spans)
 
@@ -69,7 +69,7 @@ def shares_are_as_asked():
 @test
 def published_time_is_never_more_than_passed():
     with Tenants() as place:
-        for kernel in ("1", "20"):  # in thousandths of a second, about
+        for kernel in ("1", "20"):  # a kernel's approximate duration in ms
             begun_ns = time.monotonic_ns()
             start = str(begun_ns + 10**9)
             steps = str(int(place.steps) * int(kernel))
@@ -84,7 +84,7 @@ def published_time_is_never_more_than_passed():
 
 
 def outlive_a_daemon(place, seconds):
-    """Whether two programs, which began under one daemon, were still running when the next one answered."""
+    """Whether two programs that began under one daemon were still running when the next daemon answered."""
     start = time.monotonic_ns() + 10**9
     processes = [place.start("run", "-c", "50", "--name", name, "--report", f"{name}.json", "--", place.burn, "--steps",
                              place.steps, "--seconds", str(seconds), "--start-ns", str(start), "--device-time")
@@ -121,7 +121,7 @@ def a_cap_holds_alone():
         done = lines_of(place.start_burn(["-c", "30:30"], "--seconds", "2", "--device-time"))[-1]
         part = done["device_ns"] / (done["end_ns"] - done["begin_ns"])
         print(f"# {100 * part:.1f} % of the time under a cap of 30 %")
-        # A busy machine takes from it and never adds to it, so the lower bound only tells a cap from a stop.
+        # A busy machine can only reduce the share, so the lower bound only shows that the program was not stopped.
         equal(0.05 < part < 0.35, True, f"{part:.3f} of the time on the device")
 
 
@@ -138,13 +138,13 @@ def without_a_daemon_tenants_keep_to_their_guarantee():
         begin = killed_ns + 10**9
         part = sum_between(lines, "device_ns", begin, lines[-1]["end_ns"]) / (lines[-1]["end_ns"] - begin)
         print(f"# {100 * part:.1f} % of the time, guaranteed 25 %")
-        # The lower bound tells a guarantee from a stop.
+        # The lower bound shows that the program was not stopped.
         equal(0.01 < part < 0.35, True, f"{part:.3f} of the time on the device")
         equal(place.names(), [], "vGPUs after the run")
 
 
 def stop(process, seconds):
-    """Stops the command of a `facet run`; returns when it went on."""
+    """Stops the command of a `facet run` for `seconds`; returns the time when it continued."""
     command = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
     os.kill(command, signal.SIGSTOP)
     time.sleep(seconds)
@@ -160,7 +160,7 @@ def a_program_that_was_stopped_has_its_turn_again():
                      for _ in range(2)]
         time.sleep((start - time.monotonic_ns()) / 1e9 + 1)
         went_on = []
-        for process in processes:  # its driver is in the program, and was stopped with it
+        for process in processes:  # the OpenCL driver is in the stopped program, and is stopped with it
             went_on.append(stop(process, 2.5))
             time.sleep(2)
         runs = [lines_of(process) for process in processes]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet simulate: lists in, shares out; and, where the public lists are installed, their authors' results."""
+"""`facet simulate` on small lists, and on the public traces if they are installed, against their authors' results."""
 import csv
 import json
 import os
@@ -200,7 +200,7 @@ def a_plot_takes_no_lists_place():
 def published_results_are_met():
     published = os.path.join(TRACES, "published_allocation.csv")
     if not os.path.exists(published):
-        raise Skip("there are no public lists beside the checkout")
+        raise Skip("the public traces are not beside the checkout")
     with open(published, encoding="utf-8") as file:
         rows = {(row["trace"], row["policy"][3:]): row for row in csv.DictReader(file)}
     for trace in ("default", "gpuspec33", "multigpu50"):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command's messages about faults of a simulated machine.
 
-Owns: the words for trouble that a healthy device never has. Never: asserts how long anything takes.
+Owns: messages about faults that a healthy device never has. Never: asserts how long anything takes.
 """
 import contextlib
 import json
@@ -17,7 +17,7 @@ PROVIDER = os.path.join(BUILD, "facet-provider-sim.so")
 
 
 class Simulated(Real):
-    """`blocked` is an operation of the provider that never returns."""
+    """A simulated machine. `blocked` is an operation of its provider that never returns."""
 
     def __init__(self, blocked=None):
         if not os.path.exists(PROVIDER):
@@ -27,7 +27,7 @@ class Simulated(Real):
         super().__init__()
 
     def facet(self, *arguments, **options):
-        if not self.prepared:  # the constructor reads the machine for the first time
+        if not self.prepared:  # the base class's constructor already runs a command
             self.prepared = True
             self.env.update(FACET_PROVIDER_PATH=PROVIDER, FACET_SIM_STATE=self.path("machine"),
                             FACET_SIM_FAULTS=self.path("faults.json"),
@@ -53,7 +53,8 @@ def a_half_made_vgpu_has_no_amounts():
     with Simulated() as place:
         equal(place.facet("vgpu", "create", "--mode", "partitioned", "--template", "1g.10gb", "--name", "p").returncode, 0)
         place.kill_daemon()
-        with contextlib.closing(sqlite3.connect(place.path("state/facet.db"))) as database:  # between intent and partition
+        # The state of a daemon that was killed after it stored the vGPU and before it made the partition.
+        with contextlib.closing(sqlite3.connect(place.path("state/facet.db"))) as database:
             database.execute("UPDATE vgpu SET state = 1, partition_uuid = '', memory_limit_bytes = ?, device_uuid = 'gone'",
                              [1 << 62])
             database.commit()

@@ -4,8 +4,8 @@
 
 Owns: agreement of our checks, our schemas and python3-jsonschema. Never: needs an accelerator.
 
-The schemas are of draft 2020-12; Draft202012Validator has been in jsonschema since 4.0. An older one makes these tests
-skip: they are the proof, and half of one would be none.
+The schemas are of draft 2020-12, for which jsonschema has Draft202012Validator since release 4.0. With an older release
+these tests are skipped as a whole, as a partial check would prove nothing.
 """
 import copy
 import json
@@ -37,7 +37,7 @@ def validator(name):
 
 
 def simulated(place, profile):
-    """The environment of a machine that does not exist."""
+    """The environment in which Facet finds a simulated machine."""
     if not os.path.exists(PROVIDER):
         raise Skip("the simulated provider is not built")
     state = place.path("machine-" + profile)
@@ -53,7 +53,7 @@ def show(place, *arguments, env=None):
 
 
 def check(place, document, *arguments):
-    """Exit status and violations, by pointer."""
+    """The command's exit status, and the violations by their JSON pointer."""
     done = place.facet("spec", "validate", "--json", *arguments, "-", stdin=json.dumps(document))
     answer = json.loads(done.stdout)
     equal(answer["valid"], done.returncode == 0)
@@ -61,7 +61,7 @@ def check(place, document, *arguments):
 
 
 class Simulated(Real):
-    """A machine that does not exist, of which the daemon makes partitions."""
+    """A simulated machine on which the daemon makes partitions."""
 
     def facet(self, *arguments, env=None, **options):
         return super().facet(*arguments, env={**simulated(self, "h200x8"), **(env or {})}, **options)
@@ -115,7 +115,7 @@ def one_device_can_be_chosen():
 
 @test
 def partitions_have_slots_of_their_own():
-    """Two GPUs cut into pieces, six whole ones: three definitions of slots at once."""
+    """Two partitioned GPUs and six whole ones give three definitions of slots."""
     with Simulated() as place:
         for number, (device, template) in enumerate([(0, "1g.18gb"), (0, "3g.71gb"), (1, "1g.18gb")]):
             done = place.facet("vgpu", "create", "--mode", "partitioned", "-d", f"sim:{device}", "--template", template,
@@ -150,7 +150,7 @@ def a_machine_without_devices_says_so():
 
 @test
 def a_mixed_node_is_one_document():
-    """Two GPUs cut into pieces, six whole ones and an NPU, as a caller of the C interface may fill it in."""
+    """Two partitioned GPUs, six whole ones and an NPU, as a caller of the C interface may describe them."""
     devices = [{"device_id": f"GPU-{i}", "device_name": "cuda", "hw_location": f"0000:{i:02x}:00.0", "numa_node": i // 4,
                 "memory_size": 85899345920, "processing_units": 132,
                 "memory_spec": {"total_memory": 85899345920, "memory_type": "HBM3", "memory_channels": 5,
@@ -179,7 +179,7 @@ def a_mixed_node_is_one_document():
 
 @test
 def a_device_that_cannot_be_queried_is_not_offered():
-    """The provider dies while it is asked for a device's partitions: unknown is not the same as none."""
+    """The provider dies while it is asked for a device's partitions, which are then unknown, not absent."""
     with Place(real=True) as place:
         env = simulated(place, "h200x8")
         for operation in ("partition.list", "device.properties"):
@@ -216,7 +216,7 @@ def a_second_provider_of_a_name_says_nothing_of_the_first():
 
 @test
 def our_checks_and_the_schema_agree():
-    """Each change is refused by both, at the same place; a fault that only rules can find is refused by us."""
+    """Both refuse each change, with the same pointer. Only our checks refuse a fault that a schema cannot express."""
     node = {
         "format": "facet-accelerator-node", "version": "1.0",
         "resource_specs": [{"slot_name": "cuda.device:1g.5gb-mig", "type": "unique", "amount": "1",
@@ -310,7 +310,7 @@ def lists_that_are_cut_say_so():
 
 @test
 def no_violation_is_lost_by_a_long_quotation():
-    """A quoted text is cut to length, within a character too."""
+    """A quoted text is cut to a length, even within a character."""
     document = {"format": "facet-accelerator-workload", "version": "1.0", "runtime": "a" + "\u00e9" * 60,
                 "ipc_mode": "a" + "\u00e9" * 60, "networks": ["x" + "\u00e9" * 80]}
     with Place() as place:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of trust: folders that others can change, daemons of other users, and answers with settings that Facet
+"""What Facet does not trust: folders that others can change, daemons of other users, and answers with settings that it
 never sends."""
 import json
 import os
@@ -92,7 +92,7 @@ def nothing_in_a_segment_is_opened_before_its_folder_is_judged():
         for arguments in ([], ["--vgpu", "open"], ["--report", "report.json"]):
             done = place.facet("run", *arguments, "touch", "ran")
             equal(done.returncode, 1, done.stderr)
-            contains(done.stderr, "may be written by anybody (mode 0777)")  # not that `usage` is missing
+            contains(done.stderr, "may be written by anybody (mode 0777)")  # comes before the missing file `usage`
         equal(place.exists("ran"), False)
 
 
@@ -133,7 +133,7 @@ class Users:
                               cwd="/", check=False)
 
     def listen(self, runtime):
-        """The attacker's daemon in that folder, with a socket that all may use; its log shows the requests."""
+        """Starts the attacker's daemon in folder `runtime`, with a socket that all may use; its log shows requests."""
         evil = json.dumps({"LD_PRELOAD": os.path.join(self.root, "evil.so")})
         self.started.append(subprocess.Popen(
             self.command(ATTACKER, "/usr/bin/python3", os.path.join(SOURCE, "tests", "fake", "daemon.py")),
@@ -145,7 +145,7 @@ class Users:
 
 
 def lib(users):
-    """A folder with the layer: `facet run` wants it before anything else."""
+    """Makes a folder with the layer, which `facet run` checks first."""
     folder = os.path.join(users.root, "lib")
     os.mkdir(folder)
     os.chmod(folder, 0o755)
@@ -215,7 +215,7 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
         inside = ("unshare", "--user", f"--map-user={VICTIM}")
         if users.as_user(VICTIM, *inside, "true").returncode:
             raise Skip("no user namespaces here")
-        # In /tmp, where any user may have made it, and root cannot be told from another user.
+        # A folder in /tmp may be of any user, and in this namespace root looks like any other user.
         theirs, mine = (tempfile.mkdtemp(prefix="facet-test-", dir="/tmp") for _ in range(2))
         os.chown(theirs, ATTACKER, ATTACKER)
         os.chown(mine, VICTIM, VICTIM)
@@ -226,7 +226,7 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
                      f"{theirs} belongs to user 65534, expected user {VICTIM} or root")
             os.chown(theirs, 0, 0)
             contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=theirs).stderr, f"{theirs} belongs to user 65534")
-            # Nor below folders of root's alone, where only a privileged helper can have put one of another user.
+            # It is not used below folders that only root can change either: a privileged helper may have made it there.
             os.chmod(theirs, 0o755)
             os.mkdir(f"{theirs}/run")
             os.chown(f"{theirs}/run", ATTACKER, ATTACKER)
@@ -242,7 +242,7 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
 
 @test
 def a_user_without_a_session_has_a_folder_of_its_own():
-    """No variable is set: /tmp/facet-UID, in a sticky folder, which no user has made yet."""
+    """Without any variable the folder is /tmp/facet-UID, below a sticky folder; no user has made it yet."""
     with Users() as users:
         shutil.rmtree(f"/tmp/facet-{VICTIM}", ignore_errors=True)
         try:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet vgpu, top and metrics: the requests to the daemon, and the output made of its answers."""
+"""`facet vgpu`, `top` and `metrics`: their requests to the daemon, and their output."""
 import json
 import os
 import pty
@@ -33,7 +33,7 @@ def create_prints_the_name_or_the_answer():
 def list_is_a_table_when_piped():
     with Place() as place:
         create_two_vgpus(place)
-        # With any COLUMNS: nothing is cut in a pipe.
+        # In a pipe no column is cut, with any COLUMNS.
         matches_golden("vgpu-list.txt", place.facet("vgpu", "list", env={"COLUMNS": "40"}).stdout)
 
 
@@ -143,7 +143,7 @@ def top_json_is_one_line_a_refresh():
 
 
 def on_terminal(place, arguments, env, done):
-    """Output of facet on a terminal of its own until done(output), then ^C; with its exit status."""
+    """Runs `facet` on a terminal of its own until done(output), then types ^C; returns output and exit status."""
     master, slave = pty.openpty()
     process = subprocess.Popen([FACET, *arguments], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                env={**place.env, "TERM": "xterm", **env})
@@ -167,7 +167,7 @@ def top_redraws_in_place_on_a_terminal():
         contains(output, "\033[32m")
         output, _ = on_terminal(place, ["top", "--interval", "0.1"], {"NO_COLOR": "1"},
                                 lambda seen: seen.count(b"\033[J") >= 2)
-        equal("\033[32m" in output, False, "colour in spite of NO_COLOR")
+        equal("\033[32m" in output, False, "colour although NO_COLOR is set")
 
 
 @test

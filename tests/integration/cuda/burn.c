@@ -3,8 +3,8 @@
  * A program that keeps a GPU busy: cuda-burn SECONDS KERNEL[,KERNEL...] BLOCKS DEPTH [graph NODES]
  *
  * Launches the KERNELs in turn (a graph has the first), at most DEPTH launches ahead of completion (1: each is
- * waited for; "fill" as the only KERNEL: fills of so many bytes), and says at the end how long launches stood:
- * {"pid","launches","stall_p99_us","stall_most_us"}.
+ * waited for). If the only KERNEL is "fill", it makes fills of BLOCKS bytes instead. At the end it prints how long the
+ * launch calls blocked: {"pid","launches","stall_p99_us","stall_most_us"}.
  *
  * Owns: this loop. Never: includes anything of Facet.
  */
@@ -65,7 +65,7 @@ static CUgraphExec make_graph(CUfunction function, unsigned blocks, int nodes)
     return executable;
 }
 
-/* Events as a ring: the launch `depth` before this one is complete when this one goes. */
+/* A ring of `depth` events: a launch waits for the event of the launch that is `depth` launches before it. */
 struct ring {
     CUevent events[256];
     unsigned depth;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles that launch into captures. Never: waits forever: the test has set an alarm. */
+/* Owns: the roles that launch into captures. Never: waits forever, as the test has set an alarm. */
 #include "capture_roles.h"
 
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
-/* Many launches, sampled among them, while streams are captured in every mode: the graphs hold the captured
+/* Many launches, some of them sampled, while streams are captured in every mode: the graphs hold exactly the captured
  * launches. */
 void role_capture(void)
 {
@@ -57,7 +57,7 @@ static CUresult begin_capture(int form, CUstream stream, CUgraph into)
     }
 }
 
-/* Every form that begins or ends a capture, of a stream and of the thread's own: captured work is no launch. */
+/* Every form that begins or ends a capture, of a stream or of the thread's own stream: captured work is no launch. */
 void role_capture_forms(void)
 {
     CUfunction function = client_function("work_2us");
@@ -119,7 +119,7 @@ void role_fork_join(void)
     CHECK_SETTLED(2);
 }
 
-/* A capture that fails is over too: launches are counted again. */
+/* A capture that fails has ended, too: later launches are counted again. */
 void role_broken_capture(void)
 {
     CUfunction function = client_function("work_10us");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver as a program finds it: opened by its name, functions by theirs.
+ * The driver as a program finds it: the library and its functions are opened by name.
  *
  * Owns: the functions that tests and benches call.
  * Never: is linked against a driver, ours or a fake one.
@@ -108,20 +108,21 @@ struct client {
 };
 extern struct client client;
 
-/* The words that launch.c has for any vendor's. */
+/* The names that launch.c uses for every vendor's types. */
 typedef CUfunction client_function_t;
 typedef CUstream client_stream_t;
 
-/* A stream of the calling thread's own, which waits for no other. 0, or the driver's error. */
+/* Makes a stream for the calling thread that waits for no other stream. Returns 0 or the driver's error. */
 int client_enter(client_stream_t *ret_stream);
 
-/* Begins as a fatbin does, and is no image format of the fake driver's own: it has every function that is requested. */
+/* The magic number of a fatbin. The fake driver does not read such an image and finds every requested
+ * function in it. */
 #define CLIENT_IMAGE "\x50\xed\x55\xba"
 
 /* Opens libcuda.so.1, initialises it, makes the primary context current and loads an image that has every function. */
 bool client_open(void);
 
-/* The function of that name, which states its duration ("work_100us"). */
+/* The function `name`, which states its duration ("work_100us"). */
 CUfunction client_function(const char *name);
 
 /* A launch of `blocks` blocks into a stream. */

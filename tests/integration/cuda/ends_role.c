@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the ends of ends_role.h in CUDA's words. Never: includes anything of Facet. */
+/* Owns: the roles of ends_role.h by CUDA's calls. Never: includes anything of Facet. */
 #include "ends_role.h"
 
 #include <pthread.h>
@@ -84,7 +84,7 @@ static bool launch_and_wait_for_event(const char *way, CUstream stream)
     return true;
 }
 
-/* By way of another stream. */
+/* Another stream waits for an event of `stream`, and the host waits for that other stream. */
 static bool wait_by_other_stream(CUstream stream)
 {
     static CUstream other;
@@ -113,7 +113,7 @@ static bool wait_for_stream(const char *way, CUstream stream)
 
 #define THREADS 4u
 
-/* Into a stream that all have, and into one of its own, in turn; each is waited for. */
+/* Launches into a shared stream and into the thread's own in turn, and waits for each launch. */
 static void *launch_and_wait(void *count)
 {
     CUstream own;

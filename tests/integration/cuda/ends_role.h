@@ -2,7 +2,7 @@
 /*
  * Programs that end a context, a device or themselves without waiting until their launches are measured.
  *
- * Owns: the names of those ends. Each vendor's file defines them with its own calls.
+ * Owns: the names of the roles. Each vendor's file defines them with its own calls.
  * Never: is called in the test's own process.
  */
 #ifndef FACET_TEST_ENDS_ROLE_H
@@ -15,15 +15,23 @@
 #define ENDS_BLOCKS    1056u
 
 /*
- * "contexts": `count` times a context, a launch, a wait, and its end. "resets": so with the device's own. "unwaited":
- * as "contexts", without the wait. "worker": `count` launches and a wait, then _exit(). "killed": SIGKILL when a launch
- * is nearly over. Returns 0 or, where the library refuses something, 1.
+ * Plays the role `name`. Returns 0, or 1 if the library refuses a call.
  *
- * "waited_WAY": `count` launches of ENDS_SHORT, of which every fourth is waited for in that way, and _exit(). WAY is
- * "device", "stream" and "own" (of a stream that was made), "joined" (of one, by the legacy stream), "query", "event"
- * (behind which one more kernel runs, a long one), "asked" and "elapsed" (an event), "copy" and "any" (to the host,
- * said or seen from the pointer); "crossed" (of another stream, which waits for an event of the launches'); "threads"
- * (each launch by its thread, into a shared and an own stream); "killed" as "stream", and ended by SIGKILL.
+ *   contexts    `count` times: creates a context, launches, waits, destroys the context
+ *   resets      as contexts, with the primary context
+ *   unwaited    as contexts, without the wait
+ *   worker      makes `count` launches, waits, and calls _exit()
+ *   killed      ends by SIGKILL when a launch is nearly over
+ *   waited_WAY  makes `count` launches of ENDS_SHORT, waits for every fourth by WAY, and calls _exit()
+ *
+ * WAY is one of:
+ *   device, stream, query     waits for the device, or waits for or polls the stream
+ *   own, joined               launches into a created stream; joined waits for it by the legacy stream
+ *   event, asked, elapsed     waits for an event, behind which a long kernel runs, polls one, or polls its elapsed time
+ *   copy, any                 copies to the host; any leaves the direction to the driver
+ *   crossed                   waits for another stream, which waits for an event
+ *   threads                   each of several threads waits for its launches, in a shared stream and in its own
+ *   killed                    as stream, and ends by SIGKILL
  */
 #define ENDS_WAYS(X)                                                                                                   \
     X(device)                                                                                                          \

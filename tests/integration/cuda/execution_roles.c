@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles of the tests of launches. Never: waits forever: the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits forever, as the test has set an alarm. */
 #include "execution_roles.h"
 
 #include <dlfcn.h>
@@ -78,7 +78,7 @@ static void role_refused_launches(void)
     CHECK(totals.inflight == 0 && totals.busy_ns == 0 && totals.launches == 0);
 }
 
-/* Transfers count as work from 1 MiB on, and smaller ones once they sum up to as much. The bytes arrive. */
+/* A transfer of 1 MiB or more counts as a launch; smaller ones count once their sum reaches 1 MiB. The bytes arrive. */
 static void role_transfers(void)
 {
     static unsigned char source[2 << 20], returned[2 << 20];
@@ -99,7 +99,7 @@ static void role_transfers(void)
     OK(client.cuStreamSynchronize(stream));
     CHECK(memcmp(source, returned, sizeof source) == 0);
     CHECK(totals_become(is_idle, 0));
-    CHECK_SETTLED(4); /* the refused transfer was admitted, and does not count */
+    CHECK_SETTLED(4); /* the refused transfer was admitted, but does not count */
 }
 
 /* Rows, boxes, batches and prefetches count by their sum of bytes, too. */
@@ -139,7 +139,7 @@ static void role_transfer_shapes(void)
     OK(client.cuMemPrefetchAsync(memory, 4 << 20, 0, NULL));
     OK(client.cuMemPrefetchAsync_v2(memory, 4 << 20, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, NULL));
     OK(client.cuMemcpy2DAsync_v2_ptsz(&rows, NULL));
-    OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 2 << 20)); /* and a call that takes no stream */
+    OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 2 << 20)); /* a call that takes no stream */
     OK(client.cuMemcpyDtoD_v2_ptds(memory + (8 << 20), memory, 2 << 20));
     OK(client.cuMemsetD8_v2(memory + (8 << 20), 3, 1 << 10));
     CHECK(client.cuMemcpy2DAsync_v2(NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
@@ -200,7 +200,7 @@ static void check_step_order(void *argument)
         step->order->wrong++;
 }
 
-/* A stream's work runs in its order, sampled launches and all. */
+/* A stream's work runs in order, sampled launches included. */
 static void role_stream_order(void)
 {
     CUfunction function = client_function("work_3000us");
@@ -227,7 +227,7 @@ static void role_stream_order(void)
     CHECK_SETTLED(20);
 }
 
-/* The reported device time is the one that the driver spent: together, apart, and with pauses. False when it is not. */
+/* Whether the reported device time is the time that the driver spent, for launches together, apart, and with pauses. */
 static bool reported_time_is_true(uint64_t *count)
 {
     CUfunction functions[] = {client_function("work_50us"), client_function("work_150us"), client_function("work_7us")};
@@ -249,7 +249,7 @@ static bool reported_time_is_true(uint64_t *count)
     return reported > spent * 93 / 100 && reported < spent * 107 / 100;
 }
 
-/* A process that is delayed between an event and its launch reports too much: it fails only when three attempts do. */
+/* A process that is delayed between an event and its launch reports too much, so the role has three attempts. */
 static void role_reported_time(void)
 {
     uint64_t count = 0;
@@ -260,7 +260,7 @@ static void role_reported_time(void)
     CHECK(is_true);
 }
 
-/* Streams that are made and destroyed with work in them, by the thousand. */
+/* Thousands of streams are created, and destroyed with work in them. */
 static void role_streams(void)
 {
     CUfunction function = client_function("work_30us");
@@ -278,7 +278,7 @@ static void role_streams(void)
     CHECK(count_misuse() == 0);
 }
 
-/* Contexts that end with work in flight: their own, and the primary one. */
+/* Created contexts and the primary context end with work in flight. */
 static void role_contexts(void)
 {
     CUfunction function = client_function("work_20000us");
@@ -337,7 +337,8 @@ static void role_threads(void)
     CHECK(count_misuse() == 0);
 }
 
-/* The shards of this process, the only one in the vGPU, in which something is in flight, and how many it ever used. */
+/* The number of this process's shards with launches in flight; *ret_used is how many shards it ever used. The process
+ * is the only one in its vGPU. */
 static unsigned shards_in_flight(uint32_t *ret_used)
 {
     struct facet_error error;
@@ -394,7 +395,7 @@ static void role_own_shards(void)
     CHECK_SETTLED(6);
 }
 
-/* A child cannot use the driver, as with the driver alone; the parent launches before and after the fork. */
+/* A child cannot use the driver, with or without the interposer. The parent launches before and after the fork. */
 static void role_fork(void)
 {
     CUfunction function = client_function("work_5000us");
@@ -409,7 +410,7 @@ static void role_fork(void)
     CHECK_SETTLED(2);
 }
 
-/* A device that is lost: every call fails, and nothing is in flight forever. */
+/* After the device is lost every call fails, and no launch stays in flight. */
 static void role_lost_device(void)
 {
     CUfunction function = client_function("work_5000us");
@@ -422,7 +423,7 @@ static void role_lost_device(void)
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
-/* Ends with work in flight, as programs do that crash or do not care. */
+/* Ends with work in flight, as a program does that crashes or does not wait. */
 static void role_exit(void)
 {
     CUfunction function = client_function("work_100000us");

@@ -27,7 +27,8 @@
     X(fork)                                                                                                            \
     X(lost_device)
 
-/* Does the action of the name, or "exit", "hang", "waits": 0, or ends the process with 1 and names the failed check. */
+/* Plays the role `name`: one of ROLES, "exit", "hang" or "waits". Returns 0, or ends the process with 1 and names the
+ * failed check. */
 int execution_role(const char *name);
 
 #endif

@@ -15,7 +15,7 @@ struct fixture fixture;
 
 void fixture_uuid(uint32_t device, char text[64])
 {
-    /* state.c: "fake-gpu", and the device's number at the end. */
+    /* as state.c makes it: "fake-gpu", and the device's number at the end */
     snprintf(text, 64, "GPU-66616b65-2d67-7075-0000-%012x", device + 1);
 }
 

@@ -18,7 +18,7 @@ union handed_control {
     struct cmsghdr align;
 };
 
-static inline bool hand_over(int socket, int fd, void *data)
+static inline bool send_descriptor(int socket, int fd, void *data)
 {
     union handed_control control = {.bytes = {0}};
     struct iovec part = {.iov_base = data, .iov_len = HANDED_BYTES};
@@ -33,7 +33,7 @@ static inline bool hand_over(int socket, int fd, void *data)
     return sendmsg(socket, &message, 0) == HANDED_BYTES;
 }
 
-static inline bool take_over(int socket, int *ret_fd, void *ret_data)
+static inline bool receive_descriptor(int socket, int *ret_fd, void *ret_data)
 {
     union handed_control control = {.bytes = {0}};
     struct iovec part = {.iov_base = ret_data, .iov_len = HANDED_BYTES};

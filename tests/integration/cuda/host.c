@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs in vGPUs of a fake GPU, with the daemon's scheduler: cuda-host SECONDS VGPU[,VGPU...] COMMAND...; hip-host
- * is the same, linked with that vendor's words (world.h).
+ * Programs in vGPUs of a fake GPU, with the daemon's scheduler: cuda-host SECONDS VGPU[,VGPU...] COMMAND... The program
+ * hip-host is the same code, linked with HIP's world_vendor (world.h).
  *
- * A VGPU is "bare" (none: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (with oversubscription, of so much
- * memory), or "+" (another process in the one before). Each runs the command; its output is passed on. With SECONDS
- * above 0, prints for each of as many seconds the device time of every process, by the driver's own count and by the
- * limiter's report, in milli, as {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
+ * A VGPU is "bare" (no vGPU: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (oversubscribed, with that much
+ * memory), or "+" (another process in the vGPU before it). Each runs COMMAND, whose output is passed on. With SECONDS
+ * above 0, every second prints the device time of each process in milli, by the driver's own count and by the limiter's
+ * report, as {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
  *
  * Owns: the machine and the processes. Never: judges the figures.
  */
@@ -82,7 +82,7 @@ static void watch_tenants(struct world *world, struct tenant *tenants, unsigned 
     }
 }
 
-/* The vGPU that an item of the list means; -2 when it means none. */
+/* The number of the vGPU that an item of the list names, -1 for "bare"; -2 if the item is invalid. */
 static int vgpu_of(struct world *world, const char *item, int last)
 {
     unsigned request, limit, mebibytes;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of one launch for the thread that makes it: cuda-launch MILLISECONDS THREADS [KERNELS]; so hip-launch,
- * compiled with that client.
+ * The cost of one launch for the thread that makes it: cuda-launch MILLISECONDS THREADS [KERNELS]. The program
+ * hip-launch is the same code, compiled with HIP's client.
  *
- * Run with the bare driver and in a vGPU by bench/launch.py, which compares. The kernel takes no device time, so
- * nothing ever waits; every thread has a stream of its own. KERNELS (1, 2, 4 or 8) are launched in turn. Prints
- * ns_per_call, the median of batches: those in which the machine did something else do not count.
+ * bench/launch.py runs it with the bare driver and in a vGPU, and compares. The kernel takes no device time, so no
+ * launch waits; every thread has a stream of its own. KERNELS (1, 2, 4 or 8) are launched in turn. Prints ns_per_call,
+ * the median over batches, so that a few batches that other programs disturbed do not count.
  *
- * Owns: the timed loop. Never: knows a vendor but by its client.
+ * Owns: the timed loop. Never: calls a vendor's library except through its client.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <client.h> /* the vendor's: that of the folder which this is compiled for */
+#include <client.h> /* of the vendor for which this is compiled */
 
 #define MAX_THREADS  16u
 #define MAX_KERNELS  8u
 #define BATCH        256u
 #define BATCHES_MOST 65536u
-#define WARM_UP      200u /* batches: the driver and the limiter come to know the kernel */
+#define WARM_UP      200u /* batches in which the driver and the limiter see the kernel for the first times */
 
 struct worker {
     client_function_t functions[MAX_KERNELS];

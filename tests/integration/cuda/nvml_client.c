@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml-client             opens the management library by its name, and says what it shows
+ * nvml-client             opens the management library by its name, and prints what it shows
  * nvml-client-linked      the same, linked against it
  *
  * Owns: one line: "init 0, 1: 1024 MiB".

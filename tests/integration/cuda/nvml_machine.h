@@ -16,7 +16,7 @@
 
 #define TEST_UUID_SIZE 48
 
-/* Sets FAKE_CUDA_*; before anything of the fake libraries is called. Aborts when it cannot. */
+/* Makes the machine and sets FAKE_CUDA_*, or aborts. Call it before any function of the fake libraries. */
 void test_machine_make(unsigned devices, const char *memory);
 void test_machine_remove(void);
 
@@ -27,7 +27,7 @@ void test_machine_uuid(uint32_t device, char text[TEST_UUID_SIZE]);
 pid_t test_machine_neighbour(uint32_t device, uint64_t bytes);
 void test_machine_dismiss(pid_t child);
 
-/* Forks; the child runs `body` until that returns or, first of all, writes a byte to the descriptor: it is ready. */
+/* Forks a child that runs `body`. Returns its pid once `body` has written a byte to `ready`, or has returned. */
 pid_t test_machine_child(void (*body)(void *context, int ready), void *context);
 
 #endif

@@ -12,7 +12,7 @@
 
 struct test_nvml nvml;
 
-static void be_tenant(void *context, int ready)
+static void run_tenant(void *context, int ready)
 {
     const struct test_tenant *wanted = context;
     struct facet_tenant tenant = {0};
@@ -35,7 +35,7 @@ static void be_tenant(void *context, int ready)
 
 pid_t test_tenant(struct test_tenant tenant)
 {
-    return test_machine_child(be_tenant, &tenant);
+    return test_machine_child(run_tenant, &tenant);
 }
 
 void *test_nvml_open(const char *path)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program NAME...     opens the driver by each name, one after the other, and says what it shows
- * program-linked       the same, linked against the driver as most programs of C are not
+ * program NAME...     opens the driver by each name in turn, and prints what it shows
+ * program-linked      the same, but linked against the driver, as few programs are
  *
- * Owns: one line for each: "init 0, 1 device: GPU-...".
+ * Owns: one line of output for each name: "init 0, 1 device: GPU-...".
  * Never: knows that the driver may not be the vendor's.
  */
 #include <dlfcn.h>
@@ -47,7 +47,7 @@ int main(void)
     return print_devices(&(struct driver){cuInit, cuDeviceGetCount, cuDeviceGetUuid_v2});
 }
 #else
-static int look_in(const char *name)
+static int print_devices_of(const char *name)
 {
     void *handle = dlopen(name, RTLD_NOW);
 
@@ -66,7 +66,7 @@ static int look_in(const char *name)
 int main(int count, char **names)
 {
     for (int i = 1; i < count; i++)
-        if (look_in(names[i]) != 0)
+        if (print_devices_of(names[i]) != 0)
             return 1;
     return 0;
 }

@@ -2,7 +2,7 @@
 /*
  * A program of the CUDA runtime, which is linked into it: prints the runtime's answers in one line.
  *
- * Owns: the first calls of most programs. Never: names the driver; the runtime finds it.
+ * Owns: the first calls of most programs. Never: names the driver, which the runtime finds.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>

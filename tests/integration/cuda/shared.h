@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that one process exports and another imports: both accounts charge it to its maker, with any vendor's library.
+ * Memory that one process exports and another imports is charged to the exporter alone, with any vendor's library.
  *
- * Owns: the two processes, their steps, and the charges of both after each step.
- * Never: calls a vendor's library: the test implements the steps. Included once by each test, behind its machine.h.
+ * Owns: the two processes, their steps, and the check of both charges after each step.
+ * Never: calls a vendor's library; the test implements the steps. Each test includes this file once, after its
+ * machine.h.
  */
 #ifndef FACET_TEST_SHARED_H
 #define FACET_TEST_SHARED_H
@@ -16,17 +17,17 @@
 #define SHARED_BYTES (4 * MIB)
 #define SHARED_TEXT  "hello"
 
-/* Each ends the role with CHECK() where the library fails. */
+/* Each step ends the role by CHECK() if the library fails. */
 struct shared_steps {
     void (*make)(int *ret_fd, char data[HANDED_BYTES]); /* SHARED_BYTES that begin with SHARED_TEXT, exported */
     void (*import)(int fd, const char data[HANDED_BYTES]);
-    void (*look)(char text[8]); /* maps imported memory, where it has to be, and reads its beginning */
+    void (*look)(char text[8]); /* maps the imported memory if necessary, and reads its beginning */
     void (*let_go)(void);       /* ends the import */
-    void (*give_back)(void);    /* ends the allocation; NULL: the process's end does */
+    void (*give_back)(void);    /* ends the allocation; NULL: the process's end does that */
     enum fake_kind kind;        /* of the memory, in the fake's account */
 };
 
-/* The charge of a process that has used its device, and no more. */
+/* Begins the device; `begin_bytes` is the charge for that. */
 struct shared_vendor {
     void (*enter)(void);
     uint64_t begin_bytes;
@@ -43,7 +44,7 @@ static void shared_import(const struct shared_steps *steps, int socket)
     char data[HANDED_BYTES], text[8] = "";
     int fd;
 
-    CHECK(take_over(socket, &fd, data));
+    CHECK(receive_descriptor(socket, &fd, data));
     steps->import(fd, data);
     shared_check_own(0);
     steps->look(text);
@@ -62,7 +63,7 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
 
     steps->make(&fd, data);
     CHECK(fake_used_of_kind(0, steps->kind) >= SHARED_BYTES);
-    CHECK(hand_over(socket, fd, data));
+    CHECK(send_descriptor(socket, fd, data));
     CHECK(waitpid(importer, &status, 0) == importer);
     CHECK_EQUAL(status, 0);
     shared_check_own(fake_used_of_kind(0, steps->kind));
@@ -70,7 +71,7 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
         uint64_t held = fake_used_of_kind(0, steps->kind);
 
         steps->give_back();
-        shared_check_own(held); /* as far as this process knows, another one still holds it */
+        shared_check_own(held); /* another process may still hold the exported memory */
     }
 }
 

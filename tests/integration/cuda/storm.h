@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random calls of several processes, some of which are killed at any moment: the charge equals the memory that the
- * vendor's library was asked for whenever all processes pause, and is never more than the quota.
+ * Random calls of several processes, which are killed at random moments. Whenever all processes pause, the charge
+ * equals the memory that was requested from the vendor's library. It is never more than the quota.
  *
- * Owns: the processes, their quiet points, the choice of those to kill, and the comparison then. It does not depend on
- * how fast the machine is: a process's calls are counted, and a quiet point is waited for.
- * Never: calls a vendor's library: the test implements the calls. Included once by each test, behind its machine.h.
+ * Owns: the processes, their quiet points, the choice of the process to kill, and the comparison at a quiet point. The
+ * test does not depend on the machine's speed: a process's calls are counted, and the test waits for quiet points.
+ * Never: calls a vendor's library; the test implements the calls. Each test includes this file once, after its
+ * machine.h.
  */
 #ifndef FACET_TEST_STORM_H
 #define FACET_TEST_STORM_H
@@ -25,15 +26,15 @@
 
 /* Shared by the test and its workers. */
 struct storm_worker {
-    _Atomic uint32_t calls;         /* so far, over all lives */
-    _Atomic uint32_t reached_point; /* the number of the quiet point that it waits at */
-    _Atomic uint64_t device_charge; /* the charge for beginning a device; of the test, where it needs that */
+    _Atomic uint32_t calls;         /* so far, including those before the worker was killed and restarted */
+    _Atomic uint32_t reached_point; /* the number of the quiet point at which the worker waits */
+    _Atomic uint64_t device_charge; /* the charge for beginning a device; set by tests that need it */
     _Atomic bool done;
 };
 
-/* Each ends its role with CHECK() where the library fails. */
+/* Each function ends its role by CHECK() if the library fails. */
 struct storm_vendor {
-    uint32_t calls, greedy_calls;                                /* of each worker, in all its lives */
+    uint32_t calls, greedy_calls;                                /* of each worker, restarts included */
     struct storm_bag *(*prepare_bag)(struct storm_worker *self); /* makes a worker's objects */
     void (*call_any)(struct storm_bag *bag);                     /* makes any one call */
     void (*settle_charges)(void);                     /* a query that brings the accounts of pools up to date */
@@ -64,7 +65,7 @@ static void storm_nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 }
 
-/* Small ones most often, as in programs. */
+/* Most sizes are small, as in programs. */
 static uint64_t storm_draw_size(void)
 {
     return storm_draw(10) ? 1 + storm_draw(64 * KIB) : 1 + storm_draw(24 * MIB);
@@ -129,7 +130,7 @@ static void storm_kill(pid_t pids[STORM_WORKERS], uint32_t index)
 
     kill(pids[index], SIGKILL);
     assert_int_equal(waitpid(pids[index], &status, 0), pids[index]);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* it had not failed before */
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* the worker had not failed before */
     atomic_store(&storm->workers[index].device_charge, 0);
 }
 
@@ -187,7 +188,8 @@ static void test_accounts_are_true_after_any_process_is_killed(void **state)
 
 /* ---- the quota, to the byte ---- */
 
-/* The argument counts whose device has begun: the next one is started then, so that each is measured alone. */
+/* `argument` counts the processes that have begun their device. The test starts the next process only then, so that
+ * each is measured alone. */
 static void storm_greedy(void *argument)
 {
     void *held[64] = {NULL};
@@ -208,7 +210,7 @@ static void storm_greedy(void *argument)
     }
 }
 
-/* The segment's own record of the highest sum ever granted, and of refusals: both happened. */
+/* The segment's records show that the peak came near the quota, and that requests were refused. */
 static void test_four_processes_never_get_a_byte_too_much(void **state)
 {
     pid_t pids[STORM_WORKERS];

@@ -24,7 +24,7 @@ from tap import Skip, contains, equal, main, test  # noqa: E402
 
 HEADERS = ["driver.h", "memory.h", "execution.h", "copy.h", "graph_memory.h", "green.h"]
 OURS = 'extern "C" {\n' + "".join(f'#include "vendor/cuda/{name}"\n' for name in HEADERS) + "}\n"
-# The macro keeps cuda.h from renaming functions to their newest versions, so each name is the exported symbol's.
+# The macro keeps cuda.h from renaming functions to their newest versions, so each name is that of an exported symbol.
 THEIRS = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n"
 
 PRINTER = """
@@ -57,7 +57,7 @@ def toolkit_and_compiler():
     found = [path for path in load_coverage_check().toolkits() if (path / "include/cuda.h").is_file()]
     compiler = shutil.which("c++")
     if not found or not compiler:
-        raise Skip("no CUDA toolkit here" if not found else "no C++ compiler here")
+        raise Skip("this machine has no CUDA toolkit" if not found else "this machine has no C++ compiler")
     return found[-1] / "include", compiler
 
 
@@ -69,7 +69,7 @@ def run(*command):
 
 
 def preprocess(compiler, text, include, only=""):
-    """The preprocessed text and its macro definitions. With `only`, just the lines of files below a folder so named."""
+    """The preprocessed text and its macro definitions. With `only`, just the lines of files in a folder of that name."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "headers.cc"
         source.write_text(text)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of launches in a vGPU with the gate open: each kind admitted, counted and measured; captures unharmed;
- * streams, contexts and threads that go; fork. The roles in the vGPU are in execution_roles.c.
- * Never: decides by a time of this machine: tests compare with the driver's own count.
+ * Owns: tests of launches in a vGPU whose gate is open. Each kind of launch is admitted, counted and measured;
+ * captures, fork, and the ends of streams, contexts and threads are handled. The roles in the vGPU are in
+ * execution_roles.c. Never: judges by this machine's time; tests compare with the driver's own count.
  *
- * The test is its own tenant: it starts itself again in a vGPU, with the name of a role.
+ * The test program is also the tenant: it starts itself again in a vGPU, with the name of a role.
  */
 #include <setjmp.h>
 #include <stdarg.h>

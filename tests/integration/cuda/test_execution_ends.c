@@ -2,10 +2,9 @@
 /*
  * Owns: tests that a cap on compute time holds for programs that end a context, a device or themselves before their
  * launches are measured.
- * Never: knows a vendor (ends_role.h); decides by a time of this machine: the driver's own count of device time is held
- * against the time that went by.
+ * Never: names a vendor (ends_role.h). The driver's own count of device time is compared with the elapsed time.
  *
- * The test is its own tenant: it starts itself again in a vGPU, with the name of a role and how often.
+ * The test program is also the tenant: it starts itself again in a vGPU, with the name of a role and a count.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +30,7 @@ static const char *self;
 static struct world world;
 static int vgpu;
 
-/* One machine for all: this process joins it once. */
+/* All tests use one machine, as a process can join only one. */
 static int open_world(void **state)
 {
     assert_true(world_open(&world));
@@ -63,7 +62,7 @@ static uint64_t driver_ns(void)
     return atomic_load(&fake_state()->devices[0].engine.busy_ns);
 }
 
-/* All launches are reported, and those of processes that did not report are given up. */
+/* Waits until all launches are reported, or given up if their process did not report them. */
 static bool becomes_idle(int other_vgpu)
 {
     for (int i = 0; i < 2000; i++) {
@@ -115,7 +114,7 @@ static void run_waiting_role(const char *role, uint32_t limit_milli, int status)
     struct facet_usage_totals after = world_totals(&world, other_vgpu);
     uint64_t reported_ns = after.busy_ns - before.busy_ns;
     bool one_unfinished =
-        strstr(role, "event"); /* each wait is for the first of two launches: the last second one has not ended */
+        strstr(role, "event"); /* each wait is for the first of two launches, so the very last launch has not ended */
     printf("# %s, limit %u: %llu of 20, driver %.1f ms, reported %.1f ms\n", role, limit_milli,
            (unsigned long long)(after.launches - before.launches), (double)used_ns / 1e6, (double)reported_ns / 1e6);
     assert_in_range(after.launches - before.launches,

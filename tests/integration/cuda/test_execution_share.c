@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of programs' shares of a GPU against their requests, by the driver's own count of device time.
- * Never: decides by luck: a thread beside it measures how late this machine wakes a sleeping thread; on one too busy to
- * hand a device on, a case that misses is skipped, with that figure as the reason. It speaks TAP itself: so it can say
- * that.
+ * Owns: tests that compare programs' shares of a GPU with their requests, by the driver's own count of device time.
+ * Never: fails because this machine is busy. A second thread measures how late the machine wakes a sleeping thread. If
+ * that is too late, a case that misses its share is skipped with this figure as the reason. The program prints TAP
+ * itself, so that it can give a reason.
  *
- * A made-up device takes little of a processor. So cases run side by side at first, each in a machine of its own, and
- * one that misses runs again with this machine to itself.
+ * A fake device takes little processor time, so cases run side by side at first, each in a fake machine of its own. A
+ * case that misses runs again alone.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -26,9 +26,9 @@
 #define WIDE_MILLI     50 /* five points */
 #define REPORTED_MILLI 25
 #define NAP_NS         (200 * FACET_NS_PER_US)
-#define LATE_NS        (100 * FACET_NS_PER_US) /* a hand-over passes through four threads: more is felt */
-#define LATE_PERCENT   1u                      /* of the naps */
-#define ATTEMPTS       4                       /* a limiter that misses does so every time */
+#define LATE_NS        (100 * FACET_NS_PER_US) /* a nap is late above this; handing the device on wakes four threads */
+#define LATE_PERCENT   1u                      /* the machine is busy if more than this percentage of naps is late */
+#define ATTEMPTS       4                       /* a faulty limiter misses in every attempt */
 #define LANES          3u
 
 struct share_case {
@@ -101,7 +101,7 @@ static void sleep_ns(uint64_t ns)
         ;
 }
 
-/* The share of each by the driver's count, and by the limiter's report, in milli of the elapsed time. */
+/* Each tenant's share by the driver's count and by the limiter's report, in milli of the elapsed time. */
 static void measure_tenants(const struct share_case *share, struct tenants *tenants, uint64_t *ret_used,
                             uint64_t *ret_reported)
 {
@@ -124,13 +124,13 @@ static void measure_tenants(const struct share_case *share, struct tenants *tena
 enum outcome_kind {
     LIMITS_MET,
     SHARE_MISSED,
-    LIMIT_EXCEEDED, /* a limit: that no machine is too busy for */
+    LIMIT_EXCEEDED, /* a failure on any machine, however busy */
 };
 
 /*
- * A single program's share is compared with its limit. Several are compared with each other: handing the device on
- * costs some of it (docs/adr/0003), and the shares are those of the rest. A limit is never exceeded. The limiter's
- * report equals the share: no process is charged for other processes' kernels.
+ * A single program's share is compared with its limit. Shares of several programs are compared with each other, as
+ * handing the device on costs some of its time (docs/adr/0003). A limit is never exceeded. The limiter's report equals
+ * the share, as no process is charged for other processes' kernels.
  */
 static enum outcome_kind judge_shares(const struct share_case *share, const uint64_t *used, const uint64_t *reported)
 {
@@ -193,9 +193,9 @@ static const struct share_case cases[] = {
     {"limit of 30 %, short kernels", 1, {300}, {300}, "work_5us", "1056", "64", NULL},
     {"limit of 30 %, long kernels, each waited for", 1, {300}, {300}, "work_20000us", "1056", "1", NULL},
     {"limit of 30 %, graphs", 1, {300}, {300}, "work_100us", "1056", "4", "10"},
-#ifndef __SANITIZE_THREAD__ /* under which the made-up memory is filled more slowly than it tells */
+#ifndef __SANITIZE_THREAD__ /* with it, filling the fake memory takes longer than the time that the fake reports */
     {"limit of 10 %, fills of less than 1 MiB", 1, {100}, {100}, "fill", "1048575", "64", NULL},
-#ifndef __SANITIZE_ADDRESS__ /* short fills, too: the code between them is slower there */
+#ifndef __SANITIZE_ADDRESS__ /* with it, the code between short fills takes too long */
     {"limit of 30 %, fills of 64 KiB", 1, {300}, {300}, "fill", "65536", "64", NULL},
 #endif
 #endif
@@ -215,7 +215,8 @@ struct outcome {
 
 static struct outcome *outcomes;
 
-/* The process of every `step`-th case: a process joins a machine once, so no other lane has this one's. */
+/* Starts a process that runs every `step`-th case from `first` on. A process can join only one machine, so each lane is
+ * a process with a machine of its own. */
 static pid_t start_lane(size_t first, size_t step)
 {
     fflush(stdout);

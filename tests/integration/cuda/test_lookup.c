@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of cuGetProcAddress behind our library: the requests of the CUDA runtime at its start, row by row, and
- * the rest of the driver's rules.
- * Never: asks in the test's own process.
+ * Owns: tests of cuGetProcAddress through our library: each request that the CUDA runtime makes at its start, and the
+ * other rules of the driver.
+ * Never: calls the lookup in the test's own process.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -83,7 +83,7 @@ static bool lies_in(const void *address, const struct driver *driver)
     return dladdr(address, &one) && dladdr((void *)driver->new, &other) && one.dli_fbase == other.dli_fbase;
 }
 
-/* The exported symbol that the vendor's answer is: the whole truth about which form of a function it is. */
+/* The exported symbol of the vendor's answer, which tells exactly which form of a function it is. */
 static const char *symbol_of(const struct answer *answer)
 {
     Dl_info info;
@@ -111,7 +111,7 @@ static bool is_exact(const struct answer *theirs, const char *name, uint64_t fla
            per_thread == (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 }
 
-/* The row of the runtime that asks for no name at all, which no driver has. */
+/* One row of the runtime requests an empty name, which no driver has. */
 static bool parse_request(const char *line, char name[128], int *version, uint64_t *flags)
 {
     unsigned long read_flags;

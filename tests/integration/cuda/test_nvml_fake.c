@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake libnvidia-ml.so.1 without MIG: it tells the truth of the shared state, by the vendor's rules.
+ * The fake libnvidia-ml.so.1 without MIG reports the machine's shared state by the vendor's rules.
  *
  * Owns: a machine of two GPUs, in which this program is one of the processes.
  */
@@ -113,7 +113,7 @@ static void test_memory_of_all_processes_is_reported(void **state)
     fake_device_release(0, FAKE_PLAIN, 10 * MIB);
 }
 
-/* Busy for longer than the test takes: any sampled period was busy from end to end. */
+/* The device is busy longer than the test takes, so any sampled period is busy from end to end. */
 static void test_utilization_is_sampled(void **state)
 {
     nvmlUtilization_t utilization;
@@ -141,7 +141,7 @@ static void test_utilization_is_sampled(void **state)
     assert_int_equal(utilization.gpu, 0);
 }
 
-/* Work is submitted to a device at once, and counts as it runs. */
+/* A device's time counts while its work runs, not when the work is submitted. */
 static void test_device_time_is_counted_when_work_runs(void **state)
 {
     const struct fake_process_device *device = &fake_process()->devices[FAKE_DEVICES - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake's MIG against the vendor's published tables, written here a second time: every set of instances that can be
- * reached, and in each of them every instance that could be asked for.
+ * The fake library's MIG against the vendor's published tables, of which this file has a copy of its own. The tests
+ * reach every possible set of instances, and request every instance in each set.
  *
  * Owns: a GPU of 80 GB and one of 141 GB.
  */
@@ -15,7 +15,8 @@
 #include "nvml_machine.h"
 #include "vendor/cuda/nvml_mig.h"
 
-/* As nvidia-smi lists them: profile, slices of memory and compute, how many at a time, and where they may begin. */
+/* Profiles as nvidia-smi lists them: slices of memory and compute, the most instances at a time, and
+ * possible starts. */
 static const struct rule {
     unsigned profile_index, id, memory, compute, max_count, starts[8], start_count;
     const char *name_80, *name_141;
@@ -109,8 +110,8 @@ static void check_capacity(struct placed_set *placed_set)
 }
 
 /*
- * Every set once, by its places in rising order; but every other instance is tried, and removed again when it was
- * wrongly possible or only out of order.
+ * Visits every set once, by adding instances in rising order of their places. All other instances are tried, too: an
+ * instance that could be created wrongly fails the test, and one that is only out of order is removed again.
  */
 static void explore_sets(struct placed_set *placed_set, unsigned from)
 {
@@ -240,7 +241,7 @@ static void test_all_sets_of_compute_instances(void **state)
     }
 }
 
-/* A compute instance is a device: found by its UUID, with the memory of its GPU instance, and gone when it is. */
+/* A compute instance is a device that is found by its UUID, has the memory of its GPU instance, and ends with it. */
 static void test_a_compute_instance_is_a_device(void **state)
 {
     nvmlGpuInstance_t parent;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of NVML's functions against the libraries and tools that export, hook and call them.
 
-Owns: checks that the twin exports the list, and that the list has the functions which the fake exports, the hooked
-ones, and those which the tools of each CUDA toolkit found here call.
+Owns: checks that the twin exports the list, and that the list has the functions which the fake exports, which are
+hooked, and which the tools of each installed CUDA toolkit call.
 Never: needs a toolkit.
 
 usage: test_nvml_names.py ROOT TWIN FAKE

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built cuda provider's answers about a machine whose truth is known. The rules of the ABI are the conformance
- * suite's.
+ * The built cuda provider's answers about a machine whose state is known. The conformance suite checks the ABI's rules.
  *
  * Owns: a machine of two GPUs of 8 GB and one of 80 GB that is in MIG mode.
  */
@@ -94,7 +93,7 @@ static void test_without_libraries_there_are_no_devices(void **state)
     assert_non_null(strstr(text, "libcuda.so.1 is not found"));
     provider->device->close(instance);
 
-    /* There, and no library. */
+    /* a file that exists, but is no library */
     set_libraries("/proc/self/status", NULL);
     assert_int_equal(provider->device->open(&instance, &error), FACET_IO);
 }
@@ -230,7 +229,7 @@ static struct facet_topology_link link_of(uint32_t a, uint32_t b)
     return links[0];
 }
 
-/* Eighteen links of each, dealt out to two others in turn. */
+/* Each GPU has eighteen links, which lead to the two other GPUs in turn. */
 static void test_topology_has_the_nvlinks(void **state)
 {
     struct fake_health *truth = &fake_state()->management.health[0];
@@ -240,7 +239,7 @@ static void test_topology_has_the_nvlinks(void **state)
     assert_int_equal(link.lanes, 9);
     assert_true(link.valid & FACET_LINK_HAS_STATE);
     assert_int_equal(link.up, 1);
-    atomic_store(&truth->links_down, 0x15555); /* every other one: all that lead to the next */
+    atomic_store(&truth->links_down, 0x15555); /* every second link, that is all links to the next GPU */
     assert_int_equal(link_of(0, 1).lanes, 9);
     assert_int_equal(link_of(0, 1).up, 0);
     assert_int_equal(link_of(0, 2).up, 1);
@@ -265,8 +264,8 @@ static void test_link_traffic_and_errors_are_reported(void **state)
         assert_int_equal(metrics[i].tx_bytes, 9 * 7 * 1024);
         assert_int_equal(metrics[i].errors, 9 * 3 * 2);
     }
-    assert_int_equal(metrics[0].link, 0); /* to the first GPU */
-    assert_int_equal(metrics[1].link, 2); /* to the third */
+    assert_int_equal(metrics[0].link, 0); /* leads to the first GPU */
+    assert_int_equal(metrics[1].link, 2); /* leads to the third GPU */
     atomic_store(&truth->link_rx_kib, 0);
     atomic_store(&truth->link_tx_kib, 0);
     atomic_store(&truth->link_errors, 0);
@@ -295,7 +294,7 @@ static void test_pcie_counters_of_64_bits_are_used(void **state)
     atomic_store(&truth->pcie_replays, 0);
 }
 
-/* A partition that another program made is listed, also while it is half made, and can be destroyed. */
+/* A partition that another program made is listed, even before it is complete, and can be destroyed. */
 static void test_partitions_made_by_others_are_listed(void **state)
 {
     const struct facet_partition_ops *ops = provider->partition;

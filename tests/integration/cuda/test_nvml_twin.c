@@ -125,7 +125,7 @@ static void see_memory(void *context)
     device = test_device(0);
     CHECK(nvml.nvmlDeviceGetMemoryInfo(device, &v1) == NVML_SUCCESS);
     CHECK(v1.total == GIB && v1.used == 700 * MIB);
-    /* The neighbour holds all but 200 MB of the memory that the tenants left: that is less than the quota has. */
+    /* The neighbour leaves 200 MB of the device's memory, which is less than what is left of the quota. */
     CHECK(v1.free == 200 * MIB);
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(device, &v2) == NVML_SUCCESS);
     CHECK(v2.total == GIB && v2.used == 700 * MIB && v2.free == 200 * MIB && v2.reserved == 0);
@@ -157,7 +157,8 @@ static void see_processes(void *context)
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_ERROR_INSUFFICIENT_SIZE);
     count = 2;
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 2);
-    /* The first as the library says, the second, which that does not list, as the limiter counts. */
+    /* The first process's memory is what the library says. The library does not list the second; the
+     * limiter counts it. */
     CHECK(entries[0].pid == (unsigned)single->tenant && entries[0].usedGpuMemory == 400 * MIB);
     CHECK(entries[1].pid == (unsigned)single->other && entries[1].usedGpuMemory == 300 * MIB);
     CHECK(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 0);
@@ -168,7 +169,7 @@ static void see_processes(void *context)
     CHECK(nvml.nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
-/* Mapped, but never to be written to. */
+/* A monitor maps the segment's files, but never for writing. */
 static void take_no_slot(void *context)
 {
     const struct single *single = context;
@@ -182,7 +183,7 @@ static void take_no_slot(void *context)
     while (fgets(line, sizeof line, maps)) {
         const char *path = strchr(line, '/');
 
-        /* Inherited mappings that the parent made as the segments' owner do not count. */
+        /* This ignores inherited mappings, which the parent made as the segments' owner. */
         if (!path || strncmp(path, single->vgpu.dir, strlen(single->vgpu.dir)) != 0 || strstr(line, " rw-s "))
             continue;
         pages++;
@@ -240,8 +241,8 @@ static void see_survivor(void *context)
 }
 
 /*
- * A slot whose owner was killed belongs to no process, even before it is cleared: its process id may be reused by now,
- * and its memory is free.
+ * A slot whose process was killed belongs to no process, even before it is cleared: the process id may be reused by
+ * now, and the memory is free.
  */
 static void test_a_killed_tenant_is_not_listed(void **state)
 {
@@ -330,7 +331,7 @@ static void see_old(void *context)
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_ERROR_FUNCTION_NOT_FOUND);
 }
 
-/* A program that finds the newest form of a list among our symbols uses no older one, so the newest works. */
+/* Programs use the newest form of a list that our library exports, so it must work with an old library, too. */
 static void test_an_old_library_gets_the_newest_lists(void **state)
 {
     struct single single;
@@ -410,7 +411,8 @@ static void see_utilization(void *context)
     begin_monitor(1);
     device = test_device(0);
     CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 0);
-    uint64_t after_first = facet_clock_now_ns(); /* the period began with the library, or now if that is long ago */
+    uint64_t after_first =
+        facet_clock_now_ns(); /* the period began at the library's start, or now if that is long ago */
 
     uint64_t busy = UINT64_C(120000000);
     report_busy(&single->vgpu, busy);
@@ -429,8 +431,8 @@ static void see_utilization(void *context)
 }
 
 /*
- * The library samples only during a query: so it is queried until it reports `wanted` at work, and the expected number
- * of other processes, but not forever. This process works on the device, too.
+ * The library samples only during a query, so it is queried until it reports that `wanted` is busy, and the expected
+ * number of other processes, or until a timeout. This process uses the device, too.
  */
 static bool is_sampled(nvmlDevice_t device, pid_t wanted, unsigned least_others, unsigned *ret_others)
 {
@@ -479,8 +481,7 @@ static void see_own_samples(void *context)
     CHECK(info.processSamplesCount == 1 && entries[0].pid == (unsigned)single->tenant);
 }
 
-/* The limiter does not count the time that the driver's samples show: so the reported time shows which of the two was
- * used. */
+/* The limiter's count and the driver's samples differ, so the reported utilization shows which of them was used. */
 static void test_utilization_is_that_of_the_vgpu(void **state)
 {
     struct single single;
@@ -492,7 +493,7 @@ static void test_utilization_is_that_of_the_vgpu(void **state)
     remove_single(&single);
 }
 
-/* Cuts the third GPU in two, by the library itself, and returns the UUID of the second part. */
+/* Partitions the third GPU into two by the real library, and stores the UUID of the second part in `context`. */
 static void cut_third_gpu(void *context)
 {
     nvmlReturn_t activation;
@@ -530,7 +531,7 @@ static void see_part(void *context)
 
 static void test_part_of_a_gpu(void **state)
 {
-    /* Shared memory, since the child finds the uuid for the parent. */
+    /* shared memory, as a child finds the UUID for the parent */
     char *uuid = (char *)fake_state()->devices[FAKE_DEVICES - 1].name;
     struct test_segment vgpu;
 

@@ -22,7 +22,7 @@ static void test_found_by_search(void **state)
     assert_output("init 0, 2: 1024 MiB 1024 MiB");
 }
 
-/* The search path leads to the vendor's; the loader takes the library that is loaded already. */
+/* The search path leads to the vendor's library, but the loader takes the preloaded one. */
 static void test_preloaded_before_the_search_path(void **state)
 {
     char path[4096];
@@ -47,7 +47,7 @@ static void test_named_by_path(void **state)
     unsetenv("FACET_REAL_NVML");
 }
 
-/* The loader's message about a missing library, in the library's own words. */
+/* A missing vendor's library gives the loader's own message about it. */
 static void test_a_missing_library_fails_as_without_us(void **state)
 {
     fixture_library_path(FIXTURE_OURS);

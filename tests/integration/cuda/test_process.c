@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of processes behind our library: fork, threads, exit. Never: calls CUDA in the test's own process. */
+/* Owns: tests of processes that use our library: fork, threads, exit. Never: calls CUDA in the test's own process. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static bool open_driver(void)
     return true;
 }
 
-/* How many processes the first vGPU has now: slots that are locked. */
+/* The number of processes in the first vGPU, which is that of locked slots. */
 static uint32_t count_processes(void)
 {
     struct facet_usage_totals totals = {0};
@@ -50,7 +50,7 @@ static uint32_t count_processes(void)
     return totals.processes;
 }
 
-/* Runs `work` in a child that lives until we have looked; its result, or 1000 when it has none. */
+/* Runs `work` in a child, which lives until the vGPU's processes are counted. Returns work()'s result; 1000 if none. */
 static int in_child(int (*work)(void), uint32_t *ret_processes)
 {
     int result_pipe[2], leave_pipe[2], result = 1000;
@@ -137,7 +137,7 @@ static int role_threads(void)
     return 0;
 }
 
-/* Children are made while other threads call for the first time: none of them may find a lock held forever. */
+/* Children are made while other threads make their first call. No child may inherit a lock that is held forever. */
 static int role_storm(void)
 {
     static _Atomic int failures;
@@ -163,7 +163,7 @@ static int role_storm(void)
     return 0;
 }
 
-/* Comes too early, and then asks for the machine's second GPU, which it was not given. */
+/* Calls before cuInit(), then sets a variable that names the machine's second GPU, which is not in its vGPU. */
 static int role_early(bool allocates)
 {
     CUuuid uuid = {{0}};
@@ -204,7 +204,7 @@ static void test_fork_before_init(void **state)
     check_nobody_is_left();
 }
 
-/* The driver refuses such a child (3, not initialised); the vGPU stays the parent's, and the child has a slot. */
+/* The driver refuses a child's calls (3: not initialised). Parent and child have a slot each. */
 static void test_fork_after_init(void **state)
 {
     fixture_enter("0");
@@ -243,7 +243,7 @@ int main(int count, char **arguments)
         TEST(test_fork_after_init),
         TEST(test_threads_that_come_first_together),
         TEST(test_a_variable_set_after_an_early_call_leads_to_no_other_gpu),
-/* A sanitizer keeps in a child the locks of the parent's threads, its allocator's among them. */
+/* In a child a sanitizer's locks, such as its allocator's, stay as the parent's threads held them. */
 #if !defined __SANITIZE_THREAD__ && !defined __SANITIZE_ADDRESS__
         TEST(test_fork_while_a_thread_comes_first),
 #endif

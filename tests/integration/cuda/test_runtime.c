@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of programs that have NVIDIA's runtime in them: it finds our library by itself, and starts behind it as
- * it does on the bare driver. Never: expects more of the runtime than the fake driver gives it: at its start it makes
- * sure that the driver is the vendor's, and then says "not supported" (tests/fake/cuda/tables.c).
+ * Owns: tests of programs with NVIDIA's runtime linked in, which finds our library by itself and starts as it does on
+ * the bare driver. Never: expects success: the runtime checks at its start whether the driver is NVIDIA's, and says
+ * "not supported" of the fake driver (tests/fake/cuda/tables.c).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void test_runtime_starts_as_on_the_bare_driver(void **state)
     assert_string_equal(tenants, bare);
 }
 
-/* Closed for the runtime, too: it asks for nothing more when cuInit says no. */
+/* The runtime makes no further calls after cuInit() has failed. */
 static void test_runtime_in_a_vgpu_that_cannot_be_used(void **state)
 {
     char text[512];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the ways in which a program loads our library, of the library behind it, and of the devices it shows.
+ * Owns: tests of the ways in which a program loads our library, of the driver that our library finds, and of the
+ * devices that the program sees.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ static void test_program_linked_to_the_driver(void **state)
     assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
-/* The search path leads to the vendor's; the loader takes the library that is loaded already. */
+/* The search path leads to the vendor's library, but the loader takes the preloaded one. */
 static void test_preloaded_before_the_search_path(void **state)
 {
     fixture_enter("1");
@@ -70,7 +71,7 @@ static void test_preloaded_and_opened(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", "libcuda.so"), output_of_both_programs("1"));
 }
 
-/* A copy is not taken for the driver; both serve the same vGPU, each with a slot of its own. */
+/* Our library does not take a copy of itself for the driver. Both serve the same vGPU, each with its own slot. */
 static void test_a_copy_of_ours(void **state)
 {
     char folder[] = "/tmp/facet-cuda-copy-XXXXXX", copy[128], command[4400];
@@ -138,7 +139,7 @@ static void test_program_chooses_among_its_vgpus(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
 
-/* Without its limits the program does not run. */
+/* A program must not run without its limits. */
 static void test_vgpu_that_cannot_be_used(void **state)
 {
     struct test_segment other;

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "limiter/tenant.h"
 
-/* Started and not waited for yet; 0: a free place. One thread starts and waits. */
+/* Processes that were started and not waited for yet; 0: a free place. Only one thread starts and waits. */
 static pid_t running[64];
 
 static bool print_failure(const char *what, const char *why)
@@ -42,7 +42,7 @@ bool world_open(struct world *world)
     return true;
 }
 
-/* A test that failed has not waited for its programs: they would hold up a reader of their output. */
+/* A test that failed has not waited for its programs, and a reader of their output would wait for them. */
 static void end_programs(void)
 {
     for (size_t i = 0; i < sizeof running / sizeof running[0]; i++) {
@@ -139,7 +139,7 @@ static void enter_vgpu(struct world *world, int vgpu)
     setenv(FACET_ENV_VGPU_DIR, world->dirs[vgpu], 1);
 }
 
-/* Puts another in the place of one: 0 finds a free place, and makes one. */
+/* Replaces process `one` in the table by `other`; 0 stands for a free place. */
 static void replace_running(pid_t one, pid_t other)
 {
     for (size_t i = 0; i < sizeof running / sizeof running[0]; i++)
@@ -154,7 +154,7 @@ pid_t world_start(struct world *world, int vgpu, char *const command[])
     pid_t pid = fork();
 
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* none outlives a test that is ended */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no program outlives the test */
         enter_vgpu(world, vgpu);
         execv(command[0], command);
         print_failure(command[0], strerror(errno));

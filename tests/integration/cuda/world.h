@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine for tests and benches of launches: a fake GPU, the daemon's scheduler, vGPUs, and programs in them. It
- * knows no vendor but by the few words of world_vendor.
+ * A machine for tests and benches of launches: a fake GPU, the daemon's scheduler, vGPUs, and programs in them. All
+ * that depends on the vendor is in world_vendor.
  *
  * Owns: a folder with the machine's state and the vGPUs' segments; the programs that it started.
- * Never: needs a daemon: no provider has a device of the fake driver.
+ * Never: starts a daemon.
  */
 #ifndef FACET_TEST_CUDA_WORLD_H
 #define FACET_TEST_CUDA_WORLD_H
@@ -19,46 +19,45 @@
 
 /* The differences between vendors' libraries; each test program links its vendor's (vendor.c). */
 struct world_vendor {
-    const char *address;                        /* of the machine's first GPU, as segments carry it */
-    const char *library;                        /* the vendor's, as programs open it */
-    const char *state_variable, *real_variable; /* in programs' environment: the machine's file, the fake library */
-    const char *own_variable, *fake_variable;   /* in ours: the interposer's folder, and the fake library's */
+    const char *address;                        /* the first GPU's address, as segments have it */
+    const char *library;                        /* the name by which programs open the vendor's library */
+    const char *state_variable, *real_variable; /* variables for programs: the machine's file, the fake library */
+    const char *own_variable, *fake_variable;   /* variables of the test: folders of interposer and fake library */
 };
 extern const struct world_vendor world_vendor;
 
 struct world {
     char root[64];
-    int folder; /* keeps it */
+    int folder; /* a descriptor, whose lock keeps `root` from being cleaned up */
     struct scheduler *scheduler;
-    bool quiet; /* set by the caller: output of programs goes to standard error, which is not TAP's */
+    bool quiet; /* set by the caller: programs' output goes to standard error, so that it does not mix with TAP */
     uint32_t count;
     char ids[WORLD_VGPUS][8], dirs[WORLD_VGPUS][96];
 };
 
-/* False, and says why, when it cannot be made. The folders are those of the interposer and of the fake driver. */
+/* Makes the machine; prints the reason and returns false if that fails. */
 bool world_open(struct world *world);
 void world_close(struct world *world);
 
 /* A vGPU with a guarantee and a limit; its number, or -1. */
 int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli);
 
-/* Adds a vGPU with oversubscription and so much memory; best effort where `request_milli` is 0. */
+/* Adds an oversubscribed vGPU with `memory_bytes`; it is best effort if `request_milli` is 0. */
 int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_t request_milli);
 
 /* Removes all vGPUs, after it has ended the programs that were not waited for. */
 void world_clear(struct world *world);
 
-/*
- * Starts a program in a vGPU (-1: in none, with the bare driver). Where the two libraries are is in the environment.
- */
+/* Starts a program in a vGPU; -1: in no vGPU, with the bare driver. The environment names the folders of both
+ * libraries. */
 pid_t world_start(struct world *world, int vgpu, char *const command[]);
 
-/* Waits for its end: the exit status, or 1000 and the signal. */
+/* Waits for a program's end; returns its exit status, or 1000 plus the signal that ended it. */
 int world_wait(pid_t pid);
 
 struct facet_usage_totals world_totals(struct world *world, int vgpu);
 
-/* Device time that a process has used of the first GPU, and its kernels, by the driver's own count. */
+/* The first GPU's device time and kernels that a process has used, by the driver's own count. */
 uint64_t world_busy_ns(pid_t pid);
 uint64_t world_launches(pid_t pid);
 

@@ -26,7 +26,7 @@ SOURCE = os.environ["FACET_SOURCE_DIR"]
 FACETD = os.path.join(BUILD, "facetd")
 PROVIDER = os.environ["FACET_TEST_PROVIDER"]
 
-DEADLINE_S = 60  # of anything that must happen at all: a machine may be slow, no test may hang
+DEADLINE_S = 60  # the longest wait for an event that must happen: a machine may be slow, but no test may hang
 
 
 def wait_until(condition, what):
@@ -133,7 +133,7 @@ class Facetd:
             try:
                 connection.request(method, path, body, headers or {})
             except BrokenPipeError:
-                pass  # refused by its headers: the daemon answered and hung up while the body was still under way
+                pass  # the daemon refused the headers, answered and closed while the body was still being sent
             response = connection.getresponse()
             return Answer(response.status, dict(response.getheaders()), response.read().decode())
         finally:
@@ -158,7 +158,7 @@ def read_all(fd):
 
 
 class VgpuHolder:
-    """Keeps a vGPU as `facet run` does: the lock on the first byte of its usage file; the others are of the slots."""
+    """Keeps a vGPU as `facet run` does, by a lock on the first byte of its usage file. Each slot locks a later byte."""
 
     def __init__(self, segment, byte=0):
         self.fd = os.open(os.path.join(segment, "usage"), os.O_RDWR | os.O_CLOEXEC)
@@ -176,7 +176,7 @@ class VgpuHolder:
 
 
 def mount_small(path, kib):
-    """A tmpfs of `kib` KiB in a mount namespace of its own would need a helper; root can simply mount it."""
+    """Mounts a tmpfs of `kib` KiB, as root; returns the reason if that fails. A mount namespace would need a helper."""
     libc = ctypes.CDLL(None, use_errno=True)
     os.makedirs(path, exist_ok=True)
     if libc.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={kib}k".encode()) != 0:

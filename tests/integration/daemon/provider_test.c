@@ -31,7 +31,7 @@ static void fill_device(struct facet_device_info *device, uint32_t index)
         .compute_units = 8,
     };
     snprintf(device->uuid, sizeof device->uuid, "00000000-0000-0000-0000-00000000000%u", index);
-    /* All but the first have a name that must be escaped wherever it is quoted. */
+    /* Every name except the first must be escaped wherever it is quoted. */
     snprintf(device->name, sizeof device->name, index ? "Test \"device\" \\%u" : "Test device %u", index);
     snprintf(device->vendor, sizeof device->vendor, "Facet tests");
     snprintf(device->address, sizeof device->address, "platform=test;name=Test device %u;ordinal=0", index);

@@ -56,10 +56,10 @@ class Simulated(Facetd):
     def kill_provider(self):
         killed = 0
         for process in provider_processes(self.process.pid):
-            with contextlib.suppress(ProcessLookupError):  # which has just ended
+            with contextlib.suppress(ProcessLookupError):  # the process has just ended
                 pidfd = os.pidfd_open(process)
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                select.select([pidfd], [], [], 20)  # it is dead, not dying, when we go on
+                select.select([pidfd], [], [], 20)  # go on when the process is dead, not while it is dying
                 os.close(pidfd)
                 killed += 1
         return killed

@@ -36,7 +36,7 @@ def devices_and_providers_are_listed():
         equal([device["id"] for device in devices], ["test:0", "test:1"])
         equal(devices[0]["memory_bytes"], GIB)
         equal(devices[0]["simulated"], True)
-        equal("clock_mhz" in devices[0], False, "a clock that nobody measured")
+        equal("clock_mhz" in devices[0], False, "a clock that was not measured")
         providers = daemon.get("/v1/providers").json["providers"]
         equal([(p["name"], p["state"], p["devices"]) for p in providers], [("test", "loaded", 2)])
 
@@ -74,7 +74,7 @@ def name_machine(name):
     the name."""
     libc = ctypes.CDLL(None)
     if libc.unshare(CLONE_NEWUTS) != 0 or libc.sethostname(name, len(name)) != 0:
-        raise OSError("it cannot be given a name")
+        raise OSError("the machine cannot be named in a UTS namespace of its own")
 
 
 @test
@@ -189,7 +189,7 @@ def limits_above_the_whole_are_warned_of_once():
         vgpu = daemon.create(name="a", memory_limit_bytes=whole // 2)
         contains(vgpu["warning"], f"limits on {vgpu['device']} add up to")
         equal("warning" in daemon.get("/v1/vgpus/a").json, False, "said once")
-        equal("warning" in daemon.create(name="b"), False, "names no amount")
+        equal("warning" in daemon.create(name="b"), False, "a vGPU for which no limit was asked")
 
 
 @test
@@ -199,9 +199,9 @@ def an_ephemeral_vgpu_ends_without_a_holder():
         daemon.create(name="lasting")
         with VgpuHolder(vgpu["segment"]):
             daemon.create(name="unheld", ephemeral=True)
-            wait_until(lambda: "unheld" not in daemon.names(), "the unheld one goes")
+            wait_until(lambda: "unheld" not in daemon.names(), "the vGPU without a holder is removed")
             equal(daemon.names(), ["brief", "lasting"])
-        wait_until(lambda: daemon.names() == ["lasting"], "the held one goes when it is let go")
+        wait_until(lambda: daemon.names() == ["lasting"], "the held vGPU is removed after its holder")
         equal(os.path.exists(vgpu["segment"]), False)
 
 

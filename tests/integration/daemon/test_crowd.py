@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many connections whose callers do nothing: others are served all the same, and they cost next to nothing."""
+"""Many connections whose callers do nothing: they cost next to nothing, and other callers are served all the same."""
 import contextlib
 import os
 import select
@@ -17,7 +17,7 @@ HEAD = b"POST /v1/vgpus HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
 
 @contextlib.contextmanager
 def crowd(daemon, count, data):
-    """So many connections, each of which sends these bytes, and no more."""
+    """`count` connections, each of which sends `data` and nothing more."""
     with contextlib.ExitStack() as stack:
         connections = []
         for _ in range(count):
@@ -36,30 +36,30 @@ def are_open(connections):
     return [connection.fileno() not in closed for connection in connections]
 
 
-def is_served_beside(data):
+def check_served_beside_crowd(data):
     with Facetd() as daemon, crowd(daemon, CROWD, data) as connections:
         equal(daemon.get("/v1/health").status, 200)
         opened = are_open(connections)
-        # Not all were ended because their time was over: the call was served before that.
+        # Most connections are still open, so the call was served before the daemon's time limit closed them all.
         equal(sum(opened) >= CROWD - 100, True, f"{sum(opened)} of {CROWD} are open")
-        # Neighbours may change places: each connection is taken by a thread of its own.
-        equal(opened[100:], [True] * (CROWD - 100), "those that had waited longest were hung up on")
+        # Neighbours may change places, as each connection is taken by a thread of its own.
+        equal(opened[100:], [True] * (CROWD - 100), "the daemon closed the connections that had waited longest")
         equal(daemon.names(), [])
 
 
 @test
 def callers_that_send_nothing_do_not_keep_others_from_being_served():
-    is_served_beside(b"")
+    check_served_beside_crowd(b"")
 
 
 @test
 def callers_that_send_half_a_head_do_not_keep_others_from_being_served():
-    is_served_beside(HEAD)
+    check_served_beside_crowd(HEAD)
 
 
 @test
 def callers_that_send_half_a_body_do_not_keep_others_from_being_served():
-    is_served_beside(HEAD + b"\r\n{")
+    check_served_beside_crowd(HEAD + b"\r\n{")
 
 
 @test
@@ -74,7 +74,7 @@ def a_crowd_of_fewer_is_not_hung_up_on():
 
 
 def processor_ns(daemon):
-    """Of all its threads, those that have ended left out."""
+    """The processor time of the daemon's threads, without threads that have ended."""
     total, tasks = 0, f"/proc/{daemon.process.pid}/task"
     for task in os.listdir(tasks):
         with contextlib.suppress(OSError), open(f"{tasks}/{task}/schedstat", encoding="ascii") as file:
@@ -82,8 +82,8 @@ def processor_ns(daemon):
     return total
 
 
-def cost_of(data):
-    """What a crowd costs the daemon in a while in which nothing happens."""
+def crowd_cost_ns(data):
+    """The processor time that a crowd costs the daemon in a second in which no connection sends anything."""
     with Facetd() as daemon, crowd(daemon, 100, data):
         daemon.get("/v1/health")
         time.sleep(0.3)
@@ -93,8 +93,8 @@ def cost_of(data):
 
 
 @test
-def a_head_that_does_not_end_is_not_judged_over_and_over():
-    nothing, half = cost_of(b""), cost_of(HEAD + b"A: b\r\n" * 90)
+def an_endless_head_is_not_parsed_again_and_again():
+    nothing, half = crowd_cost_ns(b""), crowd_cost_ns(HEAD + b"A: b\r\n" * 90)
     equal(half < 10 * nothing, True, f"{half} ns with half a head, {nothing} ns with nothing")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A segment that was damaged while there was no daemon, and in which processes live: none is forgotten.
+"""Segments that were damaged while no daemon ran: the processes that live in them are not forgotten.
 
 Owns: damage with living processes. Never: damage of unused segments, and single numbers (test_faults.py).
 """
@@ -47,7 +47,7 @@ class Tenant:
         self.lock.release()
 
 
-def random(path):
+def overwrite_randomly(path):
     overwrite(path, 0, os.urandom(832))
 
 
@@ -69,7 +69,7 @@ def check_not_entered(daemon, advice, what):
         contains(done.stderr, advice)
 
 
-def check_kept(daemon, segment, what):
+def check_damaged_vgpu_is_kept(daemon, segment, what):
     vgpu = daemon.get("/v1/vgpus/a").json
     equal([name for name in NUMBERS if name in vgpu], [], f"numbers that are published with {what}")
     contains(vgpu["warning"], "its segment was damaged from outside")
@@ -89,8 +89,9 @@ def check_kept(daemon, segment, what):
 
 @test
 def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
-    for name, damage in (("policy", random), ("usage", random), ("policy", other_name), ("policy", os.unlink),
-                         ("policy", lambda path: os.truncate(path, 0)), ("usage", lambda path: os.truncate(path, 0))):
+    for name, damage in (("policy", overwrite_randomly), ("usage", overwrite_randomly), ("policy", other_name),
+                         ("policy", os.unlink), ("policy", lambda path: os.truncate(path, 0)),
+                         ("usage", lambda path: os.truncate(path, 0))):
         with Facetd() as daemon:
             segment, tenant = create_with_tenant(daemon)
             daemon.end(signal.SIGKILL)
@@ -98,7 +99,7 @@ def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
             what = f"damage of {name}"
             for _ in range(2):
                 daemon.start()
-                check_kept(daemon, segment, what)
+                check_damaged_vgpu_is_kept(daemon, segment, what)
                 daemon.end(signal.SIGKILL)
             daemon.start()
             answer = daemon.call("DELETE", "/v1/vgpus/a")
@@ -126,14 +127,14 @@ def a_segment_of_another_release_with_processes_in_it_is_no_damage():
 
 @test
 def what_a_living_daemon_sees_damaged_is_not_entered():
-    for name, damage in (("policy", random), ("usage", lambda path: os.truncate(path, 0))):
+    for name, damage in (("policy", overwrite_randomly), ("usage", lambda path: os.truncate(path, 0))):
         with Facetd() as daemon:
             damage(os.path.join(daemon.create(name="a")["segment"], name))
             check_not_entered(daemon, "a: its segment was damaged from outside; destroy it and create it again", name)
 
 
 @test
-def a_damaged_segment_goes_by_force_and_its_processes_are_told():
+def a_damaged_segment_is_removed_by_force_and_its_quota_becomes_zero():
     with Facetd() as daemon:
         segment, tenant = create_with_tenant(daemon)
         with open(os.path.join(segment, "policy"), "rb") as policy:
@@ -143,7 +144,7 @@ def a_damaged_segment_goes_by_force_and_its_processes_are_told():
             equal(daemon.call("DELETE", "/v1/vgpus/a?force=1").status, 200)
             equal(os.path.exists(segment), False)
             policy.seek(672)
-            equal(struct.unpack("<Q", policy.read(8)), (0,), "the quota of those that stay")
+            equal(struct.unpack("<Q", policy.read(8)), (0,), "the quota of the processes that stay")
         tenant.end()
 
 
@@ -153,7 +154,7 @@ def a_damaged_ephemeral_vgpu_goes_with_its_last_process():
         vgpu = daemon.create(name="a", memory_limit_bytes=4 * MEMORY, ephemeral=True)
         tenant = Tenant(vgpu["segment"])
         daemon.end(signal.SIGKILL)
-        random(os.path.join(vgpu["segment"], "policy"))
+        overwrite_randomly(os.path.join(vgpu["segment"], "policy"))
         daemon.start()
         contains(daemon.get("/v1/vgpus/a").json["warning"], "damaged")
         tenant.end()
@@ -164,14 +165,14 @@ def remove_file(path):
     os.unlink(path)
 
 
-def become_a_folder(path):
+def replace_by_folder(path):
     os.unlink(path)
     os.mkdir(path)
 
 
 @test
 def a_damaged_note_loses_no_process():
-    for damage in (remove_file, become_a_folder, random, lambda path: os.truncate(path, 20)):
+    for damage in (remove_file, replace_by_folder, overwrite_randomly, lambda path: os.truncate(path, 20)):
         with Facetd() as daemon:
             segment, tenant = create_with_tenant(daemon)
             daemon.end(signal.SIGKILL)

@@ -110,7 +110,7 @@ def numbers_of(daemon, name):
     return numbers
 
 
-SLOT = 128  # where the first begins: memory_bytes; the cumulative counters are a cache line behind
+SLOT = 128  # the offset of the first slot, which begins with memory_bytes; its counters begin one cache line later
 COUNTERS = {"busy": 64, "launches": 72, "throttled": 80, "denied": 88}
 
 
@@ -138,10 +138,10 @@ def numbers_that_cannot_be_believed_are_absent():
         equal(set(numbers_of(daemon, "a")), expected)
         overwrite(usage, 0, b"\xff" * 8)
         equal({name for name in numbers_of(daemon, "a") if "limit" not in name and "request" not in name}, set(),
-              "numbers of a segment that is none any more")
+              "numbers of a file that is no segment any more")
 
 
-def put(usage, offset, number):
+def write_number(usage, offset, number):
     overwrite(usage, offset, struct.pack("<Q", number))
 
 
@@ -153,11 +153,11 @@ def doubt_outlasts_the_daemon():
         wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
         whole = set(numbers_of(daemon, "a"))
         for counter in COUNTERS:
-            put(usage, SLOT + COUNTERS[counter], 1 << 59)
+            write_number(usage, SLOT + COUNTERS[counter], 1 << 59)
         doubted = set(numbers_of(daemon, "a"))
         equal(len(whole - doubted), 10, "what is absent of a damaged vGPU")
         for counter in COUNTERS:
-            put(usage, SLOT + COUNTERS[counter], 1 << 58)  # also when it becomes another number
+            write_number(usage, SLOT + COUNTERS[counter], 1 << 58)  # another number does not end the doubt
         for number in (signal.SIGKILL, signal.SIGTERM):
             daemon.restart(number)
             time.sleep(0.3)
@@ -174,17 +174,18 @@ def damage_is_seen_that_came_while_there_was_no_daemon():
         with Facetd() as daemon:
             usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
             overwrite(usage, 20, struct.pack("<I", 1))
-            put(usage, SLOT + COUNTERS[counter], 7)
+            write_number(usage, SLOT + COUNTERS[counter], 7)
             wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
             whole = set(numbers_of(daemon, "a"))
             daemon.end(signal.SIGKILL)
-            put(usage, SLOT + COUNTERS[counter], number)
+            write_number(usage, SLOT + COUNTERS[counter], number)
             daemon.start()
             wait_until(lambda: "warning" in daemon.get("/v1/vgpus/a").json, f"{counter} is doubted")
             equal(len(whole - set(numbers_of(daemon, "a"))) >= 2, True, f"numbers that are absent for {counter}")
 
 
-QUOTA, SETTLED = 672, 768  # in `policy`: of memory; when time was settled, measured, settled and published time
+# Offsets in `policy`: the quota of memory; the moment of settling, then measured, settled and published time.
+QUOTA, SETTLED = 672, 768
 
 
 @test
@@ -199,9 +200,9 @@ def no_damage_of_a_policy_without_a_daemon_is_published():
             whole = numbers_of(daemon, "a")
             daemon.end(signal.SIGKILL)
             for offset, number in damage.items():
-                put(os.path.join(segment, "policy"), offset, number)
+                write_number(os.path.join(segment, "policy"), offset, number)
             if QUOTA in damage:
-                put(os.path.join(segment, "usage"), 24, 2**64 - 4096 if damage[QUOTA] > 8192 else 8000)
+                write_number(os.path.join(segment, "usage"), 24, 2**64 - 4096 if damage[QUOTA] > 8192 else 8000)
             for _ in range(2):
                 daemon.start()
                 time.sleep(0.3)
@@ -216,7 +217,7 @@ def no_damage_of_a_policy_without_a_daemon_is_published():
 def numbers_of_a_segment_are_believed_after_a_restart():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=8192)["segment"], "usage")
-        put(usage, 24, 8000)  # the peak of a quota that is made smaller
+        write_number(usage, 24, 8000)  # the peak of a quota that is made smaller
         equal(daemon.call("PATCH", "/v1/vgpus/a", {"memory_limit_bytes": 4096}).status, 200)
         for _ in range(2):
             equal(numbers_of(daemon, "a")["memory_peak_bytes"], 8000)
@@ -229,12 +230,12 @@ def impossible_numbers_are_absent_though_not_absurd():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
         wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
-        put(usage, 24, 4097)
+        write_number(usage, 24, 4097)
         equal("memory_peak_bytes" in numbers_of(daemon, "a"), False, "a peak above the quota")
-        put(usage, 24, 4096)
+        write_number(usage, 24, 4096)
         equal(numbers_of(daemon, "a")["memory_peak_bytes"], 4096)
         overwrite(usage, 20, struct.pack("<I", 1))
-        put(usage, SLOT + COUNTERS["busy"], 1 << 49)
+        write_number(usage, SLOT + COUNTERS["busy"], 1 << 49)
         equal("device_time_ns" in numbers_of(daemon, "a"), False, "six days of a vGPU that is a second old")
 
 
@@ -366,7 +367,7 @@ def a_device_that_has_gone_leaves_its_vgpu_waiting():
 
 
 @test
-def no_device_at_all_is_said_when_a_vgpu_is_asked_for():
+def creating_a_vgpu_without_devices_gives_the_reason():
     with Facetd(start=False, FACET_TEST_DEVICES="0") as daemon:
         daemon.start()
         equal(daemon.get("/v1/devices").json, {"devices": []})
@@ -429,7 +430,7 @@ def a_runtime_folder_of_others_is_refused():
 
 
 def fill(path):
-    """Takes all the room there is."""
+    """Takes all the space on the file system."""
     with open(os.path.join(path, "filler"), "wb", buffering=0) as file:
         for size in (65536, 4096, 512):
             try:
@@ -440,7 +441,7 @@ def fill(path):
 
 
 def check_full(daemon, folder, limit):
-    """Creates until it is refused for want of room; then all acknowledged vGPUs exist, and there is room again."""
+    """Creates vGPUs until the disk is full. Then all acknowledged vGPUs exist, and more can be created once it has room."""
     acknowledged, answer = [], None
     for _ in range(limit):
         answer = daemon.call("POST", "/v1/vgpus", {})

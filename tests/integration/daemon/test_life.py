@@ -39,7 +39,7 @@ def a_malformed_setting_is_refused_by_name():
 
 
 @test
-def an_unknown_variable_is_told_once():
+def an_unknown_variable_is_reported_once():
     with Facetd(FACET_IDLE_EXIT="5") as daemon:
         daemon.get("/v1/health")
         status, log = daemon.end()
@@ -64,7 +64,7 @@ def a_stop_keeps_vgpus_and_their_segments():
 
 
 def lasting_values(daemon):
-    """The values that a restart may not change: a share is measured anew."""
+    """The values that a restart may not change. A share is left out, as it is measured anew."""
     return [{key: value for key, value in vgpu.items() if key != "share_milli"}
             for vgpu in daemon.get("/v1/vgpus").json["vgpus"]]
 
@@ -97,7 +97,7 @@ def kill_9_in_the_middle_of_creating_loses_nothing_acknowledged():
             count = len(acknowledged)
             worker = threading.Thread(target=create)
             worker.start()
-            wait_until(lambda: len(acknowledged) >= count + 3, "some are created")
+            wait_until(lambda: len(acknowledged) >= count + 3, "some vGPUs are created")
             daemon.end(signal.SIGKILL)
             worker.join()
             daemon.start()
@@ -115,7 +115,7 @@ def an_ephemeral_vgpu_in_use_survives_kill_9():
             daemon.create(name="unheld", ephemeral=True)
             daemon.restart(signal.SIGKILL)
             equal(daemon.names(), ["held"])
-        wait_until(lambda: daemon.names() == [], "it goes when it is let go")
+        wait_until(lambda: daemon.names() == [], "the vGPU is removed after its holder")
 
 
 @test
@@ -147,7 +147,7 @@ def a_caller_finds_the_daemon_whose_socket_was_removed():
     with Facetd() as daemon:
         os.unlink(daemon.socket)
         status, verdict, _ = daemon.refuse("--private")
-        equal((status, verdict), (0, "\n"), "it gives way")
+        equal((status, verdict), (0, "\n"), "the second daemon gives way")
         equal(daemon.get("/v1/health").json["pid"], daemon.process.pid)
 
 
@@ -305,7 +305,7 @@ def a_private_daemon_stays_while_a_vgpu_is_in_use():
 
 @test
 def a_daemon_that_ends_refuses_no_call():
-    """Callers come all the time, with gaps in which it may leave: each call is answered by it or by the next one."""
+    """Callers come again and again, with gaps in which a daemon may leave. That daemon or the next answers each call."""
     with Facetd(start=False, FACET_IDLE_EXIT_S="1") as daemon:
         processes = []
         for round_number in range(4):

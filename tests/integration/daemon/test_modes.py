@@ -34,7 +34,7 @@ def a_partition_is_made_and_the_vgpu_has_its_amounts():
         with open(os.path.join(vgpu["segment"], "policy"), "rb") as file:
             policy = file.read()
         equal(vgpu["partition"].encode() in policy, True, "the segment names the partition")
-        equal(vgpu["address"].encode() in policy, True, "and its address")
+        equal(vgpu["address"].encode() in policy, True, "the segment holds the partition's address")
         equal(daemon.call("DELETE", "/v1/vgpus/a").status, 200)
         equal(daemon.partitions(), {})
 
@@ -83,7 +83,7 @@ def hard_gives_the_next_step_and_never_too_much():
         status, _, message = refusal(daemon, mode="hard", compute_request_milli=800)
         equal(status, 507, message)
         contains(message, "its vGPUs: h (30.")
-        equal(daemon.workers(), {vgpu["id"]: "h"}, "half of a pair of limits is not left")
+        equal(daemon.workers(), {vgpu["id"]: "h"}, "the refused request leaves no limit behind")
         daemon.call("DELETE", "/v1/vgpus/h")
         equal(daemon.workers(), {})
 
@@ -193,7 +193,7 @@ def a_list_that_cannot_be_read_is_not_an_empty_one():
 
 @test
 def an_intent_of_a_killed_daemon_is_undone():
-    """A row that says `creating`, and the partition that it had made: no client has heard of either."""
+    """A killed daemon left a row in state `creating` and a partition for it; no client got an answer about either."""
     with Simulated() as daemon:
         daemon.create(name="kept", mode="partitioned", template="1g.10gb")
         daemon.create(name="half", mode="partitioned", template="2g.20gb")
@@ -230,12 +230,12 @@ def kill_9_at_any_moment_leaves_no_partition_without_a_vgpu():
             start = len(daemon.names())
             worker = threading.Thread(target=work)
             worker.start()
-            wait_until(lambda: len(acknowledged) >= 3 or not worker.is_alive(), "some are created")
+            wait_until(lambda: len(acknowledged) >= 3 or not worker.is_alive(), "some vGPUs are created")
             daemon.end(signal.SIGKILL)
             worker.join()
             daemon.start()
             names = daemon.names()
-            # Of a call that was under way both outcomes are right: one removal at most was not acknowledged.
+            # A call that was under way may have had an effect or not: at most one removal was not acknowledged.
             lost = [name for name in set(acknowledged) - set(gone) if name not in names]
             equal(len(lost) <= 1, True, f"acknowledged and lost: {lost}, {start} before")
             owners = sorted(daemon.partitions().values(), key=str)
@@ -252,7 +252,7 @@ def an_ephemeral_partition_goes_with_its_holder():
         with VgpuHolder(vgpu["segment"]):
             daemon.restart(signal.SIGKILL)
             equal(len(daemon.partitions()), 1)
-        wait_until(lambda: daemon.names() == [], "it goes when it is let go")
+        wait_until(lambda: daemon.names() == [], "the vGPU is removed after its holder")
         equal(daemon.partitions(), {})
 
 

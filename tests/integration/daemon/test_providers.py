@@ -29,14 +29,14 @@ def a_provider_that_crashes_takes_nothing_with_it():
         equal((answer.status, answer.error["code"]), (503, "device_lost"), answer.text)
         contains(answer.error["advice"], "try in a moment")
         daemon.set_faults([])
-        wait_until(lambda: health(daemon)["health"] == "ok", "it is started again")
-        wait_until(lambda: daemon.names() == [], "what was half made is gone")
+        wait_until(lambda: health(daemon)["health"] == "ok", "the provider is started again")
+        wait_until(lambda: daemon.names() == [], "the half-made vGPU is removed")
         equal(daemon.partitions(), {})
         kinds = [event["message"] for event in daemon.get("/v1/events").json["events"] if event["kind"] == "health"]
-        equal(len(kinds) >= 2, True, f"lost and back are events: {kinds}")
+        equal(len(kinds) >= 2, True, f"expected an event for the loss and one for the return: {kinds}")
         contains(kinds[0], "partition.create")
         body = {"mode": "partitioned", "template": "1g.10gb"}  # the script may have been read before it was emptied
-        wait_until(lambda: daemon.call("POST", "/v1/vgpus", body).status == 201, "all is well again")
+        wait_until(lambda: daemon.call("POST", "/v1/vgpus", body).status == 201, "the provider makes a partition again")
 
 
 @test
@@ -61,9 +61,9 @@ def a_lost_provider_is_a_warning_and_vgpus_have_their_parts_afterwards():
         daemon.set_faults([fault("crash", "partition.placements")])
         daemon.start()
         equal(daemon.call("POST", "/v1/vgpus", {"mode": "partitioned", "template": "1g.10gb"}).status, 503)
-        wait_until(lambda: "warning" in daemon.get("/v1/vgpus/a").json, "its vGPU has a warning")
+        wait_until(lambda: "warning" in daemon.get("/v1/vgpus/a").json, "the provider's vGPU has a warning")
         daemon.set_faults([])
-        wait_until(lambda: "warning" not in daemon.get("/v1/vgpus/a").json, "until it is back")
+        wait_until(lambda: "warning" not in daemon.get("/v1/vgpus/a").json, "the provider is back")
         equal(list(daemon.partitions().values()), ["a"])
 
 
@@ -89,8 +89,8 @@ def a_provider_that_blocks_keeps_only_its_caller_waiting():
         equal(order, ["answered", 503])
         equal(daemon.process.poll(), None, "the daemon lives")
         daemon.set_faults([])
-        wait_until(lambda: health(daemon)["health"] == "ok", "it is started again")
-        wait_until(lambda: daemon.names() == [], "what was half made is gone")
+        wait_until(lambda: health(daemon)["health"] == "ok", "the provider is started again")
+        wait_until(lambda: daemon.names() == [], "the half-made vGPU is removed")
 
 
 @test
@@ -104,9 +104,9 @@ def a_vgpu_of_a_lost_provider_is_removed_by_force():
             equal(daemon.get("/v1/vgpus/a").json["state"], "removing")
         wait_until(lambda: "partition.destroy" in health(daemon).get("health_reason", ""), "the device shows it")
         wait_until(lambda: any('health="failed"' in line and line.endswith(" 1")
-                               for line in metric(daemon, "facet_device_health")), "and so do the metrics")
+                               for line in metric(daemon, "facet_device_health")), "the metrics show it")
         daemon.set_faults([])
-        wait_until(lambda: daemon.names() == [], "the rest goes when the provider is back")
+        wait_until(lambda: daemon.names() == [], "the vGPU is removed when the provider is back")
         equal(daemon.partitions(), {})
 
 

@@ -171,7 +171,7 @@ def raw(daemon, text):
 POST = "POST /v1/vgpus HTTP/1.1\r\nHost: x\r\n"
 GET = "GET /v1/vgpus HTTP/1.1\r\nHost: x\r\n"
 
-# Requests that can be read in two ways, or in none, and the refusal of each: status, code, argument.
+# Ambiguous or malformed requests, and the refusal of each: status, code, argument.
 MALFORMED = (
     (GET + "X: a\r\n" * 101 + "\r\n", 431, "out_of_range", "headers"),
     (GET + "X: a\r\n" * 900 + "\r\n", 431, "out_of_range", "headers"),
@@ -252,7 +252,7 @@ def heads_in_pieces_are_read():
 
 @test
 def the_largest_heads_are_answered_in_json():
-    """They are within the memory of the HTTP library."""
+    """The HTTP library's memory is enough for heads of these sizes."""
     wide = "".join(f"X-{number}: {'y' * 70}\r\n" for number in range(98))
     long = "".join(f"X-{number}: {'y' * 750}\r\n" for number in range(19))
     many = "&".join(f"a{number}={'y' * 400}" for number in range(16))

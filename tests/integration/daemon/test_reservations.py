@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations over HTTP: granted, written, rebuilt; raced for, killed over, damaged; and the rest that vGPUs leave.
+"""Reservations over HTTP: granting, storing, rebuilding after kills and damage, races, and amounts that vGPUs hold.
 Owns: the whole path through the daemon. Never: each inner step (tests/unit/facetd/test_reservations.c).
 """
 import json
@@ -34,20 +34,20 @@ def grants(reservation):
     return {grant["device"]: grant["amount"] for grant in reservation["grants"]}
 
 
-def micro(amount):
+def to_millionths(amount):
     whole, _, part = amount.partition(".")
     return int(whole) * 1000000 + int((part + "000000")[:6])
 
 
 def total(reservations):
-    return sum(micro(grant["amount"]) for each in reservations for grant in each["grants"])
+    return sum(to_millionths(grant["amount"]) for each in reservations for grant in each["grants"])
 
 
 def per_device(reservations):
     taken = {}
     for each in reservations:
         for grant in each["grants"]:
-            taken[grant["device_id"]] = taken.get(grant["device_id"], 0) + micro(grant["amount"])
+            taken[grant["device_id"]] = taken.get(grant["device_id"], 0) + to_millionths(grant["amount"])
     return taken
 
 
@@ -104,7 +104,7 @@ def a_dry_run_keeps_nothing():
 
 
 @test
-def a_configuration_comes_with_it_in_any_form():
+def a_reservation_has_its_configuration_in_any_form():
     with Simulated("h200x8") as daemon:
         got = check_status(reserve(daemon, "1.5", slot="sim.device"))
         uuids = [grant["device_id"] for grant in got["grants"]]
@@ -123,7 +123,7 @@ def a_configuration_comes_with_it_in_any_form():
 
 
 @test
-def a_vgpu_in_it_is_entered_by_its_configuration():
+def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
     with Facetd() as daemon:
         check_status(reserve(daemon, "0.5", name="job"))
         equal("environment" in daemon.get(f"{PATH}/job").json["workload"], False)
@@ -153,7 +153,7 @@ def a_provider_that_says_nothing_is_named():
 
 @test
 def kill_9_anywhere_loses_nothing_acknowledged():
-    """Callers reserve and release until the daemon dies under them; again and again, on the same state."""
+    """Callers reserve and release until the daemon is killed, eight times in a row on the same state."""
     with Facetd(FACET_TEST_DEVICES="4") as daemon:
         acknowledged, unsure = {}, set()
         lock = threading.Lock()
@@ -190,7 +190,7 @@ def kill_9_anywhere_loses_nothing_acknowledged():
             for thread in threads:
                 thread.start()
             before = len(acknowledged)
-            wait_until(lambda before=before: len(acknowledged) >= min(before + 3, 40), "some are acknowledged")
+            wait_until(lambda before=before: len(acknowledged) >= min(before + 3, 40), "some reservations are acknowledged")
             daemon.process.send_signal(signal.SIGKILL)
             for thread in threads:
                 thread.join()
@@ -203,7 +203,7 @@ def kill_9_anywhere_loses_nothing_acknowledged():
             for each in reservations_of(daemon):
                 equal(each["state"], "held")
             equal(max(per_device(reservations_of(daemon)).values(), default=0) <= 1000000, True, "a device above the whole")
-            for name in set(there) - set(acknowledged):  # written, and killed before the answer
+            for name in set(there) - set(acknowledged):  # stored, but the daemon was killed before it answered
                 check_status(daemon.call("DELETE", f"{PATH}/{name}"), 200)
             for name in unsure:
                 acknowledged.pop(name, None)
@@ -243,7 +243,7 @@ def of_many_requests_for_the_last_unit_one_succeeds():
 
 
 @test
-def devices_that_have_gone_are_told():
+def devices_that_have_gone_are_reported():
     with Facetd(FACET_TEST_DEVICES="3") as daemon:
         got = check_status(reserve(daemon, "3", name="all"))
         daemon.end()
@@ -254,7 +254,7 @@ def devices_that_have_gone_are_told():
         equal([grant.get("trouble", "") for grant in now["grants"]],
               ["", "device test:1 is not there", "device test:2 is not there"])
         contains(now["warning"], "test:2")
-        equal(reserve(daemon, "0.01").status, 507, "nothing of what is left is free")
+        equal(reserve(daemon, "0.01").status, 507, "the devices that remain have nothing free")
         daemon.restart(signal.SIGKILL)
         equal(daemon.get(f"{PATH}/all").json["state"], "impaired")
         daemon.end()
@@ -317,7 +317,8 @@ def of_a_node_that_became_smaller_no_more_is_granted_than_is_left():
         daemon.environment["FACET_TEST_DEVICES"] = "1"
         daemon.start()
         equal([each["state"] for each in reservations_of(daemon)].count("impaired"), 1)
-        equal(max(micro(check_status(reserve(daemon, "0.4", dry_run=True), 200)["grants"][0]["amount"]), 0), 400000)
+        dry = check_status(reserve(daemon, "0.4", dry_run=True), 200)
+        equal(max(to_millionths(dry["grants"][0]["amount"]), 0), 400000)
         equal(reserve(daemon, "0.41").status, 507)
 
 
@@ -363,7 +364,7 @@ def hard_vgpus_and_reservations_leave_each_other_alone():
 
 
 @test
-def a_lost_provider_is_told_and_its_reservations_stay():
+def a_lost_provider_is_reported_and_its_reservations_stay():
     daemon = Simulated("h100")
     profile = shutil.copy(daemon.environment["FACET_SIM_PROFILE"], daemon.base)
     daemon.environment["FACET_SIM_PROFILE"] = profile

@@ -15,17 +15,20 @@ from facetd import BUILD, PROVIDER
 from place import FACET, Place, wait_until
 from tap import Skip, contains, equal, main, test
 
-KNOWN = {"HOME", "LOGNAME", "USER", "TZ", "PATH", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
-OTHERS = {"LD_LIBRARY_PATH": "/nowhere", "OCL_ICD_VENDORS": "/nowhere", "CUDA_VISIBLE_DEVICES": "", "FACET_TEST_DEVICES": "0",
+# Variables that a private daemon takes from the shell that starts it.
+INHERITED = {"HOME", "LOGNAME", "USER", "TZ", "PATH", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}
+# Variables of the shell that a private daemon drops.
+DROPPED = {"LD_LIBRARY_PATH": "/nowhere", "OCL_ICD_VENDORS": "/nowhere", "CUDA_VISIBLE_DEVICES": "", "FACET_TEST_DEVICES": "0",
           "FACET_VGPU_NAME": "x", "LANG": "C.UTF-8", "TMPDIR": "/tmp", "BASH_ENV": "/nowhere",
           "LD_PRELOAD": "libm.so.6"}
 
 
-KEEPS = "FACET_KEEP_ENV=LD_LIBRARY_PATH keeps it"
+KEEP_ADVICE = "FACET_KEEP_ENV=LD_LIBRARY_PATH keeps it"
 
 
 class Shell(Place):
-    """With the real daemon, over a provider whose devices a variable hides that Facet does not know."""
+    """A shell whose commands start the real daemon. Its provider hides devices by FACET_TEST_DEVICES, a variable that
+    Facet does not know."""
 
     def __init__(self, provider=PROVIDER):
         super().__init__(real=True)
@@ -43,23 +46,23 @@ class Shell(Place):
     def kill_daemon(self):
         pid = self.daemon_pid()
         if pid and os.path.exists(f"/proc/{pid}"):
-            with contextlib.suppress(ProcessLookupError):  # it may be leaving
+            with contextlib.suppress(ProcessLookupError):  # the daemon may be leaving
                 os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the daemon ends")
 
-    def of_daemon(self, name):
+    def read_proc(self, name):
         with open(f"/proc/{self.daemon_pid()}/{name}", encoding="utf-8") as file:
             return file.read()
 
     def limits(self):
-        """Soft and hard, by name."""
-        return {line[:26].strip(): tuple(line[26:].split()[:2]) for line in self.of_daemon("limits").splitlines()[1:]}
+        """The daemon's resource limits by name, each as (soft, hard)."""
+        return {line[:26].strip(): tuple(line[26:].split()[:2]) for line in self.read_proc("limits").splitlines()[1:]}
 
 
 def ignore_in_kernel(number):
-    """Past the C library, which refuses those that it keeps for itself."""
+    """Ignores a signal by the system call, as the C library's function refuses the two signals that it uses itself."""
     libc = ctypes.CDLL(None, use_errno=True)
-    action = (ctypes.c_ulong * 16)(1)  # SIG_IGN, and nothing else of the kernel's structure
+    action = (ctypes.c_ulong * 16)(1)  # the kernel's struct sigaction: SIG_IGN, and zeros
     call = {"x86_64": 13, "aarch64": 134, "riscv64": 134}[os.uname().machine]
     equal(libc.syscall(call, number, action, None, ctypes.c_size_t(8)), 0, f"ignoring signal {number}")
 
@@ -71,11 +74,11 @@ def ids(place, **options):
 @test
 def a_private_daemon_has_a_known_environment():
     with Shell() as place:
-        equal(place.facet("vgpu", "list", env=OTHERS).returncode, 0)
-        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
-        extra = {name for name in has if name not in KNOWN and name not in place.env}
-        equal(extra, set(), "variables that nobody set")
-        equal(set(has) & set(OTHERS), set(), "variables of whoever started it")
+        equal(place.facet("vgpu", "list", env=DROPPED).returncode, 0)
+        has = dict(entry.split("=", 1) for entry in place.read_proc("environ").split("\0") if entry)
+        extra = {name for name in has if name not in INHERITED and name not in place.env}
+        equal(extra, set(), "variables that neither the test nor the shell set")
+        equal(set(has) & set(DROPPED), set(), "variables of the shell that started the daemon")
         equal(has["FACET_STATE_DIR"], place.env["FACET_STATE_DIR"])
         equal(place.env["PATH"] == has["PATH"] or has["PATH"].startswith("/usr/local/sbin:"), True)
 
@@ -86,7 +89,7 @@ def a_private_daemon_knows_its_user():
         given = {"LOGNAME": "someone", "USER": "someone", "TZ": "Europe/Berlin", "XDG_STATE_HOME": place.path("state"),
                  "XDG_RUNTIME_DIR": place.path("session"), "FACET_LOG": "warning"}
         equal(place.facet("vgpu", "list", env=given).returncode, 0)
-        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
+        has = dict(entry.split("=", 1) for entry in place.read_proc("environ").split("\0") if entry)
         equal({name: has.get(name) for name in given}, given)
 
 
@@ -94,11 +97,11 @@ def a_private_daemon_knows_its_user():
 def a_device_hidden_from_one_shell_is_visible_to_the_daemon():
     with Shell() as place:
         for words in (("devices",), ("provider", "list")):
-            contains(place.facet(*words, env=OTHERS).stdout, "test")
-        equal(ids(place, env=OTHERS), ["test:0", "test:1"])
-        equal(place.facet("vgpu", "create", "--name", "a", env=OTHERS).returncode, 0)
+            contains(place.facet(*words, env=DROPPED).stdout, "test")
+        equal(ids(place, env=DROPPED), ["test:0", "test:1"])
+        equal(place.facet("vgpu", "create", "--name", "a", env=DROPPED).returncode, 0)
         equal(place.facet("vgpu", "create", "--name", "b", "-d", "test:1").returncode, 0)
-        equal(json.loads(place.facet("provider", "list", "--json", env=OTHERS).stdout)["providers"][0]["devices"], 2)
+        equal(json.loads(place.facet("provider", "list", "--json", env=DROPPED).stdout)["providers"][0]["devices"], 2)
 
 
 @test
@@ -106,17 +109,17 @@ def folders_that_cannot_be_written_are_no_folders_of_the_daemon():
     with Shell() as place:
         wrong = {"HOME": "/dev/null/home", "XDG_CACHE_HOME": "/dev/null/cache"}
         equal(place.facet("vgpu", "list", env=wrong).returncode, 0)
-        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
+        has = dict(entry.split("=", 1) for entry in place.read_proc("environ").split("\0") if entry)
         equal(("XDG_CACHE_HOME" in has, has.get("HOME")), (False, pwd.getpwuid(os.getuid()).pw_dir))
         place.kill_daemon()
         right = {"HOME": place.root, "XDG_CACHE_HOME": place.path("made/later")}
         equal(place.facet("vgpu", "list", env=right).returncode, 0)
-        has = dict(entry.split("=", 1) for entry in place.of_daemon("environ").split("\0") if entry)
+        has = dict(entry.split("=", 1) for entry in place.read_proc("environ").split("\0") if entry)
         equal({name: has.get(name) for name in right}, right)
 
 
 @test
-def a_kernel_runs_on_devices_that_this_shell_sees():
+def kernel_run_lists_only_devices_that_its_shell_sees():
     with Shell() as place:
         done = place.facet("kernel", "run", "-d", "test:1", "nothing.cl", env={"FACET_TEST_DEVICES": "1"})
         contains(done.stderr, "device 'test:1': expected one of test:0")
@@ -159,7 +162,7 @@ def a_missing_device_is_explained_by_the_variables_that_differ():
 
 
 @test
-def a_daemon_with_simulated_devices_alone_keeps_none_from_another_shell():
+def a_daemon_with_only_simulated_devices_gives_way_to_another_shell():
     sim = {"FACET_PROVIDER_PATH": f"{BUILD}/facet-provider-sim.so", "FACET_SIM_PROFILE": "h100"}
     with Shell() as place:
         equal(ids(place), ["test:0", "test:1"])
@@ -173,7 +176,7 @@ def a_daemon_with_simulated_devices_alone_keeps_none_from_another_shell():
 
 
 @test
-def a_choice_of_a_daemon_with_other_devices_is_told():
+def a_command_warns_of_a_daemon_with_other_devices():
     sim = {"FACET_PROVIDER_PATH": f"{BUILD}/facet-provider-sim.so", "FACET_SIM_PROFILE": "h100"}
     with Shell() as place:
         equal(place.facet("vgpu", "create", "--name", "a", "-m", "1G", env=sim).returncode, 0)
@@ -189,7 +192,7 @@ def a_choice_of_a_daemon_with_other_devices_is_told():
 
 
 @test
-def a_variable_that_one_shell_keeps_and_another_does_not_is_told():
+def a_command_warns_of_a_variable_that_only_one_of_two_shells_keeps():
     with Shell() as place:
         keeps = {"FACET_KEEP_ENV": f"{place.env['FACET_KEEP_ENV']},FACET_TEST_DEVICES", "FACET_TEST_DEVICES": "1"}
         equal(place.facet("vgpu", "list", env=keeps).returncode, 0)
@@ -206,7 +209,7 @@ def the_device_list_names_a_driver_that_only_this_shell_finds():
     with Shell(f"{PROVIDER}:{rocm}") as place:
         os.mkdir(place.path("driver"))
         hidden = {"LD_LIBRARY_PATH": f"/nowhere:{place.path('driver')}", "FACET_ROCM_ROOT": place.path("driver")}
-        kept = f"drivers are opened without this shell's LD_LIBRARY_PATH; {KEEPS}"
+        kept = f"drivers are opened without this shell's LD_LIBRARY_PATH; {KEEP_ADVICE}"
         for words in (("devices",), ("provider", "list")):
             equal(kept in place.facet(*words, env=hidden).stderr, False, "no driver is there")
         contains(place.facet("devices", "sim:7", env=hidden).stderr, kept)
@@ -244,19 +247,19 @@ def a_shell_whose_hard_limits_are_too_low_starts_no_daemon():
         resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
     with Shell() as place:
         done = place.facet("vgpu", "list", preexec_fn=lower)
-        if done.returncode == 0:  # one that may raise them has done so
+        if done.returncode == 0:  # a privileged daemon may raise hard limits, and has done so
             equal(place.limits()["Max address space"], ("unlimited", "unlimited"))
             return
         contains(done.stderr, "the address space is limited to 400 MiB here (ulimit -Hv)")
         contains(done.stderr, "expected at least 4 GiB")
-        equal(place.facet("vgpu", "create", "--name", "a").returncode, 0, "of a healthy shell")
+        equal(place.facet("vgpu", "create", "--name", "a").returncode, 0, "a shell without that limit starts a daemon")
         contains(place.facet("vgpu", "list", preexec_fn=lower).stdout, "a", )
         place.facet("vgpu", "destroy", "a")
 
 
-def kept_by_kernel(pid):
-    """The settings of a process that lower_own_priorities() changes: nice value, classes of the processor's and the
-    disk's scheduler, out-of-memory score, timer slack."""
+def process_settings(pid):
+    """The settings of a process that lower_own_priorities() changes: nice value, scheduling classes of processor and
+    disk, out-of-memory score, timer slack, personality."""
     libc = ctypes.CDLL(None, use_errno=True)
     ioprio_get = {"x86_64": 252, "aarch64": 31, "riscv64": 31}[os.uname().machine]
 
@@ -280,18 +283,20 @@ def lower_own_priorities():
     libc.syscall(ioprio_set, 1, 0, 3 << 13)  # idle
 
 
-NICER = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
+LOWERED_NICE = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
 
 
 @test
-def manners_of_one_shell_are_not_the_daemons():
+def process_settings_of_one_shell_are_not_the_daemons():
     with Shell() as place:
         equal(place.facet("vgpu", "list", preexec_fn=lower_own_priorities).returncode, 0)
-        got = kept_by_kernel(place.daemon_pid())
-        may = {name: value for name, value in got.items() if name not in ("nice", "oom")}  # which needs rights
-        equal(may, {"policy": os.SCHED_OTHER, "slack": "50000", "personality": "00000000", "disk": 0})
+        got = process_settings(place.daemon_pid())
+        # Undoing a nice value or an out-of-memory score needs a privilege, which the daemon may lack.
+        reset = {name: value for name, value in got.items() if name not in ("nice", "oom")}
+        equal(reset, {"policy": os.SCHED_OTHER, "slack": "50000", "personality": "00000000", "disk": 0})
         log = place.read("run/facetd.log")
-        for name, kept, words in (("nice", NICER, f"a nice value of {NICER}"), ("oom", 300, "an oom_score_adj of 300")):
+        for name, kept, words in (("nice", LOWERED_NICE, f"a nice value of {LOWERED_NICE}"),
+                                  ("oom", 300, "an oom_score_adj of 300")):
             equal(got[name] in (0, kept), True, got)
             equal(words in log, got[name] == kept, log)
 
@@ -300,7 +305,7 @@ def manners_of_one_shell_are_not_the_daemons():
 def limits_that_a_daemon_may_not_undo_are_in_its_log():
     def limit():
         libc = ctypes.CDLL(None)
-        for capability in (23, 24):  # CAP_SYS_NICE, CAP_SYS_RESOURCE: fails without capabilities
+        for capability in (23, 24):  # PR_CAPBSET_DROP of CAP_SYS_NICE, CAP_SYS_RESOURCE; fails if unprivileged
             libc.prctl(24, capability, 0, 0, 0)
         libc.prctl(38, ctypes.c_ulong(1), 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
         resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
@@ -308,8 +313,13 @@ def limits_that_a_daemon_may_not_undo_are_in_its_log():
     with Shell() as place:
         equal(place.facet("vgpu", "list", preexec_fn=limit).returncode, 0)
         log = place.read("run/facetd.log")
+<<<<<<< HEAD
         contains(log, "warning: this daemon cannot undo settings of the shell that started it: a nice value of "
                       f"{NICER}")
+=======
+        contains(log, "warning: this daemon keeps of the shell that started it what it may not undo: a nice value of "
+                      f"{LOWERED_NICE}")
+>>>>>>> h-i
         contains(log, "no_new_privs, so that no helper of a driver (nvidia-modprobe) has rights of its own")
     with Shell() as place:
         equal(place.facet("vgpu", "list").returncode, 0)
@@ -318,8 +328,8 @@ def limits_that_a_daemon_may_not_undo_are_in_its_log():
 
 
 def forbid_files():
-    """Nor may it be allowed again, by root either."""
-    ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_SYS_RESOURCE: fails without capabilities
+    """Limits files to 0 bytes. Without CAP_SYS_RESOURCE not even root can raise the limit again."""
+    ctypes.CDLL(None).prctl(24, 24, 0, 0, 0)  # PR_CAPBSET_DROP of CAP_SYS_RESOURCE; fails if unprivileged
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
@@ -338,13 +348,13 @@ def files_that_may_not_be_written_are_reported_and_end_no_process():
                 done = subprocess.run([os.path.join(BUILD, "facetd"), *words], env=place.env, stdout=out, stderr=error,
                                       preexec_fn=forbid_files, timeout=60)
                 equal(done.returncode in (1, 2), True, done.returncode)
-        equal(place.facet("vgpu", "list").returncode, 0, "of a healthy shell")
+        equal(place.facet("vgpu", "list").returncode, 0, "a shell without that limit starts a daemon")
         with open(place.path("out"), "wb") as out:
             done = subprocess.run([FACET, "version"], env=place.env, stdout=out, stderr=subprocess.PIPE, text=True,
                                   preexec_fn=forbid_files, timeout=60)
         contains(done.stderr, "cannot write standard output: File too large")
         done = place.facet("run", "-d", "test:0", "grep", "SigIgn", "/proc/self/status", preexec_fn=forbid_files)
-        equal(int(done.stdout.split()[1], 16) & 1 << 24, 0, "what the command has of it")
+        equal(int(done.stdout.split()[1], 16) & 1 << 24, 0, "the program under `facet run` does not ignore SIGXFSZ")
 
 
 @test
@@ -353,13 +363,13 @@ def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
 
     def narrow_own_process():
         os.sched_setaffinity(0, {first})
-        for number in (1, 2, 3, 10, 12, 13, 15, 17):  # SIGCHLD among them
+        for number in (1, 2, 3, 10, 12, 13, 15, 17):  # 17: SIGCHLD
             signal.signal(number, signal.SIG_IGN)
-        for number in (32, 33):  # the C library keeps them for itself, but some runners of tests have them ignored
+        for number in (32, 33):  # the C library reserves both, but some test runners have them ignored
             ignore_in_kernel(number)
     with Shell() as place:
         equal(place.facet("vgpu", "list", preexec_fn=narrow_own_process).returncode, 0)
-        status = dict(re.findall(r"^(\w+):\s+(.*)$", place.of_daemon("status"), re.M))
+        status = dict(re.findall(r"^(\w+):\s+(.*)$", place.read_proc("status"), re.M))
         mine = dict(re.findall(r"^(\w+):\s+(.*)$", open("/proc/self/status", encoding="utf-8").read(), re.M))
         equal(status["Cpus_allowed_list"], mine["Cpus_allowed_list"])
         equal(int(status["SigIgn"], 16) & ~(1 << 12 | 1 << 24), 0, "only SIGPIPE and SIGXFSZ are ignored")

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that documents show, each with its place and its shown output.
+"""The commands that documents show, each with its document, line number and shown output.
 
 Owns: recognizing a command in Markdown, in a man page and in a help text. Never: runs one.
 
-Markdown: blocks, fenced or indented by four spaces. Where lines begin with "$ ", these are the commands and the others
-are output; else every line is a command, and its first word is one of PROGRAMS: a block that begins so and goes on with
-something else is an error, because a command might be overlooked in it. A "\\" at the end goes on in the next line.
-Man pages: .Bd -literal, where a line begins with one of PROGRAMS. Help: lines of two spaces and "facet ", up to the next
-two spaces, behind which an explanation may stand. Prose, in which commands need not be whole: `facet ...`, .Ql facet ....
+In Markdown, commands are in blocks that are fenced or indented by four spaces. If lines of a block begin with "$ ", they
+are commands, and its other lines are output. Otherwise each line is a command whose first word is one of PROGRAMS. A
+block that begins with such a command and has another line is an error, as a command might be overlooked. A "\\" at a
+line's end continues it. In man pages, commands are in .Bd -literal blocks, in lines that begin with one of PROGRAMS. In
+help, commands are in lines with two spaces and "facet ", up to the next two spaces, which an explanation may follow.
+Prose may name parts of commands: `facet ...`, .Ql facet ....
 """
 import dataclasses
 import re
@@ -22,7 +23,7 @@ class Command:
     line: int
     block: int  # commands of one block are about the same machine
     text: str
-    output: list  # lines; none where none is shown
+    output: list  # the shown lines; empty if no output is shown
 
     def __str__(self):
         return f"{self.document}:{self.line} {' '.join(self.text.split())}"
@@ -36,7 +37,7 @@ def _is_command(line):
 
 
 def _join(lines):
-    """Lines with their numbers, of which some go on in the next: (number, text)."""
+    """Joins numbered lines that continue in the next; yields (number, text)."""
     joined, open_line = [], False
     for number, line in lines:
         if open_line:
@@ -117,7 +118,7 @@ def of_help(document, text):
 
 
 def in_prose(text):
-    """The words behind "facet" of each command that Markdown or a man page names outside of its blocks."""
+    """The words after "facet" in each command that Markdown or a man page names outside of its blocks."""
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     named = re.findall(r"`(?:\./build/)?facet ([^`]+)`", prose) + re.findall(r"^\.Ql facet (.+)$", prose, re.MULTILINE)
     return [words.split() for words in named]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The setting of a reader who tries a document's commands: a machine, a folder to work in, files and programs of their
-own.
+"""The environment of a reader who tries a document's commands: a machine, a working folder, the reader's own files and
+programs.
 
 Owns: the folder, which looks like the root of the tree with Facet built and on the PATH. Never: copies
-a file of the tree that documents name by its place: examples/ and build/ are the real ones.
+a file of the tree that documents name by its path; examples/ and build/ are the real ones.
 """
 import os
 import shutil
@@ -19,10 +19,10 @@ from tap import Skip
 sys.path.insert(0, os.path.join(SOURCE, "tests", "fixtures", "pci"))
 import pci_machine  # noqa: E402
 
-os.environ.pop("LD_LIBRARY_PATH", None)  # the test runner names the fakes' folders there: not each machine has them
-DEADLINE = 240  # of one command
+os.environ.pop("LD_LIBRARY_PATH", None)  # the test runner names the fakes' folders there, which not every machine has
+DEADLINE = 240  # for one command
 CACHE = os.path.join(BUILD, "tests", "integration", "documents", "cache")  # hashcat's kernels take PoCL 20 s to compile
-PRINTS = "#!/bin/sh\necho $0 ran\n"  # programs of which only that they are run is of interest
+PRINTS = "#!/bin/sh\necho $0 ran\n"  # a program that only shows that it ran
 FILES = {
     "matmul.cl": "__kernel void matmul(__global const float *a, __global const float *b, __global float *c)\n"
                  "{ int i = get_global_id(0), j = get_global_id(1); float sum = 0;\n"
@@ -58,7 +58,7 @@ def _furnish(place):
 
 
 class Rocm(Real):
-    """Two of AMD's GPUs, of 64 and 8 GiB."""
+    """Two AMD GPUs, of 64 and 8 GiB."""
 
     def __init__(self):
         provider = os.path.join(BUILD, "facet-provider-rocm.so")
@@ -85,7 +85,7 @@ def machine_of(document, commands):
 
 
 class Reader:
-    """Types one command after the other, in one shell: exported variables stay, and so does the folder."""
+    """Types one command after the other, as in one shell: exported variables and the current folder stay."""
 
     def __init__(self, machine):
         self.place = MACHINES[machine]()
@@ -101,8 +101,8 @@ class Reader:
 
     @staticmethod
     def _finish(process):
-        """The output of a command. A command that takes too long is ended with all that it started, except a daemon,
-        which has left it."""
+        """The output of a command. A command that takes too long is ended with all processes that it started, except a
+        daemon, which is in another process group."""
         try:
             return process.communicate(timeout=DEADLINE)
         except subprocess.TimeoutExpired:
@@ -119,7 +119,7 @@ class Reader:
         return subprocess.CompletedProcess(text, process.returncode, output, errors)
 
     def type_and_interrupt(self, text):
-        """A command that goes on until ^C, which comes behind its first line."""
+        """Types a command that runs until ^C, and ^C after the command's first line."""
         process = self._start(f"exec {text}")
         first = process.stdout.readline()
         process.send_signal(signal.SIGINT)

@@ -3,13 +3,13 @@
 """Every command that README, docs, man pages and help show is run as it stands, and has the effect that is described
 there.
 
-The commands are taken from the documents (commands.py), so a new one is tested with no word here. Those of a document
-are run one after the other in one shell, on a machine of their own (machines.py); commands that cannot be run are in
-CANNOT, with the reason. Beyond its exit status, a command prints the headings that the document shows; one whose shown
-output begins with a message of Facet's fails with such a message. Prose names parts of commands: these are looked up in
-the help.
+The commands are read from the documents (commands.py), so a new command needs no change here. The commands of a
+document are run one after the other in one shell, on a machine of their own (machines.py). Commands that cannot be run
+are in CANNOT, with the reason. A command must exit with 0 and print the headings that the document shows. If its shown
+output begins with a message of Facet's, it must fail with such a message. Parts of commands that prose names are looked
+up in the help.
 
-Owns: the checks of a command, and the list of those that cannot be run. Never: compares a figure with another.
+Owns: the checks of a command, and the list of commands that cannot be run. Never: compares figures.
 """
 import os
 import re
@@ -31,7 +31,7 @@ CANNOT = {
     r"(\./build/)?facet pci (plan|show|bind|attach|detach)\b.*\b01:00": "needs that device, and root; "
     "tests/integration/passthrough does it in virtual machines",
     r"qemu-system-x86_64 ": "the same",
-    r"\./build/facet provider check .*-acme\.so": "is about what the reader has written and built by then",
+    r"\./build/facet provider check .*-acme\.so": "needs the provider that the document's reader writes",
 }
 UNTIL_INTERRUPTED = r"(\./build/)?facet top\b"
 NEEDS = {  # programs that a build or machine may lack, by a part of the command
@@ -42,7 +42,7 @@ NEEDS = {  # programs that a build or machine may lack, by a part of the command
 HEADING = r"[A-Z][A-Z0-9 %]*"
 DOCUMENTS = {commands.of_markdown: ("README.md", "CONTRIBUTING.md", "docs/*.md", "integrations/*/README.md"),
              commands.of_man_page: ("man/*.[1-8]",),
-             commands.of_help: ("tests/golden/help*.txt",)}  # which the test command/help holds against the help itself
+             commands.of_help: ("tests/golden/help*.txt",)}  # the test command/help compares these with the real help
 
 
 def collect():
@@ -58,7 +58,7 @@ def reason_against(command):
 def check_needs(command):
     for pattern, need in NEEDS.items():
         if re.search(pattern, command.text) and not (os.path.exists(need) or shutil.which(need)):
-            raise Skip(f"{need} is not there")
+            raise Skip(f"{need} is not installed, or not in this build")
 
 
 def check(command, done):
@@ -75,7 +75,7 @@ def check(command, done):
 
 
 class Session:
-    """The commands of one document about one machine; the machine is there from the first to the last of them."""
+    """The commands of one document about one machine, which exists from the first to the last command."""
 
     def __init__(self, machine, members):
         self.machine, self.left, self.reader = machine, len(members), None
@@ -94,13 +94,13 @@ class Session:
 
 
 def sessions_of(all_commands):
-    """Each command with its session; those that cannot be run have none."""
+    """Each command with its session; commands that cannot be run have no session."""
     blocks, members, sessions = {}, {}, {}
     for command in all_commands:
         blocks.setdefault((command.document, command.block), []).append(command)
     for (document, _), block in blocks.items():
         if document.startswith("tests/golden"):
-            document = "help"  # one machine is enough for them
+            document = "help"  # all help texts share one machine
         able = [command for command in block if not reason_against(command)]
         members.setdefault((document, machine_of(document, block)), []).extend(able)
     for (_, machine), group in members.items():
@@ -177,7 +177,7 @@ def each_kind_of_document_has_commands():
 
 
 def help_of(words):
-    """The help of the longest command that these words begin with, and how many words it has; 0: there is none."""
+    """The help of the longest command with which `words` begin, and the command's number of words; 0 if there is none."""
     golden = Path(SOURCE, "tests", "golden")
     for count in (3, 2, 1):
         name = "-".join(["help", *words[:count]])

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The examples as a user runs them, and their output.
+"""The examples, run as a user runs them, and their output.
 
-Owns: the proof that each shows its effect. Never: judges times.
+Owns: the proof that each example shows its effect. Never: judges times.
 """
 import os
 import re
@@ -27,7 +27,7 @@ def run(*words, **variables):
 
 
 def state(text, when):
-    """Fragmentation in percent, bytes in use and chunks, as the line of that moment says."""
+    """Fragmentation in percent, MiB in use and chunks, as the output's line `when` says."""
     line = re.search(rf"^{when} +([\d.]+)% fragmented, +(\d+) MiB in use, .* in (\d+) chunks$", text, re.MULTILINE)
     return float(line[1]), int(line[2]), int(line[3])
 
@@ -39,7 +39,7 @@ def memory_really_moves_and_nothing_is_lost():
     equal(before[1], after[1])
     equal(after[2] < before[2], True)
     equal(after[0] < before[0], True)
-    # No fewer chunks of 2 MiB could hold it.
+    # Fewer chunks of 2 MiB could not hold the memory in use.
     equal(after[2], -(-after[1] // 2))
     equal(int(re.search(r"^moved (\d+) KiB", text, re.MULTILINE)[1]) > 0, True)
     equal(re.findall(r"(\d+) bytes wrong", text), ["0"] * 4)
@@ -67,7 +67,7 @@ def a_product_on_a_virtual_gpu_is_right():
 
 @test
 def a_product_goes_to_a_device_that_multiplies():
-    """Where a GPU comes first whose vendor's libraries of mathematics are missing."""
+    """The first device is a GPU whose vendor's libraries of mathematics are missing; the product runs on another."""
     rocm, fakes = BUILD / "facet-provider-rocm.so", BUILD / "tests" / "fake"
     if not rocm.exists():
         raise Skip("this build has no provider rocm")
@@ -82,7 +82,7 @@ def a_product_goes_to_a_device_that_multiplies():
 
 @test
 def no_file_that_is_too_long_ends_a_program():
-    """A memfd counts as one: under `ulimit -f 0` there is no memory of the host's, as is reported."""
+    """A memfd counts as a file. So under `ulimit -f 0` there is no host memory, which the program reports."""
     def forbid():
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     for example in ("memory", "basic"):
@@ -114,7 +114,7 @@ def a_kernel_of_ones_own_runs_on_two_virtual_gpus():
         rows = re.findall(r"^(\w+) +([\d.]+)% +([\d.]+)% +(\d+)  (\d+)$", text, re.MULTILINE)
         equal([(name, asked, wrong) for name, asked, _, _, wrong in rows], [("large", "75.0", "0"), ("small", "25.0", "0")])
         for _, asked, got, launches, _ in rows:
-            # On a busy machine one of them may stand still for a while.
+            # On a busy machine one of the two may stand still for a while.
             equal(abs(float(asked) - float(got)) < 12, True, text)
             equal(int(launches) > 0, True)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""An application outside of the tree, against what `make install` puts in place: found by pkg-config alone. And against
-the build folder, as its own facet-uninstalled.pc has it.
+"""An application outside of the tree is built with the files of `make install`, which pkg-config finds; and with the
+build folder, by its facet-uninstalled.pc.
 
-Owns: proofs that headers, library and each facet.pc agree. Never: uses a header or library of the tree that none names.
+Owns: proofs that headers, library and each facet.pc agree. Never: uses a file of the tree that no facet.pc names.
 """
 import os
 import shutil
@@ -27,13 +27,13 @@ def output(*words, **more):
 
 
 def install(root):
-    """Everything, under `root`: the folder with facet.pc."""
+    """Installs everything under `root`; returns the folder with facet.pc."""
     output("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", root)
     return next(root.rglob("facet.pc")).parent
 
 
 def build_and_run(home, packages, libraries, plugins, **more):
-    """With the facet.pc of `packages`."""
+    """Builds and runs the example `basic` in `home`, with the facet.pc of folder `packages`."""
     home.mkdir()
     shutil.copy(ROOT / "examples" / "basic.c", home)
     environment = {**os.environ, "PKG_CONFIG_PATH": str(packages), **more}

@@ -86,7 +86,7 @@ pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* none outlives a test that failed */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no role outlives a test that failed */
         machine_environment(in_vgpu);
         role(argument);
         _exit(0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A made-up machine with vGPUs of AMD's GPUs on it, whose truth the test reads, and roles: children that call HIP
- * through ours.
+ * A fake machine with AMD GPUs and vGPUs on them, whose state the test reads, and roles: children that call HIP through
+ * our library.
  *
  * Owns: the machine's file, the segments, and the functions that a role calls.
- * Never: calls HIP in the test's own process. A role is a fork of it: it sees the segments and the truth as the test
- * does, and ends with CHECK() where something is not as it should be.
+ * Never: calls HIP in the test's own process. A role is a fork of that process. It sees the segments and the machine's
+ * state as the test does, and ends by CHECK() if something is not as it should be.
  */
 #ifndef FACET_TEST_HIP_MACHINE_H
 #define FACET_TEST_HIP_MACHINE_H
@@ -31,7 +31,7 @@
 #define GIB (UINT64_C(1) << 30)
 
 #define MACHINE_DEVICES 2u
-#define MACHINE_BEGIN   (300 * MIB) /* the cost of beginning a device, where a test says "300M" */
+#define MACHINE_BEGIN   (300 * MIB) /* the memory that beginning a device costs when `begin` is "300M" */
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
@@ -59,7 +59,8 @@ struct machine {
 };
 extern struct machine machine;
 
-/* A machine of `count` devices of 8 GiB, on each a vGPU of so many bytes; to begin one costs `begin` ("300M"). */
+/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes. Beginning one costs
+ * `begin` ("300M"). */
 void machine_make(uint32_t count, const uint64_t *limits, const char *begin);
 void machine_remove(void);
 
@@ -73,14 +74,15 @@ void machine_environment(bool in_vgpu);
 pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu);
 void machine_wait(pid_t pid);
 
-/* Both, in the one vGPU of a machine where a beginning costs MACHINE_BEGIN. */
+/* Starts `role` and waits for it, in a new machine with one vGPU of `limit` bytes, where a device costs
+ * MACHINE_BEGIN. */
 void machine_run(void (*role)(void *argument), uint64_t limit);
 
 /* The sum of all slots of a vGPU, and the bytes in this process's own slot. */
 uint64_t machine_charged(uint32_t device);
 uint64_t machine_own(uint32_t device);
 
-/* The runtime's functions, ours in front. Roles call hip.hipMalloc(...). */
+/* The runtime's functions, through our library. Roles call hip.hipMalloc(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \
     X(hipInit)                                                                                                         \
     X(hipGetDeviceCount)                                                                                               \

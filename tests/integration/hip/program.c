@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that meets HIP as programs do: linked with the runtime, or opening it by a name.
+ * A program that finds HIP as programs do: it is linked with the runtime, or opens it by a name.
  *
- * Owns: one line: the number of devices, the first one's memory in MiB, and the results of allocating 2 GiB and of
- * launching a kernel that is registered before main().
+ * Owns: one line of output with the number of devices, the first device's memory in MiB, and the results of allocating
+ * 2 GiB and of launching a kernel that is registered before main().
  * Never: knows of the interposer.
  *
  * usage: program            (linked)

@@ -15,18 +15,19 @@
 
 #define PROCESSES 3u
 
-#define MACHINES_PIDS "pid:[4026531836]"
-#define OTHER_PIDS    "pid:[4026532841]"
+#define INITIAL_PID_NAMESPACE "pid:[4026531836]"
+#define OTHER_PID_NAMESPACE   "pid:[4026532841]"
 
 static char root[96];
 static _Atomic uint32_t *ready;
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     return remove(path);
 }
 
-/* The folder of the kernel's files, as a process sees it whose namespace of process ids is called so. */
+/* Makes a machine and a folder with /proc and the compute driver's files, as a process in that PID namespace sees
+ * them. */
 static void make_machine(const char *namespace, uint64_t limit)
 {
     char path[128];
@@ -54,10 +55,11 @@ static void clear_machine(void)
     unsetenv("FACET_ROCM_ROOT");
     unsetenv("FAKE_HIP_KFD");
     unsetenv("FAKE_HIP_BEGIN");
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Waits until all are as far. Memory that one process holds stays held while another measures. */
+/* Waits until all processes have made their `time`-th call of this function. A process keeps its memory while another
+ * measures. */
 static void wait_for_all(uint32_t time)
 {
     atomic_fetch_add(ready, 1);
@@ -65,7 +67,7 @@ static void wait_for_all(uint32_t time)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-static void begin_with_the_others(void)
+static void begin_device_together(void)
 {
     hipStream_t stream;
     int count;
@@ -79,7 +81,7 @@ static void begin_with_the_others(void)
 
 static void role_exact_charge(void *argument)
 {
-    begin_with_the_others();
+    begin_device_together();
     CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_BEGIN);
     CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
@@ -88,7 +90,7 @@ static void role_exact_charge(void *argument)
 
 static void role_bounded_charge(void *argument)
 {
-    begin_with_the_others();
+    begin_device_together();
     CHECK(machine_own(0) >= MACHINE_BEGIN);
     CHECK(machine_own(0) <= 512 * MIB);
     wait_for_all(3);
@@ -96,11 +98,11 @@ static void role_bounded_charge(void *argument)
 
 static void role_with_outsiders(void *argument)
 {
-    begin_with_the_others();
+    begin_device_together();
     wait_for_all(3);
 }
 
-/* Two in one vGPU, and one that is in none. */
+/* Runs two processes in one vGPU, and one outside of it. */
 static void run_in_namespace(void (*role)(void *argument), const char *namespace)
 {
     pid_t pids[PROCESSES];
@@ -115,19 +117,20 @@ static void run_in_namespace(void (*role)(void *argument), const char *namespace
 
 static void test_processes_that_begin_together_are_charged_their_own(void **state)
 {
-    run_in_namespace(role_exact_charge, MACHINES_PIDS);
+    run_in_namespace(role_exact_charge, INITIAL_PID_NAMESPACE);
 }
 
-/* The driver's process numbers are not ours there: the whole device's memory is counted, within bounds. */
+/* In another PID namespace the driver's process numbers do not match: the whole device's memory counts,
+ * within bounds. */
 static void test_in_a_namespace_of_process_ids_the_device_is_measured(void **state)
 {
-    run_in_namespace(role_bounded_charge, OTHER_PIDS);
+    run_in_namespace(role_bounded_charge, OTHER_PID_NAMESPACE);
 }
 
-/* All in one vGPU, so that all of the device is charged to it. */
+/* All processes are in one vGPU, so that the whole device's memory is charged to it. */
 static void role_all_in_one_vgpu(void *argument)
 {
-    begin_with_the_others();
+    begin_device_together();
     CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
     CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
     wait_for_all(3);
@@ -137,7 +140,7 @@ static void test_without_driver_files_processes_are_measured_one_by_one(void **s
 {
     pid_t pids[PROCESSES];
 
-    make_machine(OTHER_PIDS, 2 * GIB);
+    make_machine(OTHER_PID_NAMESPACE, 2 * GIB);
     for (uint32_t i = 0; i < PROCESSES; i++)
         pids[i] = machine_start(role_all_in_one_vgpu, NULL, true);
     for (uint32_t i = 0; i < PROCESSES; i++)
@@ -162,12 +165,12 @@ static void role_alone(void *argument)
 
 static void test_a_device_that_begins_again_is_charged_as_the_first_time(void **state)
 {
-    make_machine(MACHINES_PIDS, GIB);
+    make_machine(INITIAL_PID_NAMESPACE, GIB);
     machine_wait(machine_start(role_alone, NULL, true));
     clear_machine();
 }
 
-/* A beginning that the driver's files show whole is charged whole, however large. */
+/* If the driver's files show all memory that beginning a device took, all of it is charged, however much it is. */
 static void role_large_start(void *argument)
 {
     hipStream_t stream;
@@ -180,7 +183,7 @@ static void role_large_start(void *argument)
 static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)
 {
     for (int i = 0; i < 2; i++) {
-        make_machine(i ? MACHINES_PIDS : OTHER_PIDS, GIB);
+        make_machine(i ? INITIAL_PID_NAMESPACE : OTHER_PID_NAMESPACE, GIB);
         setenv("FAKE_HIP_CONTEXT", "700M", 1);
         machine_wait(machine_start(role_large_start, i ? root : NULL, true));
         clear_machine();
@@ -188,8 +191,8 @@ static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)
 }
 
 /*
- * In the vGPU of the first of two GPUs. An error's name needs no device, nor do the calls that hipcc makes at a
- * program's start.
+ * The role is in the vGPU of the first of two GPUs. Neither an error's name nor the calls that hipcc makes at a
+ * program's start need a device.
  */
 static void role_late_choice_of_device(void *argument)
 {

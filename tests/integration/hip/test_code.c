@@ -20,7 +20,7 @@ static const struct vendor_hip_fat_binary binary = {.magic = VENDOR_HIP_FAT_BINA
 static char first, second, table;
 static char root[96];
 
-/* The charge is the memory that the runtime has taken, now. */
+/* The charge equals the memory that the runtime has taken. */
 static void check_code_charged(int line, uint64_t code)
 {
     if (fake_used_of_kind(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
@@ -30,12 +30,12 @@ static void check_code_charged(int line, uint64_t code)
 }
 #define CHECK_CODE_CHARGED(code) check_code_charged(__LINE__, code)
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     return remove(path);
 }
 
-/* With the compute driver's files, or without: then the device is measured. */
+/* Runs a role with the compute driver's files, or without them, when the device's memory is measured instead. */
 static void run_form(void (*role)(void *argument), uint64_t limit, bool with_files)
 {
     char path[128];
@@ -57,7 +57,7 @@ static void run_form(void (*role)(void *argument), uint64_t limit, bool with_fil
     unsetenv("FACET_ROCM_ROOT");
     unsetenv("FAKE_HIP_KFD");
     unsetenv("FAKE_HIP_CODE");
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static void run_both_forms(void (*role)(void *argument), uint64_t limit)
@@ -102,7 +102,7 @@ static void role_code_over_quota(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipModuleLoadData(&module, image), hipErrorOutOfMemory);
-    CHECK_CODE_CHARGED(0); /* it was loaded, and is not any more */
+    CHECK_CODE_CHARGED(0); /* the module was loaded and unloaded again */
     CHECK_EQUAL(hip.hipLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), hipSuccess);
     CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipLibraryGetKernel(&kernel, library, "first"), hipErrorOutOfMemory);
@@ -155,7 +155,7 @@ static void role_library_of_a_file(void *argument)
     CHECK_CODE_CHARGED(0);
 }
 
-static void test_a_library_is_charged_when_something_is_first_asked_of_it(void **state)
+static void test_a_library_is_charged_at_its_first_query(void **state)
 {
     run_both_forms(role_library_code, GIB);
     run_both_forms(role_library_of_a_file, GIB);
@@ -202,7 +202,7 @@ static void test_code_loaded_by_a_first_launch_is_charged(void **state)
     run_both_forms(role_launches, GIB);
 }
 
-/* Each query of a kernel or a variable loads its code, and none twice. */
+/* Each query of a kernel or a variable loads that code, but no code twice. */
 static hipError_t call_lookup(int lookup)
 {
     int blocks = 0, block = 0;
@@ -270,7 +270,7 @@ static void test_a_charge_beyond_the_quota_is_tried_again(void **state)
     run_both_forms(role_charge_above_the_quota, MACHINE_BEGIN + 10 * MIB);
 }
 
-/* The older runtimes begin the device there: without the driver's files that memory is not seen. */
+/* Older runtimes begin the device at this call. Without the driver's files that memory is not seen. */
 static void role_managed_variable(void *argument)
 {
     static char start[MANAGED_BYTES];
@@ -332,7 +332,7 @@ static void *load_and_unload(void *argument)
     return NULL;
 }
 
-/* No thread is charged for another's growth: each measures while no other thread loads. */
+/* No thread is charged for memory that another thread's load takes, as only one thread loads and measures at a time. */
 static void role_loads_in_threads(void *argument)
 {
     pthread_t threads[4];
@@ -380,7 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_module_is_charged_until_it_is_unloaded),
         cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
-        cmocka_unit_test(test_a_library_is_charged_when_something_is_first_asked_of_it),
+        cmocka_unit_test(test_a_library_is_charged_at_its_first_query),
         cmocka_unit_test(test_code_loaded_by_a_first_launch_is_charged),
         cmocka_unit_test(test_code_loaded_by_a_query_is_charged),
         cmocka_unit_test(test_a_charge_beyond_the_quota_is_tried_again),

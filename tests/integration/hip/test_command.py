@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""facet run on AMD's GPUs: the whole path from the command to a limited program, over the fake runtime.
+"""`facet run` on AMD GPUs: the whole path from the command to a limited program, over the fake runtime.
 
-Owns: the proof that a program which was linked, bundles its runtime, or opens it, has the limits it was started with.
-Never: uses real hardware; needs a provider that this build has not: then it is skipped with a reason.
+Owns: the proof that a program has the limits it was started with, whether it is linked with the runtime, bundles it or
+opens it. Never: uses real hardware, or fails in a build without the provider rocm: it is skipped with a reason.
 """
 import json
 import os
@@ -22,7 +22,7 @@ SMI = os.path.join(BUILD, "tests", "fake", "amdsmi")
 
 
 class HipPlace(Real):
-    """Two of AMD's GPUs, of 16 and 8 GiB."""
+    """Two AMD GPUs, of 16 and 8 GiB."""
 
     def __init__(self):
         if not os.path.exists(PROVIDER):
@@ -70,7 +70,7 @@ def quota_that_no_device_can_begin_with_is_a_clear_refusal():
 
 
 @test
-def runtime_that_is_broken_is_said_before_the_program_starts():
+def a_broken_runtime_is_reported_before_the_program_starts():
     with HipPlace() as place:
         broken = {"FACET_ROCM_HIP": "/proc/self/status"}
         place.facet("devices")  # sets up the environment, which the next call changes

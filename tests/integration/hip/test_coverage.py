@@ -3,7 +3,7 @@
 """No entry point of the HIP runtime is forgotten.
 
 Owns: our tree under tools/check-hip-coverage, and made-up trees in which the tool must find each fault.
-Never: needs a runtime; the tool holds the list against each that it finds.
+Never: needs a runtime; the tool compares the list with each runtime that it finds.
 """
 import importlib.machinery
 import importlib.util

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that functions which do the same as another charge the same, and that each with which a program may
- * begin a device does begin it. Never: forms of launches and copies (execution/, tests/unit/interpose).
+ * Owns: proofs that all forms of a function charge the same, and that each call by which a program may begin a device
+ * charges for that. Never: forms of launches and copies (execution/, tests/unit/interpose).
  */
 #include <string.h>
 
@@ -65,7 +65,7 @@ static void test_a_device_is_charged_at_each_form_of_first_call(void **state)
 
 /* ---- other names of the same function ---- */
 
-/* The charge is the bytes requested from the runtime and the device's beginning. */
+/* The charge equals the bytes requested from the runtime and the cost of beginning the device. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
@@ -91,7 +91,7 @@ static void role_array_forms(void *argument)
     CHECK_CHARGED(fake_requested(0));
     CHECK_EQUAL(hip.hipMipmappedArrayDestroy(levels), hipSuccess);
     CHECK_CHARGED(0);
-    flat.Height = 10 * 1000 * 1000; /* more than there can be */
+    flat.Height = 10 * 1000 * 1000; /* more than any array can have */
     CHECK_EQUAL(hip.hipArrayCreate(&array, &flat), hipErrorInvalidValue);
     flat.Height = 65536;
     CHECK_EQUAL(hip.hipArrayCreate(&array, &flat), hipErrorOutOfMemory);
@@ -122,7 +122,7 @@ static void test_the_older_properties_show_the_quota(void **state)
     machine_run(role_properties_forms, GIB);
 }
 
-/* By each existing lookup: the hook itself, of the form that was asked for. */
+/* Each lookup function returns the hook of the requested form. */
 static void role_each_lookup(void *argument)
 {
     hipDriverProcAddressQueryResult status;

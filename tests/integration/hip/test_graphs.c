@@ -4,7 +4,7 @@
 
 #include "machine.h"
 
-/* The charge is the memory that the runtime holds for graphs, now. */
+/* The charge equals the memory that the runtime holds for graphs. */
 static void check_graph_bytes(int line, uint64_t bytes)
 {
     uint64_t reserved;
@@ -78,7 +78,7 @@ static void role_launched_graph(void *argument)
     CHECK_EQUAL(hip.hipGraphExecDestroy(executable), hipSuccess);
     CHECK(hip.hipGraphExecDestroy(executable) != hipSuccess);
     CHECK_EQUAL(hip.hipGraphDestroy(graph), hipSuccess);
-    CHECK_GRAPH_BYTES(10 * MIB); /* the runtime holds it on */
+    CHECK_GRAPH_BYTES(10 * MIB); /* the runtime still holds the memory */
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
     CHECK_GRAPH_BYTES(0);
 }
@@ -131,14 +131,14 @@ static void role_graph_over_quota(void *argument)
     CHECK_EQUAL(hip.hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrUsedMemHigh, &used), hipSuccess);
     CHECK_EQUAL(used, 0); /* the runtime was not called */
     CHECK_GRAPH_BYTES(0);
-    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess); /* 320 in sum, 40 at a time */
+    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess); /* 320 MiB in sum, 40 MiB at a time */
     CHECK_GRAPH_BYTES(40 * MIB);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 80 * MIB);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
-/* A node, or a captured allocation, that cannot fit: some runtimes would allocate it right there. */
+/* A node or a captured allocation that exceeds the quota is refused, as some runtimes would allocate it at once. */
 static void role_nodes_over_quota(void *argument)
 {
     hipGraphNodeParams any = {.type = hipGraphNodeTypeMemAlloc,
@@ -176,7 +176,7 @@ static void test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_call
     machine_run(role_nodes_over_quota, MACHINE_BEGIN + 100 * MIB);
 }
 
-/* Unused graph memory makes room for pools, and the other way. */
+/* Unused graph memory makes room for pools, and unused memory of pools for graphs. */
 static void role_trims_for_pools(void *argument)
 {
     hipStream_t stream = enter_role();

@@ -8,7 +8,7 @@
 #include "limiter/tenant.h"
 #include "machine.h"
 
-/* The charge is the bytes requested from the runtime and the device's beginning. */
+/* The charge equals the bytes requested from the runtime and the cost of beginning the device. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
@@ -23,7 +23,7 @@ static void *allocate_memory(uint64_t bytes)
     return pointer;
 }
 
-/* Nothing is charged before the device is used; then its beginning is. */
+/* Nothing is charged before the device is used; then the cost of beginning it is charged. */
 static void enter_role(void)
 {
     hipStream_t stream;
@@ -96,7 +96,7 @@ static void test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_
     machine_run(role_each_allocation_form, GIB);
 }
 
-/* Any call with which a program begins a device. */
+/* Each call by which a program may begin a device. */
 static void role_first_calls(void *argument)
 {
     static char page[4096];
@@ -170,7 +170,7 @@ static void role_pools(void *argument)
     CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 40 * MIB, pool, NULL), hipSuccess);
     CHECK_EQUAL(hip.hipFreeAsync(pointer, NULL), hipSuccess);
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
-    CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* it keeps its memory */
+    CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* the pool keeps its memory */
     CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 2 * GIB, pool, NULL), hipErrorOutOfMemory);
     pointer = allocate_memory(GIB - MACHINE_BEGIN); /* unused memory makes room */
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
@@ -200,7 +200,7 @@ static void role_virtual(void *argument)
     CHECK_CHARGED(4 * MIB); /* the mapping holds it */
     CHECK_EQUAL(hip.hipMemRetainAllocationHandle(&again, address), hipSuccess);
     CHECK_EQUAL(hip.hipMemUnmap(address, 4 * MIB), hipSuccess);
-    CHECK_CHARGED(4 * MIB); /* now the new handle does */
+    CHECK_CHARGED(4 * MIB); /* now the new handle holds it */
     CHECK_EQUAL(hip.hipMemRelease(again), hipSuccess);
     CHECK_CHARGED(0);
     CHECK(hip.hipMemRelease(again) != hipSuccess);
@@ -208,7 +208,7 @@ static void role_virtual(void *argument)
     CHECK_CHARGED(0);
 }
 
-/* The descriptor holds it, as long as any process may have one. */
+/* Exported memory stays charged as long as any process may have a descriptor of it. */
 static void role_exported_memory(void *argument)
 {
     hipMemAllocationProp properties = {.type = hipMemAllocationTypePinned,
@@ -324,7 +324,7 @@ static void role_reported_sizes(void *argument)
     allocate_memory(0);
     CHECK_EQUAL(hip.hipSetDevice(0), hipSuccess);
     CHECK_EQUAL(hip.hipMalloc(&function, 2 * GIB), hipErrorOutOfMemory);
-    CHECK_EQUAL(hip.hipFree((void *)function), hipSuccess); /* of the other device: it is given back there */
+    CHECK_EQUAL(hip.hipFree((void *)function), hipSuccess); /* memory of the other device: its vGPU gets it back */
     CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
 }
@@ -377,7 +377,7 @@ static void role_unchecked_stream(void *argument)
     }
 }
 
-static void test_a_stream_that_is_none_gets_nothing_uncharged(void **state)
+static void test_an_invalid_stream_gets_no_uncharged_memory(void **state)
 {
     machine_run(role_unchecked_stream, 200 * MIB);
     machine_make(1, &(uint64_t){GIB}, "300M");
@@ -385,7 +385,7 @@ static void test_a_stream_that_is_none_gets_nothing_uncharged(void **state)
     machine_remove();
 }
 
-/* A program that only launches: its device begins there, and is charged. */
+/* A program that only launches begins its device by that, and is charged for it. */
 static void role_launches(void *argument)
 {
     static const char image[] = "FAKE-HIP\nkernel 1000 8\n";
@@ -423,7 +423,7 @@ static void warm_up(int way)
         CHECK_EQUAL(hip.hipHostMalloc(&pointer, 4096, 0), hipSuccess);
         break;
     case 4:
-        hip.hipMemset(bytes, 1, sizeof bytes); /* no memory of the device: refused, and it has begun */
+        hip.hipMemset(bytes, 1, sizeof bytes); /* refused, as this is host memory; but the device has begun */
         break;
     default:
         hip.hipMemcpy(bytes, more, sizeof bytes, hipMemcpyHostToHost);
@@ -475,7 +475,7 @@ static void role_forked_child(void *argument)
     CHECK_EQUAL(status, 0);
     allocate_memory(3 * MIB);
     CHECK_CHARGED(3 * MIB);
-    pid_t fork_late = fork(); /* the runtime serves such a child no more, and it costs nothing */
+    pid_t fork_late = fork(); /* such a child cannot use the runtime any more, and costs nothing */
     if (fork_late == 0) {
         void *pointer;
 
@@ -557,7 +557,7 @@ int main(void)
         cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
         cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
         cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),
-        cmocka_unit_test(test_a_stream_that_is_none_gets_nothing_uncharged),
+        cmocka_unit_test(test_an_invalid_stream_gets_no_uncharged_memory),
         cmocka_unit_test(test_a_device_that_is_warmed_up_is_charged_then),
         cmocka_unit_test(test_a_device_that_begins_with_a_launch_is_charged_there),
         cmocka_unit_test(test_a_child_pays_for_itself_and_the_parent_keeps_its_account),

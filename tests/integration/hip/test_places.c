@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the charges for HIP's memory without one place, and for copies whose arguments are not read.
- * Never: several processes that take memory at once (test_storm.c).
+ * Owns: proofs of the charges for managed memory, which has no fixed place, and for copies whose arguments are not
+ * read. Never: several processes that take memory at once (test_storm.c).
  */
 #include <sys/mman.h>
 
@@ -24,7 +24,7 @@ static void role_moves_managed(void *argument)
         CHECK_EQUAL(turn ? hip.hipMemPrefetchAsync(pointer, 300 * MIB, 0, NULL)
                          : hip.hipMemPrefetchAsync_v2(pointer, 300 * MIB, second, 0, NULL),
                     hipSuccess);
-        CHECK_EQUAL(fake_used_of_kind(!turn, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
+        CHECK_EQUAL(fake_used_of_kind(!turn, FAKE_MANAGED), 300 * MIB); /* the memory is only on that device */
         CHECK_EQUAL(fake_used_of_kind((uint32_t)turn, FAKE_MANAGED), 0);
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 300 * MIB);
         CHECK_EQUAL(machine_charged(1), 300 * MIB);
@@ -36,7 +36,7 @@ static void role_moves_managed(void *argument)
     CHECK_EQUAL(machine_charged(1), 0);
 }
 
-/* Memory left behind is freed with the device that it was made on, on each. */
+/* Memory that was not freed is released on each device when the device on which it was allocated is reset. */
 static void role_leaves_memory_behind(void *argument)
 {
     void *pointer;
@@ -60,7 +60,7 @@ static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **
 
 /* ---- copies ---- */
 
-/* The runtime refuses an absurd count, and a call without its array: we read neither before. */
+/* The runtime refuses an absurd count and a missing array, so our library must not read the array before. */
 static void role_unreadable_arguments(void *argument)
 {
     long page = sysconf(_SC_PAGESIZE);
@@ -76,7 +76,7 @@ static void role_unreadable_arguments(void *argument)
     CHECK(hip.hipMemcpy3DBatchAsync(absurd, (hipMemcpy3DBatchOp *)(void *)readable, NULL, 0, NULL) != hipSuccess);
 }
 
-static void test_lists_that_cannot_be_read_are_the_runtimes_to_refuse(void **state)
+static void test_the_runtime_refuses_lists_that_cannot_be_read(void **state)
 {
     machine_run(role_unreadable_arguments, GIB);
 }
@@ -93,7 +93,7 @@ static void check_launches(uint64_t count)
     CHECK_EQUAL(totals.inflight, 0);
 }
 
-/* The sizes of these copies are unknown: each counts. */
+/* The sizes of these copies are unknown, so each counts as a launch. */
 static void role_copies_of_unknown_size(void *argument)
 {
     void *memory;
@@ -127,7 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
-        cmocka_unit_test(test_lists_that_cannot_be_read_are_the_runtimes_to_refuse),
+        cmocka_unit_test(test_the_runtime_refuses_lists_that_cannot_be_read),
         cmocka_unit_test(test_copies_of_unknown_size_count_each),
     };
 

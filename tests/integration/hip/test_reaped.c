@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that the process that reaped a child reports the memory that the child left. Never: has an owner that
- * would notice it.
+ * Owns: proofs that after a process has reaped its child, free memory includes the child's. Never: runs an owner of the
+ * segment, which would release that memory itself.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -62,7 +62,7 @@ static size_t ask_child(const int *questions, const int *answers)
     return free_bytes;
 }
 
-/* The children are of a process without a runtime, so that it can fork; the one that asks is its child, too. */
+/* The parent does not use the runtime, so that it can fork. The process that queries free memory is a child, too. */
 static void role_reaps_children(void *argument)
 {
     const uint64_t free_alone = QUOTA - MACHINE_BEGIN, free_with_other = free_alone - MACHINE_BEGIN - BLOCK_BYTES;

@@ -16,7 +16,7 @@ static uint64_t denied_count(void)
     return totals.denied;
 }
 
-/* The call answers so, and is counted as denied or not. */
+/* The call returns `answer`. It counts as denied if that is "out of memory". */
 #define REFUSED(call, answer)                                                                                          \
     do {                                                                                                               \
         uint64_t counted = denied_count(), used = fake_used(0);                                                        \

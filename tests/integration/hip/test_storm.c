@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: HIP's calls of tests/integration/cuda/storm.h, of each kind. Never: judges an account. */
+/* Owns: HIP's calls for tests/integration/cuda/storm.h, of each kind of memory. Never: checks an account. */
 #include "machine.h"
 
 #include "../cuda/storm.h"
@@ -19,7 +19,7 @@ struct storm_bag {
     bool mapped[PAGE_COUNT];
 };
 
-/* A call that is refused because memory is out has not failed. */
+/* A refusal for lack of memory is no failure of the test. */
 static bool succeeded(hipError_t result)
 {
     if (result != hipErrorOutOfMemory)
@@ -175,7 +175,7 @@ static void settle_charges(void)
     CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &total), hipSuccess);
 }
 
-/* Charges for beginning a device are no part of the requested memory. */
+/* The charges for beginning the device, and the requested memory that the fake runtime counted. */
 static uint64_t requested_bytes(void)
 {
     uint64_t bytes = fake_requested(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a program meets our library on every way by which programs come to the HIP runtime, and that ours
- * finds the runtime which that program would have had. Never: tells ours where the runtime is (FACET_REAL_HIP).
+ * Owns: proofs that a program gets our library, however it loads the HIP runtime, and that our library finds the
+ * runtime which the program would have loaded. Never: sets FACET_REAL_HIP, which names that runtime.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 struct client_case {
     const char *program, *argument;
     const char *runtime; /* the variable that names the folder where the loader finds it; NULL: only the program does */
-    bool in_vgpu;        /* then with the variables of facet run */
+    bool in_vgpu;        /* with the variables that `facet run` sets */
     bool uses_ours;      /* preloaded, in no vGPU */
 };
 
@@ -62,7 +62,7 @@ static const char *answer_of(struct client_case client_case)
     pid_t pid = fork();
     if (pid == 0) {
         dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO); /* a loader that complains of versions is heard, too */
+        dup2(ends[1], STDERR_FILENO); /* catches a loader's complaint about versions, too */
         close(ends[0]);
         close(ends[1]);
         become_program(&client_case);
@@ -119,7 +119,7 @@ static void test_a_program_that_opens_the_runtime_by_any_name_has_its_limits(voi
     assert_string_equal(answer_of((struct client_case){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
 }
 
-static void test_in_no_vgpu_everything_is_the_runtimes(void **state)
+static void test_in_no_vgpu_each_call_reaches_the_runtime(void **state)
 {
     assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, true}), OUTSIDE);
     assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, false}), OUTSIDE);
@@ -142,7 +142,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_program_that_opens_the_runtime_by_any_name_has_its_limits, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_in_no_vgpu_everything_is_the_runtimes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_in_no_vgpu_each_call_reaches_the_runtime, setup, teardown),
         cmocka_unit_test_setup_teardown(test_where_no_runtime_is_there_is_no_device, setup, teardown),
     };
 

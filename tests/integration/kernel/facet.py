@@ -17,8 +17,8 @@ import recorded
 from images import expect_only_known_symbols
 
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
-TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this one runs
-# 0 to 3: sources become SPIR-V, optimized so far, and that is compiled for this machine.
+TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this machine runs
+# 0 to 3: sources are compiled to SPIR-V at this optimization level, and the SPIR-V is compiled for this machine.
 SPIRV = os.environ.get("FACET_TEST_SPIRV")
 PROVIDER = os.environ.get("FACET_TEST_PROVIDER", "cpu")
 DEADLINE_NS = 60_000_000_000
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 class Missing(Exception):
-    """This build has no kernels, or no way to run them; the text names the missing part."""
+    """This build cannot compile or run kernels; the text names the missing part."""
 
 
 class Error(Structure):
@@ -126,7 +126,7 @@ def bind(library, name, answer, *arguments):
 
 
 class Device:
-    """A session with the provider, a context and a stream of its first device, and a compiler that keeps nothing."""
+    """A session with the provider, a context and a stream of its first device, and a compiler without a cache."""
 
     def __init__(self):
         self.temporary = tempfile.TemporaryDirectory(prefix="facet-oracle-")
@@ -173,7 +173,7 @@ class Device:
         call(self.compiler_create, byref(CompilerOptions(size=sizeof(CompilerOptions))), byref(self.compiler))
 
     def alloc(self, data):
-        """Memory with these bytes in it; its address."""
+        """Allocates memory, copies `data` into it, and returns its address."""
         address = c_uint64()
         call(self.memory.alloc, self.instance, self.context, max(len(data), 1), byref(address))
         if data:
@@ -201,7 +201,7 @@ class Device:
         return ctypes.string_at(self.get_bytes(image, byref(size)), size.value)
 
     def build(self, source, arguments, spirv=SPIRV):
-        """An image of the source, for this machine; `spirv`: by way of a module of that level."""
+        """An image of the source for this machine. With `spirv`, it is made of a SPIR-V module of that level."""
         source = source.encode()
         if recorded.REPLAY:
             return self.replayed(source, arguments)
@@ -273,7 +273,7 @@ class Program:
             call(device.set_memory, kernel, index, argument.address)
 
     def run(self, name, range_, arguments):
-        """Runs the kernel once; returns its memory afterwards, by argument."""
+        """Runs the kernel once; returns each argument's memory afterwards."""
         device, kernel = self.device, c_void_p()
         run_name = recorded.RECORD and recorded.name_of_run(self.name, name, range_, arguments)
         call(device.load, device.session, device.context, self.image, name.encode(), byref(kernel))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels in OpenCL C that have one meaning: a difference between two compilers is a fault of one.
+"""Random kernels in OpenCL C with defined results, so that a difference between two compilers is a fault of one.
 
-Owns: the grammar. Nothing of it is undefined: signed numbers are added as unsigned ones, divisors are tested first or
-are odd, shifts and indices are cut to size, everything is written before it is read, items write to their own places
-and barriers are reached by all.
-Never: uses floating point but where it is exact, or behaviour that an implementation may choose.
+Owns: the grammar. No behaviour is undefined: signed numbers are added as unsigned ones, divisors are tested first or
+are odd, shifts and indices are reduced to the valid range, everything is written before it is read, items write to
+their own places, and all items reach each barrier.
+Never: uses inexact floating point, or behaviour that an implementation may choose.
 """
 import random
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ class Kernel:
 
 
 class Writer:
-    """One kernel, by its seed."""
+    """Writes the kernel of one seed."""
 
     def __init__(self, seed):
         self.random, self.seed = random.Random(seed), seed
         self.lines, self.depth, self.loops = [], 1, 0
 
-    # --- expressions: all of uint, except those that say otherwise; `depth` is how deep they may still nest
+    # --- expressions: of type uint unless stated otherwise; `depth` is how many more levels may nest
 
     def one_of(self, *made):
         return self.random.choice(made)()
@@ -110,7 +110,7 @@ class Writer:
                                    f"(w1 % ((ulong){a} + 1u))", f"(ulong)(long)(int){a}"))
 
     def vector(self, depth=2):
-        """Of uint4."""
+        """An expression of type uint4."""
         q = f"q{self.random.randrange(2)}"
         if depth == 0:
             return q
@@ -162,7 +162,7 @@ class Writer:
     def looped(self, depth):
         counter, self.loops = f"i{self.loops}", self.loops + 1
         bound = self.random.choice((f"{self.random.randrange(1, 6)}u", f"({self.leaf()} & 7u)", "(place & 3u)"))
-        self.line(f"const uint {counter}_end = {bound};")  # which the loop may change what it is made of
+        self.line(f"const uint {counter}_end = {bound};")  # fixed, as the loop may change the variables of `bound`
         self.line(f"for (uint {counter} = 0; {counter} < {counter}_end; {counter}++) {{")
         self.depth += 1
         if self.random.random() < 0.4:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bench set and the tests' kernels, compiled by `facet compile` for a target.
 
-Owns: paths of sources and of the build; running a program that must succeed; the symbols of an image for a host.
-Never: reads what else an image contains.
+Owns: paths of sources and of the build; running a program that must succeed; checking a host image's symbols.
+Never: reads anything else in an image.
 """
 import glob
 import os
@@ -18,7 +18,7 @@ from tap import Skip, equal
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
 KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
-# All but the one that is refused everywhere.
+# All test kernels except `recursion`, which no target accepts.
 TEST_KERNELS = [path for path in sorted((ROOT / "tests" / "kernels").glob("*.cl")) if path.stem != "recursion"]
 
 LLVM = [f"/usr/lib/llvm-{version}/bin" for version in (22, 19)]
@@ -26,7 +26,7 @@ FROM_THE_PROCESS = {"memcpy", "memset", "memmove", "memcmp", "bcmp"}
 
 
 def tool(name, *folders):
-    """The path of a program, or a skip."""
+    """The path of a program; raises Skip if it is not installed."""
     for folder in folders:
         for path in sorted(glob.glob(f"{folder}/{name}"), reverse=True):
             return path
@@ -37,14 +37,14 @@ def tool(name, *folders):
 
 
 def ran(*command, **options):
-    """Standard output of a command that must succeed."""
+    """The standard output of a command, which must succeed."""
     done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False, **options)
     equal((done.returncode, done.stderr), (0, ""), " ".join(map(str, command)))
     return done.stdout
 
 
-def demand_known(target, environment):
-    """A skip for targets that LLVM 19 has no generator for; it must say so. No other LLVM may refuse."""
+def skip_without_generator(target, environment):
+    """Raises Skip if LLVM 19 has no generator for the target, which its message must say. Other LLVMs must have it."""
     done = subprocess.run([BUILD / "facet", "compile", "--target", target, KERNELS[0], "-o", os.devnull], text=True,
                           capture_output=True, check=False, env=environment)
     if done.returncode and target in ("ptx:sm_100", "spirv:1.0", "spirv:1.2") and "LLVM 19." in done.stderr:
@@ -56,7 +56,7 @@ def compiled(target, folder, sources=None, level=3):
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-    demand_known(target, environment)
+    skip_without_generator(target, environment)
 
     def compile_one(source):
         image = Path(folder) / f"{source.stem}.{target.replace(':', '-')}"
@@ -68,7 +68,7 @@ def compiled(target, folder, sources=None, level=3):
 
 
 def expect_only_known_symbols(image, name):
-    """An image for a host exports its table alone, and imports nothing but plain copying."""
+    """Checks that an image for a host exports only its table, and imports only functions that copy or compare memory."""
     rows = [line.split() for line in ran(tool("llvm-readelf", *LLVM), "--dyn-syms", image).splitlines()]
     symbols = [row[6:8] for row in rows if len(row) == 8 and row[0] != "Num:"]
     equal([symbol for section, symbol in symbols if section != "UND"], ["facet_host_image"], name)

@@ -30,13 +30,13 @@ def binary(name):
 
 
 def of_type(name, type_):
-    """Where the neighbours of a number matter, a function of float is another one."""
+    """The C library's function for the type. A function that returns a neighbour of a number is another one for float."""
     kind = {"float": c_float, "double": c_double}[type_]
     return function(name + ("f" if type_ == "float" else ""), kind, kind, kind)
 
 
 def function_with_pointer(name, kind):
-    """A function that gives a second result through a pointer: both."""
+    """A function that returns both results of one whose second result goes through a pointer."""
     called = function(name, c_double, c_double, POINTER(kind))
 
     def call(x):
@@ -47,7 +47,7 @@ def function_with_pointer(name, kind):
 
 
 def remquo(x, y):
-    """The last seven bits of the quotient, which C's has not, and its sign; 0 where there is none."""
+    """The remainder, and the last seven bits of the quotient with its sign, or 0 without one. C's returns fewer bits."""
     rest = binary("remainder")(x, y)
     if math.isnan(rest) or math.isinf(y):
         return rest, 0
@@ -55,10 +55,10 @@ def remquo(x, y):
     return rest, (abs(quotient) & 127) * (-1 if quotient < 0 else 1)
 
 
-# --- of half turns (OpenCL 7.5.1, C23 F.10.1) -------------------------------------------------------------------------
+# --- functions of half turns (OpenCL 7.5.1, C23 F.10.1) ---------------------------------------------------------------
 
 def _folded(x):
-    """How far x is from the whole number next to it, and whether that is odd. Both are exact."""
+    """The distance of x from the nearest whole number, and whether that number is odd. Both are exact."""
     rest = math.remainder(x, 1)
     return rest, math.fmod(x - rest, 2) != 0
 
@@ -115,13 +115,13 @@ def powr(x, y):
 def rootn(x, n):
     if n == 0 or (x < 0 and n % 2 == 0):
         return math.nan
-    with numpy.errstate(all="ignore"):  # in long double: of 1 / n, as of a double, too little is left
+    with numpy.errstate(all="ignore"):  # in long double, as 1 / n in double is not precise enough
         root = float(numpy.power(numpy.longdouble(abs(x)), numpy.longdouble(1) / n))
     return math.copysign(root, x) if n % 2 else root
 
 
 def fract(x, below):
-    """OpenCL 7.5.1: of infinities a zero, and never 1: `below` is the largest number below it."""
+    """OpenCL 7.5.1: fract of an infinity is 0. The result is never 1; `below` is the largest number below 1."""
     if math.isinf(x):
         return math.copysign(0.0, x)
     return x if x == 0 or math.isnan(x) else min(x - math.floor(x), below)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small kernels, run on Facet and on PoCL with the same input, and compared with each other and with a reference.
 
-Owns: arguments, ranges, comparing, and the fallback when one of the two is missing.
-Never: lets a test pass that compared nothing with nothing: without Facet it is skipped, after PoCL's own answer was
-compared with the reference, so that a wrong reference shows anyway.
+Owns: arguments, ranges, comparing, and the fallback if one of the two implementations is missing.
+Never: lets a test pass that did not run on Facet: it is skipped, but only after PoCL's results were compared with the
+reference, so that a wrong reference is found.
 """
 import atexit
 import functools
@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "command"))
 import recorded  # noqa: E402
 import tap  # noqa: E402
 
-# Before pyopencl opens PoCL: empty at the start, and private unless tools/run-tests shares one among the tests of a run.
+# Set before pyopencl opens PoCL: its cache is empty at first, and private unless tools/run-tests shares one in a run.
 if "POCL_CACHE_DIR" not in os.environ:
     _cache = tempfile.TemporaryDirectory(prefix="facet-oracle-pocl-")
     atexit.register(_cache.cleanup)
@@ -74,7 +74,7 @@ class Local:
 
 
 def output(kind, *shape):
-    """Memory that a kernel fills. It begins with bytes that no kernel writes."""
+    """Memory that a kernel fills. Before that it holds bytes that no kernel writes."""
     data = numpy.empty(shape, kind)
     data.view(numpy.uint8)[...] = 0xA5
     return Buffer(data)
@@ -108,15 +108,15 @@ class Source:
             raise
 
     def programs(self, only):
-        """Ours first: what it refuses, the other need not build."""
+        """The built programs, Facet's first, as a source that Facet refuses need not be built elsewhere."""
         if self.refusal:
             raise self.refusal
         ours = {"Facet": self.ours} if FACET and only in (None, "Facet") else {}
         return ours | ({OTHER: self.other} if POCL and only in (None, OTHER) else {})
 
     def run(self, kernel, size, arguments, group=None, offset=None, only=None):
-        """Each argument's memory after the kernel, by implementation. `only`: one of them, where the other is known to
-        be wrong."""
+        """Each argument's memory after the kernel, by implementation. `only` names one implementation, if the other is
+        known to be wrong."""
         def tuples(value):
             return None if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
@@ -127,14 +127,14 @@ class Source:
 
 
 def need_facet():
-    """At the end of each test: without Facet, the test compared PoCL alone, and is skipped."""
+    """Skips a test that compared only PoCL, for want of Facet. Called at the end of each test."""
     if not FACET:
         raise tap.Skip(f"PoCL agrees with the reference; Facet: {NO_FACET}")
 
 
 def results_of_each(results, index):
-    """The implementation, and its memory of argument `index`. Facet's is the one under test; PoCL's shows that the
-    reference is right."""
+    """Each implementation, and its memory of argument `index`. Facet is under test; PoCL shows that the reference is
+    right."""
     return [(who, answers[index]) for who, answers in results.items()]
 
 
@@ -146,7 +146,7 @@ def describe_wrong(wrong, got, expected, inputs):
 
 
 def exact(results, index, expected, what, inputs=()):
-    """Every bit, but NaNs are alike."""
+    """Expects equal bits; all NaNs are alike."""
     for who, got in results_of_each(results, index):
         expected = numpy.asarray(expected).astype(got.dtype, copy=False).reshape(got.shape)
         wrong = got != expected
@@ -158,14 +158,14 @@ def exact(results, index, expected, what, inputs=()):
 
 
 def distance(got, expected):
-    """How far, in units of the last place of the exact value, which is of a wider type."""
+    """The error in units of the last place of the expected value, which is of a wider type."""
     kind = numpy.finfo(got.dtype)
     with numpy.errstate(all="ignore"):
         exponent = numpy.floor(numpy.log2(numpy.abs(expected)))
         exponent = numpy.where(numpy.isfinite(exponent), exponent, kind.minexp)
         unit = numpy.ldexp(numpy.longdouble(1), (numpy.maximum(exponent, kind.minexp) - kind.nmant).astype(int))
         away = numpy.abs(got.astype(numpy.longdouble) - expected) / unit
-        # A value that rounds to infinity may be infinity, and the other way.
+        # Infinity and a value that rounds to it are alike.
         bounded = numpy.abs(expected) > numpy.longdouble(kind.max)
         away = numpy.where(bounded & numpy.isinf(got) & (numpy.sign(got) == numpy.sign(expected)), 0, away)
         away = numpy.where(got == expected.astype(got.dtype), numpy.minimum(numpy.nan_to_num(away), 1), away)
@@ -174,8 +174,8 @@ def distance(got, expected):
 
 
 def near(results, index, expected, bound, what, inputs=(), of=None):
-    """Within `bound` units of the last place; results below the smallest normal number may be zero. `of`: those that
-    are held to it, where not all are."""
+    """Expects results within `bound` units of the last place; results below the smallest normal number may be zero. `of`
+    selects the results that are checked."""
     for who, got in results_of_each(results, index):
         if of and who not in of:
             continue
@@ -189,13 +189,13 @@ def near(results, index, expected, bound, what, inputs=(), of=None):
 
 
 def agree(results, index, what):
-    """Facet and the other, bit by bit, where there is no reference."""
+    """Compares Facet with the other implementation bit by bit, without a reference."""
     if OTHER in results and "Facet" in results:
         exact({"Facet": results["Facet"]}, index, results[OTHER][index], f"{what}, against {OTHER}")
 
 
 def refused(name, *fragments, text=None):
-    """Facet's message about a source that it must not compile."""
+    """Expects that Facet refuses a source, with all `fragments` in its message."""
     need_facet()
     try:
         facet.Program(FACET, text or (KERNELS / f"{name}.cl").read_text(), ["-cl-std=CL1.2"], spirv=None)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images and samplers as arguments of a kernel, for Facet and for pyopencl.
 
-Owns: OpenCL's numbers for them. Never: runs a kernel.
+Owns: OpenCL's numbers for formats and sampler modes. Never: runs a kernel.
 """
 import numpy
 
@@ -15,7 +15,7 @@ class Image:
     kind = "image"
 
     def __init__(self, data, order, channel_type):
-        """`data`: by depth, height, width (as many of them as it has) and channel."""
+        """The axes of `data` are depth, height, width (as many as the image has), and channel."""
         self.data, self.order, self.type = numpy.ascontiguousarray(data), order, channel_type
         self.extent = self.data.shape[-2::-1]
 
@@ -27,7 +27,7 @@ class Image:
 
 
 class Sampler:
-    """As pyopencl takes it, and as OpenCL C's CLK_ constants have it."""
+    """A sampler, as pyopencl takes it and as a number of OpenCL C's CLK_ constants."""
     kind = "sampler"
     ADDRESS = {NONE: 0, TO_EDGE: 2, CLAMP: 4, REPEAT: 6, MIRRORED: 8}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same kernels on PoCL: the oracle.
 
-Owns: the way through pyopencl. Never: judges answers.
+Owns: running kernels through pyopencl. Never: judges answers.
 """
 import warnings
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same kernels elsewhere: images that were compiled, and answers that were given, on another machine.
+"""Images and answers of the tests' kernels that were recorded on another machine.
 
-A machine with a GPU need not have the compiler. FACET_TEST_RECORD names a folder: kernels run here, and each source's
-image for FACET_TEST_RECORD_TARGET and each run's answer are kept in it. FACET_TEST_REPLAY names such a folder: kernels
-run on FACET_TEST_PROVIDER from those images, and this module is the other implementation, with the kept answers.
+A machine with a GPU need not have the compiler. With FACET_TEST_RECORD=FOLDER, kernels run on this machine, and each
+source's image for FACET_TEST_RECORD_TARGET and each run's answer are stored in the folder. With
+FACET_TEST_REPLAY=FOLDER, kernels run on FACET_TEST_PROVIDER from those images, and this module is the other
+implementation, which gives the stored answers.
 
 Owns: the folder's files, which are named by a hash of their question. Never: compiles or runs a kernel.
 """
@@ -24,11 +25,11 @@ RECORD = os.environ.get("FACET_TEST_RECORD")
 REPLAY = os.environ.get("FACET_TEST_REPLAY")
 RECORD_TARGET = os.environ.get("FACET_TEST_RECORD_TARGET", "ptx:sm_75").encode()
 SEPARATOR = b"\0;"
-MOST_BYTES = 1 << 20  # of an answer in a file; a longer one is not kept
+MOST_BYTES = 1 << 20  # the largest answer that is stored
 
 
 def hash_of(*parts):
-    """A name made of these parts, each of them bytes."""
+    """A name that is a hash of the parts, which are bytes."""
     return hashlib.sha256(SEPARATOR.join(parts)).hexdigest()[:32]
 
 
@@ -54,7 +55,7 @@ def keep_refusal(name, text):
 
 
 def keep_answer(name, answers):
-    """`answers`: of each argument its memory afterwards, or None."""
+    """Stores `answers`, which has each argument's memory after the run, or None."""
     data = zlib.compress(b"".join(answer.tobytes() for answer in answers if answer is not None))
     if len(data) <= MOST_BYTES:
         Path(RECORD, f"{name}.answer").write_bytes(data)
@@ -67,7 +68,7 @@ def image_of(name):
     if refusal.exists():
         raise tap.Skip(f"the target refuses it: {refusal.read_text().splitlines()[0]}")
     if not image.exists():
-        raise tap.Skip("it was not compiled beforehand")
+        raise tap.Skip("the recording has no image of this source")
     return zlib.decompress(image.read_bytes())
 
 
@@ -82,7 +83,7 @@ class Program:
         self.device, self.name = device, name_of_source(source.encode(), arguments)
 
     def run(self, kernel, range_, arguments):
-        """None where the answer was not kept."""
+        """The stored answer; None if it was not stored."""
         file = Path(REPLAY, f"{name_of_run(self.name, kernel, range_, arguments)}.answer")
         if not file.exists():
             return None

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels with so many calls that the functions are not copied into them: they make the same bytes as calls one by one.
+"""Kernels with so many calls that the functions are not inlined give the same bytes as kernels with one call.
 
-Owns: the calls, in each kind of control flow. Never: judges what a function computes; test_math.py and others do.
+Owns: calls in each kind of control flow. Never: judges what a function computes; test_math.py and others do.
 """
 import random
 
@@ -22,7 +22,7 @@ WORDS = {"float": ("uint", numpy.uint32), "double": ("ulong", numpy.uint64)}
 
 
 def call(choice, kind, at):
-    """Of no constants: LLVM computes what is made of them as if the processor had fused multiplication and addition."""
+    """A call without constants, which LLVM would fold as if the processor had fused multiplication and addition."""
     name = choice.choice(ONE + TWO)
     arguments = [choice.choice(("x", "y", "x + y", "u", f"x * {at % 9}.5f"))]
     if name in TWO:
@@ -31,7 +31,7 @@ def call(choice, kind, at):
 
 
 def line(choice, kind, at):
-    """A call where all items are, some, or all of one group; in a loop; and of vectors."""
+    """A line with a call that all items make, some items, or all items of one group; or a call in a loop, or of vectors."""
     once = f"r = (r ^ BITS({call(choice, kind, at)})) * 3;"
     return choice.choice((
         once, once, f"if (in[i] & {1 << at % 20}) {{ {once} }}", f"if (n & {1 << at % 4}) {{ {once} }}",
@@ -50,7 +50,7 @@ def kernel(seed, kind):
 
 
 def numbers(seed, kind):
-    """Of a usual size, but every third has any bits."""
+    """Numbers of usual sizes, but every third has random bits."""
     word = WORDS[kind][1]
     given = oracle.random(seed)
     data = given.uniform(-30, 30, ITEMS).astype(FLOATS[kind]).view(word)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checked kernels: a fault is reported with kernel, work-item and place; a correct kernel computes as ever.
+"""Checked kernels: a fault is reported with kernel, work-item and source line; a correct kernel computes as usual.
 
 Owns: sources with one fault each. Never: takes a crash of the provider's process for a finding.
 """
@@ -28,7 +28,7 @@ FAILED = (1,)
 GLOBAL, BARRIER = "global memory of one allocation", "a barrier between"
 LOCAL, PRIVATE, CONSTANT = (f"{space} memory of one variable" for space in ("local", "private", "constant"))
 WILD = (1, 8, 1000, -1, -8, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1, -(1 << 61))
-# t[...] is within for by of 0; with barriers, which divide what keeps private memory, and without.
+# With `by` 0 the index is within t. The gaps take barriers, which divide the code that keeps private memory.
 PRIVATE_WRITE = """kernel void k(global int *x, long by) {
     int t[8];
     for (int i = 0; i < 8; i++)
@@ -53,7 +53,7 @@ kernel void k(global int *x, long by) {
 
 
 def run(source, *arguments, option=("--check",), out=None, **settings):
-    """`facet kernel run` of a source, or of a path; the bytes of argument `out` are then in `.data`."""
+    """Runs a source or a path with `facet kernel run`. The bytes of argument `out` are in the result's `.data`."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory(prefix="facet-check-") as folder:
@@ -74,7 +74,7 @@ def run(source, *arguments, option=("--check",), out=None, **settings):
 
 
 def check_message(done, item, line, access, expected):
-    """One line on standard error, nothing on standard output."""
+    """Expects one line on standard error, and nothing on standard output."""
     equal(done.stdout, "", "standard output")
     equal(done.returncode in FAILED, True, f"exit status {done.returncode}")
     pattern = (rf"facet kernel run: \S*wrong\.cl:{line}:\d+: kernel k, work-item \({item}, 0, 0\): "
@@ -84,14 +84,14 @@ def check_message(done, item, line, access, expected):
 
 
 @test
-def an_overrun_is_told_at_the_first_element_that_was_not_asked_for():
+def an_overrun_is_reported_from_the_first_element_beyond_the_request():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:2"), 62, 2, "write", GLOBAL)
     check_message(run(SHIFTED_READ, BUFFER, BUFFER, "i64:1"), 63, 2, "read", GLOBAL)
     equal(run(SHIFTED_WRITE, BUFFER, "i64:0").returncode, 0)
 
 
 @test
-def an_underrun_is_told():
+def an_underrun_is_reported():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:-1"), 0, 2, "write", GLOBAL)
     check_message(run(SHIFTED_READ, BUFFER, BUFFER, "i64:-1"), 0, 2, "read", GLOBAL)
 
@@ -111,13 +111,13 @@ def whole_pages_have_an_end_too():
 
 
 @test
-def null_is_told():
+def an_access_through_null_is_reported():
     source = "kernel void k(global int *x, long at) {\n    x[get_global_id(0)] = *(global int *)at;\n}\n"
     check_message(run(source, BUFFER, "i64:0"), 0, 2, "read", GLOBAL)
 
 
 @test
-def an_overrun_of_local_memory_is_told():
+def an_overrun_of_local_memory_is_reported():
     source = """kernel void k(global int *x, int by) {
     local int t[64];
     t[get_local_id(0) + by] = 1;
@@ -130,7 +130,7 @@ def an_overrun_of_local_memory_is_told():
     equal(run(source, BUFFER, "i32:0", "--group", "64").returncode, 0)
 
 
-# Elements 0 to 7 of arrays of 8 are right; memory of each is rounded up to 64 or 128 bytes, with another one behind.
+# Elements 0 to 7 of an array of 8 are valid. The array's memory is rounded up to 64 or 128 bytes, and `behind` follows.
 LOCAL_READ = """kernel void k(global int *x, long by) {
     local int t[8], behind[8];
     t[get_local_id(0) & 7] = 3; behind[get_local_id(0) & 7] = 4;
@@ -158,7 +158,7 @@ kernel void k(global int *x, long by) {
 
 
 @test
-def the_first_element_beyond_an_array_is_told():
+def the_first_element_beyond_an_array_is_reported():
     for source, line, more, expected in ((LOCAL_READ, 5, (), LOCAL), (CONSTANT_READ, 3, (), CONSTANT),
                                          (LOCAL_ARGUMENT, 7, ("local:32", "local:32"), LOCAL + " or argument")):
         for by in (*WILD, 2, 17, 24, 25, -9):
@@ -193,7 +193,7 @@ def a_write_beyond_a_local_array_is_not_made():
 
 
 @test
-def an_index_that_the_compiler_knows_is_told_as_well():
+def an_index_that_the_compiler_knows_is_reported_too():
     source = "constant int t[4] = {1, 2, 3, 4};\nkernel void k(global int *x) {\n    x[get_global_id(0)] = t[%d];\n}\n"
     for level in "0", "3":
         done = run(source % 4, BUFFER, "-O", level)
@@ -205,7 +205,7 @@ def an_index_that_the_compiler_knows_is_told_as_well():
 
 
 @test
-def a_wild_index_into_a_private_array_is_told():
+def a_wild_index_into_a_private_array_is_reported():
     fence = "barrier(CLK_LOCAL_MEM_FENCE);"
     for source, access, line in ((PRIVATE_WRITE % ("", ""), "write", 6), (PRIVATE_WRITE % (fence, fence), "write", 6),
                                  (PRIVATE_READ, "read", 2)):
@@ -227,7 +227,7 @@ def any_index_within_a_private_array_is_right():
 
 @test
 def a_wild_access_to_private_memory_is_not_made():
-    """Neither the neighbours in memory nor the array itself change; a refused load reads 0."""
+    """Neither neighbours in memory nor the array itself are changed; a refused load reads 0."""
     source = """kernel void k(global int *x, long by) {
     volatile int before[8], t[8], behind[8];
     for (int i = 0; i < 8; i++)
@@ -250,7 +250,7 @@ def a_wild_access_to_private_memory_is_not_made():
 
 @test
 def private_pointers_take_their_bounds_along():
-    """Through choices, loops, structs and copies; a pointer that may be global is checked by its real target."""
+    """Bounds are kept through choices, loops, structs and copies. A pointer that may be global is checked by its target."""
     source = """typedef struct { int a[4], b[4]; } pair;
 kernel void k(global int *x, long by, int way, pair given) {
     int one[4] = {1, 2, 3, 4}, two[6] = {5, 6, 7, 8, 9, 10}, i = get_global_id(0);
@@ -306,7 +306,7 @@ def a_missing_barrier_is_a_race_in_local_memory():
 
 
 @test
-def a_race_within_a_group_is_told_in_global_memory():
+def a_race_in_global_memory_within_a_group_is_reported():
     source = "kernel void k(global int *x) {\n    x[get_global_id(0) / 2] = get_global_id(0);\n}\n"
     check_message(run(source, BUFFER, "--group", "64"), 1, 2, "write", BARRIER)
 
@@ -319,14 +319,15 @@ def atomics_are_no_race():
 
 
 @test
-def the_environment_asks_for_it_as_well():
+def a_variable_enables_the_checks_too():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="1"), 62, 2, "write", GLOBAL)
-    equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)  # within the page: not told
+    # Without checks an overrun within the page is not found.
+    equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)
 
 
 @test
 def a_trap_is_refused_where_it_stands():
-    """It would end the process before anything is reported; without checks the trap is compiled as written."""
+    """A trap would end the process before a fault is reported. Without checks the trap is compiled as written."""
     source = """void stop(int x) {
     if (x == 99)
         __builtin_trap();
@@ -372,7 +373,7 @@ def a_right_reduce_passes():
 
 
 @test
-def a_reduce_with_too_little_local_memory_is_told():
+def a_reduce_with_too_little_local_memory_is_reported():
     done = run(ROOT / "bench" / "kernels" / "reduce.cl", "buffer:f32:256=iota", "buffer:f32:4=0", "local:128",
                "--global", "256", "--group", "64")
     equal((done.returncode in FAILED, done.stdout), (True, ""))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Work-groups: ids, local memory, barriers in any control flow, atomics, copies by the group."""
+"""Work-groups: ids, local memory, barriers in any control flow, atomics, and copies that a whole group makes."""
 import functools
 import operator
 
@@ -43,7 +43,7 @@ def work_items():
 
 @test
 def rows():
-    """Groups that no item can tell apart run in rows: each item once, with any size of a group."""
+    """Groups that no item can tell apart run in rows. Each item runs once, with any size of a group."""
     for size, group, offset in [((3000,), (1,), (0,)), ((3000,), (10,), (7,)), ((4096,), (64,), (3,)),
                                 ((4080,), (240,), (0,)), ((520, 6), (8, 2), (5, 9)), ((514, 9), (2, 3), (0, 1)),
                                 ((96, 10, 6), (1, 5, 2), (4, 0, 2)), ((260, 4, 3), (13, 1, 1), (0, 0, 0))]:
@@ -192,7 +192,7 @@ def barriers_in_many_branches():
     for size, how in ((32, 0), (32, 0x271), (24, 0x3ff), (7, 0x201)):
         x = oracle.random(how).integers(0, 1000, size * 3).astype(numpy.int32)
         results = GROUP.run("maybe", size * 3, [x, oracle.output(numpy.int32, size * 3), oracle.Local(size * 4),
-                                                numpy.int32(how)], size, only="Facet")  # PoCL makes each way of its own
+                                                numpy.int32(how)], size, only="Facet")  # PoCL compiles each path apart
         expected = by_group(lambda part, _, x=x, how=how: maybe_result(part, x, how), x, size)
         oracle.exact(results, 1, expected, f"many branches, {how}, groups of {size}")
     oracle.need_facet()
@@ -210,7 +210,7 @@ def barriers_in_functions():
 def groups_in_three_dimensions():
     x = oracle.random(3).integers(0, 9, (8, 4, 12)).astype(numpy.int32)
     z, y, column = numpy.indices(x.shape)
-    # The numbers in the group of an item: its own, turned over in some bits.
+    # An item's results are local ids of its group: its own id with some bits inverted.
     expected = x[z, y, column ^ 1] + 10 * x[z, y ^ 2, column] + 100 * x[z ^ 3, y, column]
     results = GROUP.run("cube", (12, 4, 8), [x, oracle.output(numpy.int32, *x.shape)], (4, 4, 4))
     oracle.exact(results, 1, expected, "neighbours")
@@ -240,7 +240,7 @@ def copies_by_the_group():
 
 @test
 def copies_of_vectors_of_three():
-    x = oracle.random(7).random((COUNT, 4)).astype(numpy.float32)  # the fourth is room, which may be copied or not
+    x = oracle.random(7).random((COUNT, 4)).astype(numpy.float32)  # the fourth is padding, which may be copied or not
     results = GROUP.run("threes", COUNT, [x, numpy.zeros((COUNT * 2, 4), numpy.float32), oracle.Local(256)], 16)
     expected = numpy.zeros((COUNT * 2, 3), numpy.float32)
     expected[::2] = x[:, :3] * 2
@@ -250,7 +250,7 @@ def copies_of_vectors_of_three():
 
 
 def all_atomics(values, start):
-    """The contents of ten cells after all values came, in any order."""
+    """The contents of ten cells after all values were applied, in any order."""
     total = int(values.sum())
     expected = [start[0] + total, start[1] - total, start[2] + len(values), start[3] - len(values),
                 min(start[4], values.min()), max(start[5], values.max()),
@@ -309,11 +309,11 @@ def answers_of_atomic_operations():
 @test
 def atomics_of_64_bits():
     if oracle.POCL and "cl_khr_int64_base_atomics" not in oracle.POCL.extensions:
-        raise tap.Skip("PoCL has no 64-bit atomics here")
+        raise tap.Skip("this PoCL has no 64-bit atomics")
     values, cells = atomic_input(numpy.int64, 11, 9)
     start = [*widened(cells), 0]
     expected = all_atomics(values >> 12, start)[:9]
-    # Cell 6: the values as they are.
+    # Cell 6 holds the values without a change.
     expected[6] = functools.reduce(operator.and_, [int(value) for value in values >> 12], int(cells[6]))
     results = oracle.Source("atomic", "-DLONGS").run("longs", COUNT * 8, [values >> 12, cells], 64)
     oracle.exact(results, 1, expected, "long")
@@ -353,14 +353,14 @@ kernel void odd(global ulong *low, global const int *x) {
 
 @test
 def alignments_are_kept():
-    """As far as they are taken at all: the optimizer assumes aligned addresses."""
+    """Alignments that are accepted must be exact, as the optimizer assumes aligned addresses."""
     x = numpy.arange(COUNT, dtype=numpy.int32)
     for size in (64, 128, 512, 4096):
         source = oracle.Source("aligned", f"-DSIZE={size}ul", text=ALIGNED)
         for kernel in ("groups", "items", "odd"):
             for group in (16, 5):
                 results = source.run(kernel, COUNT // group * group, [oracle.output(numpy.uint64, COUNT, 3), x], group,
-                                     only="Facet")  # PoCL keeps not all
+                                     only="Facet")  # PoCL does not keep all alignments
                 for _, low in oracle.results_of_each(results, 0):
                     low = low[:COUNT // group * group]
                     assert (low[:, :2] == 0).all(), f"{kernel}, aligned({size}): {low[:8, :2]}"

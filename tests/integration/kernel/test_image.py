@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Images of the simple kinds: reading with all samplers, writing, and the queries of an image."""
+"""Images of one to three dimensions: reading with all samplers, writing, and an image's queries."""
 import itertools
 
 import numpy
@@ -12,7 +12,7 @@ from picture import (BGRA, CLAMP, FLOAT, HALF, LINEAR, MIRRORED, NEAREST, NONE, 
 from tap import test
 
 CHANNELS = {R: 1, RG: 2, RGBA: 4, BGRA: 4}
-# Channel types as OpenCL numbers them: how a pixel lies in memory, and its greatest value where it stands for 1.
+# Channel types by OpenCL's numbers: the type of a channel in memory, and the value of a normalized one that means 1.
 NORMALIZED = {0x10D2: (numpy.uint8, 255), 0x10D3: (numpy.uint16, 65535), 0x10D0: (numpy.int8, 127),
               0x10D1: (numpy.int16, 32767)}
 SIGNED = {0x10D7: numpy.int8, 0x10D8: numpy.int16, 0x10D9: numpy.int32}
@@ -31,7 +31,7 @@ def pixels(kind, order, seed, *extent):
 
 
 def whole(values, order):
-    """Four channels a pixel, in the order red, green, blue, alpha."""
+    """Pixels with four channels, in the order red, green, blue, alpha."""
     kind = values.dtype
     if order == BGRA:
         return values[..., [2, 1, 0, 3]]
@@ -42,12 +42,13 @@ def whole(values, order):
 
 
 def shifted(values):
-    """Pixels as read at one to the left and one up, with clamping."""
+    """The pixels that a read at one to the left and one up gives, with clamping."""
     return values[numpy.maximum(numpy.arange(HEIGHT) - 1, 0)][:, numpy.maximum(numpy.arange(WIDTH) - 1, 0)]
 
 
 def read(kernel, image, kind):
-    """PoCL 3.1 has no RG, answers 0 for the missing alpha of integers, and rubbish for halves of one channel."""
+    """Runs a kernel that reads. PoCL 3.1 is left out for RG, which it lacks, for integers whose missing alpha it reads as
+    0, and for halves of one channel, which it reads wrongly."""
     simple = image.order in (RGBA, BGRA) or (image.order == R and (image.type in NORMALIZED or image.type == FLOAT))
     only = None if simple else "Facet"
     return IMAGE.run(kernel, (WIDTH, HEIGHT), [image, oracle.output(kind, HEIGHT, WIDTH, 4)], only=only)
@@ -129,7 +130,7 @@ def writing_integers():
 
 
 def fold(at, size, address):
-    """A coordinate in the image; None: the border."""
+    """The coordinate in the image to which `at` leads; None for the border."""
     if address == REPEAT:
         return at % size
     if address == MIRRORED:
@@ -146,7 +147,7 @@ def texel(data, at, address):
 
 
 def sample(data, at, address, filter_):
-    """`data`: float64, four channels a pixel, by z, y, x. `at`: in pixels, in the same order."""
+    """The expected sample of `data` (float64, four channels a pixel, by z, y, x) at `at` (in pixels, by z, y, x)."""
     if filter_ == NEAREST:
         return texel(data, [int(numpy.floor(one)) for one in at], address)
     total, low = numpy.zeros(4), [int(numpy.floor(one - 0.5)) for one in at]
@@ -165,14 +166,14 @@ def samplers():
 
 
 def positions(sampler, seed, extent, count=64):
-    """Inside and around the image; not on the very line between two pixels, where rounding decides."""
+    """Positions inside and around the image, but not on a border of two pixels, where rounding decides."""
     at = oracle.random(seed).uniform(-0.8, 1.8, (count, len(extent))) * extent
     at = numpy.floor(at * 8) / 8 + 1 / 16
     return (at / extent if sampler.parts[0] else at).astype(numpy.float32)
 
 
 def compare_sampling(kernel, extent, width):
-    """`extent`: by z, y, x. Coordinates go x first, in vectors of `width`."""
+    """Compares sampling of an image of `extent` (z, y, x). Coordinates have x first, in vectors of `width`."""
     data = pixels(numpy.float32, RGBA, len(extent), *extent)
     wrong = []
     for sampler in samplers():

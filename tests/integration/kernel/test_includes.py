@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sources that include files, through the cache, with the real compiler: PTX of a constant says which header it was.
+"""Sources that include files, through the cache, with the real compiler. A constant in the PTX shows which header was
+compiled.
 
-Owns: the proof that a hit is as right as a compile. Never: judges times.
+Owns: the proof that a cache hit gives the same image as a compile. Never: judges times.
 """
 import json
 import os
@@ -45,12 +46,12 @@ class Folder:
                               env=self.env, cwd=self.root / where, text=True, capture_output=True, check=False)
 
     def compile(self, *arguments, where="."):
-        """Whether it came from the cache, and the number that the kernel stores."""
+        """Compiles; returns whether the image came from the cache, and the number that the kernel stores."""
         image = self.root / "k.ptx"
         done = self.run("--json", "-o", image, *arguments, where=where)
         equal((done.returncode, done.stderr), (0, ""), "exit status and standard error")
         stored = re.search(r"st\.global\.\w+\s+\[%rd\d+\], (\d+);", image.read_text())
-        if not stored:  # by way of a register
+        if not stored:  # the number goes through a register
             stored = re.search(r"mov\.b32\s+%r\d+, (\d+);", image.read_text())
         return json.loads(done.stdout)["statistics"]["cache_hit"], int(stored.group(1))
 

@@ -13,7 +13,7 @@ COUNT = 256
 
 
 class Width:
-    """Integers of one type, in Python's."""
+    """Integers of one type, computed with Python's integers."""
 
     def __init__(self, kind):
         info = numpy.iinfo(kind)
@@ -41,7 +41,7 @@ class Width:
 
 
 def divide(a, b):
-    """Towards zero, as C does."""
+    """The quotient rounded towards zero, as in C."""
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
@@ -68,7 +68,7 @@ def compare(source, name, reference):
     for kind, number in TYPES.items():
         width = Width(number)
         values = [width.values(seed) for seed in (1, 2, 3)]
-        # The one quotient that does not fit has no defined value.
+        # The quotient of the least number and -1 does not fit, and is undefined.
         values[2] = [1 if c == -1 and a == width.least else c for a, c in zip(values[0], values[2])]
         expected = numpy.array([reference(width, *items) for items in zip(*values)], number)
         arrays = [numpy.array(items, number) for items in values]

@@ -141,7 +141,7 @@ def loops_of_each_items_own_that_mostly_load():
     random = oracle.random(6)
     lengths = numpy.concatenate([numpy.arange(12), random.integers(0, 40, COUNT - 12)])
     starts = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype(numpy.int32)
-    # Cycles of all lengths from 1 to 9, then one of all that is left.
+    # Cycles of all lengths from 1 to 9, then a cycle of all remaining elements.
     order = numpy.arange(max(COUNT, int(starts[-1])), dtype=numpy.int32)
     for at in range(1, 10):
         order[at * 5:at * 5 + at] = numpy.roll(order[at * 5:at * 5 + at], 1)
@@ -199,7 +199,7 @@ def control_flow():
 
 @test
 def odd_sizes_of_groups():
-    """The items that are left when lanes are full."""
+    """Sizes that leave a remainder of items which do not fill the lanes of a vector."""
     for size, group in ((1, 1), (7, 7), (33, 33), (30, 10), (96, 3), (95, 19)):
         x = oracle.random(size).integers(-20, 300, size).astype(numpy.int32)
         expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]
@@ -259,7 +259,7 @@ def private_memory_beyond_a_stack():
     x = oracle.random(11).integers(0, 1000, 48).astype(numpy.int32)
     expected = (201 * x.astype(numpy.int64) + 997 * 201 * 200 // 2).astype(numpy.int32)
     for size in (16, 48, 1):
-        # PoCL keeps it on a stack, which ends with it
+        # PoCL keeps such memory on a stack, which overflows.
         results = LANGUAGE.run("large", 48, [x, oracle.output(numpy.int32, 48)], size, only="Facet")
         oracle.exact(results, 1, expected, f"groups of {size}")
     oracle.need_facet()
@@ -329,7 +329,7 @@ def jump(x):
 
 @test
 def many_cases_and_jumps():
-    """So many that work-items run one by one."""
+    """So many cases and jumps that work-items run one by one."""
     source = oracle.Source("many cases", text=TANGLED)
     x = oracle.random(9).integers(-9, 3 * CASES + 9, COUNT, dtype=numpy.int32)
     for kernel, reference in (("choose", choose), ("jump", jump)):
@@ -361,7 +361,8 @@ def branches(x):
 
 @test
 def many_branches_in_a_loop():
-    """So many that the body of the loop, and of that over work-items, is a function; in whole chunks and in others."""
+    """So many branches that the loop's body, and that of the loop over work-items, become functions. Groups fill whole
+    chunks or not."""
     source = oracle.Source("many branches", text=LOOPED)
     x = oracle.random(10).integers(-1000, 1000, COUNT, dtype=numpy.int32)
     for group in (16, 6):

@@ -16,7 +16,7 @@ TYPES = {"float": numpy.float32, "double": numpy.float64}
 
 
 def by_python(function):
-    """A function that numpy does not have in long double; good to half a unit of double."""
+    """A function that numpy lacks in long double; Python's is exact to half a unit of double."""
     def call(x):
         try:
             return function(float(x))
@@ -35,7 +35,7 @@ def gamma(x):
 
 
 def of_half_turn(function):
-    """Of an angle in half turns: exact, as whole turns are taken off."""
+    """A function of an angle in half turns. It is exact, as whole turns are subtracted first."""
     def call(x):
         rest = numpy.fmod(x, WIDE(2))
         return function(rest)
@@ -49,7 +49,7 @@ def sinpi(x):
 
 
 def cospi(x):
-    """cos of a number near a half is the sine of its distance from a half."""
+    """Near a half the cosine is computed as the sine of the distance from a half."""
     whole = numpy.rint(x)
     rest = numpy.abs(x - whole)
     near = numpy.where(rest > 0.25, numpy.sin((WIDE(0.5) - rest) * PI), numpy.cos(rest * PI))
@@ -57,7 +57,7 @@ def cospi(x):
 
 
 def tanpi(x):
-    """At a half it is an infinity whose sign is a matter of taste: left to the caller."""
+    """At a half the result is an infinity of either sign, which the caller must allow."""
     return sinpi(x) / cospi(x)
 
 
@@ -72,7 +72,7 @@ def logb(x):
                                                        numpy.abs(x)))
 
 
-# Name: reference, bound. Float's; double's are the same but where DOUBLE says otherwise.
+# Name: reference and bound, for float. Bounds of double are the same unless DOUBLE has another.
 ONE = {
     "acos": (numpy.arccos, 4), "acosh": (numpy.arccosh, 4), "acospi": (lambda x: numpy.arccos(x) / PI, 5),
     "asin": (numpy.arcsin, 4), "asinh": (numpy.arcsinh, 4), "asinpi": (lambda x: numpy.arcsin(x) / PI, 5),
@@ -107,7 +107,7 @@ def remainder(x, y):
 
 
 def powr(x, y):
-    """As IEEE 754 has it: exp(y log x), so that 0 to the 0, infinity to the 0 and 1 to an infinity are none."""
+    """IEEE 754's exp(y log x), so 0 to the 0, infinity to the 0 and 1 to an infinity are NaN."""
     undefined = (x < 0) | ((y == 0) & ((x == 0) | numpy.isinf(x))) | ((x == 1) & numpy.isinf(y)) | numpy.isnan(y)
     return numpy.where(undefined | numpy.isnan(x), numpy.nan, numpy.power(numpy.abs(x), y))
 
@@ -121,16 +121,16 @@ TWO = {
 }
 
 DOUBLE = {"sqrt": 0.5}
-# Bounds that PoCL 3.1 itself breaks: there it is no oracle, and Facet is compared with the reference alone.
+# Functions for which PoCL 3.1 exceeds the bounds; for these Facet is compared with the reference alone.
 NOT_POCL = {("tgamma", "double")}  # next to its poles
-# Bounds that Facet breaks.
+# Functions for which Facet exceeds the bounds.
 NOT_FACET = set()
 SOURCE = oracle.Source("math")
 
 
 def values(kind, seed, count=4096):
-    """All exponents alike, the usual numbers, near one and zero, wholes and halves, and special values. No subnormal
-    ones of float, which a device may take for zero."""
+    """Numbers of all exponents, of usual sizes, near 1 and 0, whole ones and halves, and special values; but no
+    subnormal floats, which a device may treat as 0."""
     random = oracle.random(seed)
     bits = random.integers(0, 2 ** (8 * numpy.dtype(kind).itemsize), count, numpy.uint64)
     anything = bits.astype(f"u{numpy.dtype(kind).itemsize}").view(kind)
@@ -160,7 +160,7 @@ def run(name, type_, arrays):
 def compare(name, reference, bound, arrays, type_):
     with numpy.errstate(all="ignore"):
         expected = reference(*[array.astype(WIDE) for array in arrays])
-    if name == "tanpi":  # its poles' signs
+    if name == "tanpi":  # its poles may have either sign
         keep = numpy.isfinite(expected)
         arrays, expected = [array[keep][:2048] for array in arrays], expected[keep][:2048]
     bound = DOUBLE.get(name, bound) if type_ == "double" else bound
@@ -169,7 +169,7 @@ def compare(name, reference, bound, arrays, type_):
 
 
 def compare_all(functions, type_, arrays):
-    """Compares all of them, then reports all that are wrong together."""
+    """Compares all functions, then reports all wrong ones together."""
     wrong = []
     for name, (reference, bound) in functions.items():
         try:
@@ -202,8 +202,8 @@ def double_functions_of_two():
 
 
 def double_powers(seed, count):
-    """Bases of all sizes, near 1 and negative ones, each with an exponent that leaves the power a number: there the
-    exponent magnifies the logarithm's error most."""
+    """Bases of all sizes, near 1, and negative ones, each with an exponent for which the power is finite. Large exponents
+    magnify the logarithm's error most."""
     random = oracle.random(seed)
     anything = numpy.abs(values(numpy.float64, seed, count))
     near = 1 + numpy.ldexp(random.uniform(-1, 1, count), -random.integers(0, 52, count))
@@ -225,7 +225,7 @@ def powers_of_double_that_are_numbers():
 
 @test
 def gamma_of_double_between_its_poles():
-    """Wholes, their neighbours, the whole range of finite results, and small numbers; factorials are exact."""
+    """Whole numbers, their neighbours, the range of finite results, and small numbers. Factorials are exact."""
     random, count = oracle.random(16), 16384
     usual = random.uniform(-186, 172, count)
     near = numpy.rint(usual) * (1 + numpy.ldexp(random.uniform(-1, 1, count), -random.integers(4, 53, count)))
@@ -251,7 +251,7 @@ def next_after():
 
 @test
 def logarithm_of_gamma():
-    """The specification bounds it nowhere; near its zeros only the distance to the value counts."""
+    """The specification has no bound for lgamma. Near its zeros the absolute error counts."""
     for type_, kind in TYPES.items():
         x = numpy.abs(values(kind, 9))
         x = x[numpy.isfinite(x) & (x > 0) & (x < 1e30)][:1024]
@@ -295,7 +295,7 @@ def parts_expected(x, y, kind):
 
 
 def quotient_bits(x, y):
-    """The last three bits of the whole number next to x / y."""
+    """The last three bits of the whole number nearest to x / y."""
     if not (math.isfinite(x) and math.isfinite(y)) or y == 0:
         return 0
     return abs(round(Fraction(float(x)) / Fraction(float(y)))) & 7
@@ -334,7 +334,7 @@ def vectors_between_edges():
 
 @test
 def loose_functions():
-    """native_ and half_ functions promise 8192 units at most, the first not even that: a thousandth will do."""
+    """half_ functions have a bound of 8192 units, native_ functions none. The test allows an error of a thousandth."""
     x = oracle.random(14).uniform(0.1, 3, 1024).astype(numpy.float32)
     a = x.astype(WIDE)
     expected = numpy.stack([numpy.sin(a), numpy.exp(a), numpy.log(a), numpy.sqrt(a), numpy.cos(a), 1 / a,

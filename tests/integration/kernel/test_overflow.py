@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sums, differences and products that may not fit: the bits that fit, and whether those are all.
+"""Sums, differences and products that may overflow: the bits that fit, and whether any were lost.
 
-Owns: LLVM's functions that answer both (llvm.*.with.overflow), of all widths, on the host and by way of SPIR-V, which has
-none of them. The reference is Python's integers, which have no end.
+Owns: LLVM's functions that return both (llvm.*.with.overflow), of all widths, on the host and through SPIR-V, which
+lacks them. The reference is Python's integers, which do not overflow.
 """
 import shutil
 
@@ -73,7 +73,7 @@ def both_answers_are_right_at_all_levels():
 def both_answers_are_right_by_way_of_spirv():
     oracle.need_facet()
     if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
-        raise tap.Skip("there is no llvm-spirv to read SPIR-V with")
+        raise tap.Skip("llvm-spirv, which reads SPIR-V, is not installed")
     for level in range(4):
         program = facet.Program(oracle.FACET, TEXT, [], spirv=level)
         compare(lambda kernel, arguments, program=program: {

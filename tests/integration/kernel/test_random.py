@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels: optimized, as they are written, and on PoCL they make the same bytes.
+"""Random kernels give the same bytes optimized, unoptimized, and on PoCL.
 
-Owns: the choice of seeds, and the report of one that differs. FACET_TEST_SEEDS is how many (or FIRST:COUNT), else
-effort.py decides.
-Never: decides by itself which result is right.
+Owns: the choice of seeds, and the report of a seed whose results differ. FACET_TEST_SEEDS is their number, or
+FIRST:COUNT; without it effort.py decides.
+Never: decides which result is right.
 """
 import math
 import os
@@ -18,9 +18,9 @@ import effort
 import tap
 from tap import test
 
-FOUND = (2053, 2086)  # beyond the usual ones: seeds that have shown faults
-COUNT, TOGETHER = 30, 15  # kernels, and how many of them are one source
-SPIRV_COUNT = 10  # of them, that go by way of SPIR-V
+FOUND = (2053, 2086)  # seeds beyond the usual ones that have shown faults
+COUNT, TOGETHER = 30, 15  # the number of kernels, and how many of them form one source
+SPIRV_COUNT = 10  # the number of kernels that are also compiled through SPIR-V
 
 
 def seeds():
@@ -31,7 +31,7 @@ def seeds():
 
 
 def ran(kernel, programs):
-    """The bytes that the kernel makes, by implementation."""
+    """The bytes that the kernel writes, by implementation."""
     total = math.prod(kernel.size)
     given = oracle.random(total).integers(0, 1 << 32, total, numpy.uint32)
     given[::5] &= 3
@@ -71,10 +71,10 @@ def kernels_mean_the_same_however_they_are_compiled():
 
 @test
 def kernels_mean_the_same_in_spirv():
-    """The generator of SPIR-V misreads the optimizer's code now and then."""
+    """LLVM's generator of SPIR-V sometimes translates optimized code wrongly."""
     oracle.need_facet()
     if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
-        raise tap.Skip("there is no llvm-spirv to read SPIR-V with")
+        raise tap.Skip("llvm-spirv, which reads SPIR-V, is not installed")
     kernels = [generate.kernel(seed) for seed in [*seeds()][:SPIRV_COUNT]]
     text = generate.PRELUDE + "".join(kernel.text for kernel in kernels)
     programs = {"as written": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"])}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""-cl-fast-relaxed-math on the host: near the plain results, and other functions than the plain ones."""
+"""-cl-fast-relaxed-math on the host: results are near those without it, and come from other functions."""
 import numpy
 
 import oracle
@@ -22,7 +22,7 @@ kernel void k_double(global const double *x, global double *y)
     { size_t i = get_global_id(0); y[i] = sin(x[i]); }
 """
 COUNT = 1 << 14
-# Function: from, to, and the bits that agree with the exact value.
+# Function: its inputs' range, and the number of bits that must agree with the exact value.
 ONE = {"sin": (-8000, 8000, 16), "cos": (-8000, 8000, 16), "tan": (-100, 100, 14), "exp": (-80, 80, 16),
        "exp2": (-120, 120, 16), "exp10": (-35, 35, 15), "log": (1e-30, 1e30, 16), "log2": (1e-30, 1e30, 16),
        "log10": (1e-30, 1e30, 16), "sqrt": (0, 1e30, 20), "rsqrt": (1e-30, 1e30, 20)}
@@ -67,7 +67,7 @@ def function_is_near(name):
     wide = x.astype(numpy.longdouble)
     expected = REFERENCE[name](wide) if name in REFERENCE else getattr(numpy, name)(wide)
     plain, fast = ran(f"k_{name}", [x])
-    # Near a zero of sine and cosine the exact digits of pi decide: there an error is measured against 1/16.
+    # Near a zero of sine and cosine the result depends on many digits of pi, so an error is measured against 1/16.
     least = 1 / 16 if name in ("sin", "cos", "tan") else 0
     for got, who in ((plain, "plain"), (fast, "fast")):
         far = numpy.abs(expected) > least

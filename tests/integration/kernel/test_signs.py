@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that OpenCL C has for integers with and without a sign: SPIR-V's integers have none.
+"""Functions that OpenCL C has for signed and unsigned integers, while SPIR-V's integers have no sign.
 
-Owns: each of them compiled from C, and from the SPIR-V that is made of the same C; both must agree to the bit.
-Never: undefined cases, such as a float that no integer of the type is near to.
+Owns: the proof that each function gives equal bits, compiled from C and from SPIR-V that was made of that C.
+Never: tests undefined cases, such as the conversion of a float that does not fit the integer type.
 """
 import numpy
 
@@ -35,7 +35,7 @@ def of(kind, length):
 
 
 def values(kind, seed, count):
-    """Edges and anything."""
+    """The type's limits and values near them, and random values."""
     info, random = numpy.iinfo(kind), oracle.random(seed)
     some = random.integers(info.min, info.max, count, kind, endpoint=True)
     edges = numpy.array([info.min, info.max, 0, 1, info.max // 2 + 1, info.max - 1, info.min + 1], kind)
@@ -55,7 +55,7 @@ class Ways:
         return self.images[level].run(kernel, oracle.Range((count,), group), given)
 
     def differences(self, kernel, arguments, group=None, count=COUNT):
-        """Runs the kernel each way; the differences as texts."""
+        """Runs the kernel each way; yields the differences as texts."""
         results = {level: self.run(kernel, arguments, group, level, count) for level in self.images}
         for level in LEVELS:
             for index, (got, wanted) in enumerate(zip(results[level], results[None])):
@@ -186,7 +186,7 @@ ALL(int, atomic) ALL(uint, atomic) ALL(long, atom) ALL(ulong, atom)
 
 @test
 def atomics():
-    """One work-item alone, so that the values it sees are the same each time: work-groups would overlap."""
+    """Runs one work-item alone, so that it sees the same values each time; several work-groups would overlap."""
     ways, faults = Ways(ATOMICS), []
     for kind in ("int", "uint", "long", "ulong"):
         numbers = values(INTEGERS[kind], 1, COUNT)
@@ -275,7 +275,7 @@ class Image:
 
 @test
 def images_of_integers():
-    """The type of the channels says whether a pixel has a sign: no call has to."""
+    """Whether a pixel is signed follows from the type of the channels, not from the call."""
     ways, faults = Ways(IMAGES), []
     for kind in EXTENTS:
         for sign, formats in FORMATS.items():

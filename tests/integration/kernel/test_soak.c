@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thousand random launches on `cpu`, with cancelling, destroying in the middle and kill -9: nothing is left behind.
+ * A thousand random launches on `cpu`, with cancelled ones, destroyed contexts and kill -9, leave nothing behind.
  *
  * Owns: a fixed sequence of random steps; the seed is in the output.
- * Never: waits without a bound, and never kills anything but the provider's child of its own session.
+ * Never: waits without a bound, or kills a process other than its own session's provider.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@
 
 static const char image_text[] = "facet-cpu:store_words";
 
-/* One worker's presence. `live` is 0 when it has none. */
+/* A worker's context, streams and memory on the device. `live` is 0 if it has none. */
 struct presence {
     int live;
     uint64_t context, module, memory, streams[STREAMS];
@@ -57,7 +57,7 @@ static uint32_t random_below(struct world *world, uint32_t below)
     return (uint32_t)rand_r(&world->seed) % below;
 }
 
-/* Every answer but success and "the device is gone" is a failure of the test. */
+/* Whether a call succeeded. A status other than success and "device lost" fails the test. */
 static int is_ok(struct world *world, enum facet_status status)
 {
     if (status != FACET_OK && status != FACET_DEVICE_LOST)
@@ -92,7 +92,7 @@ static void presence_close(struct world *world, struct presence *presence)
     presence->live = 0;
 }
 
-/* Group counts from one to many thousands: from microseconds to tenths of a second. */
+/* Launches from one to many thousands of groups, which take from microseconds to tenths of a second. */
 static void launch_kernel(struct world *world, struct presence *presence)
 {
     const uint64_t arguments[] = {presence->memory, 1 + random_below(world, WORDS), random_below(world, 1000)};
@@ -179,7 +179,7 @@ static uint64_t memory_used(struct world *world)
     return metrics.memory_used_bytes;
 }
 
-/* A context may outlive its destruction by the work-group under way: give it a moment. */
+/* A destroyed context keeps its memory until a running work-group has ended, so this polls for a while. */
 static void assert_no_memory_is_held(struct world *world)
 {
     for (int i = 0; i < 500 && memory_used(world) > 0; i++)
@@ -187,7 +187,7 @@ static void assert_no_memory_is_held(struct world *world)
     assert_int_equal(memory_used(world), 0);
 }
 
-/* A long launch alone on the device: all units come to work on it, so none is lost. */
+/* Runs a long launch alone on the device. All units must take part in it, which shows that none is lost. */
 static void assert_all_units_work(struct world *world)
 {
     const struct facet_execution_ops *ops = world->provider->execution;

@@ -3,7 +3,7 @@
 """Mathematical functions of special values, compared with the C library: signs of zeros, infinities, NaN and
 subnormals.
 
-Owns: the edge cases of C99 F.10 and OpenCL 1.2 7.5, in scalars and vectors. Bounds elsewhere are test_math.py's.
+Owns: the edge cases of C99 F.10 and OpenCL 1.2 7.5, in scalars and vectors. test_math.py checks all other bounds.
 """
 import math
 
@@ -19,7 +19,7 @@ TYPES = {"float": numpy.float32, "double": numpy.float64}
 WIDTHS = (1, 2, 3, 16)
 ALONE = "kernel __attribute__((reqd_work_group_size(1, 1, 1)))"
 
-# Function: reference and bound in units of the last place. The reference is one of double, itself off by up to one.
+# Function: reference and bound in units of the last place. The reference is of double, and itself off by up to a unit.
 ONE = {
     "acos": (unary("acos"), 4), "acosh": (unary("acosh"), 4), "acospi": (in_half_turns(unary("acos")), 5),
     "asin": (unary("asin"), 4), "asinh": (unary("asinh"), 4), "asinpi": (in_half_turns(unary("asin")), 5),
@@ -41,14 +41,14 @@ TWO = {
     "pow": (binary("pow"), 16), "powr": (libm.powr, 16), "remainder": (binary("remainder"), 0),
 }
 OF_TYPE = ("fdim", "nextafter")
-# With a second result. Name: the reference of both, its bound.
+# Functions with a second result: the reference of both results, and its bound.
 PAIRS = {
     "frexp": (libm.function_with_pointer("frexp", libm.c_int), 0),
     "modf": (libm.function_with_pointer("modf", libm.c_double), 0),
     "sincos": (lambda x: (unary("sin")(x), unary("cos")(x)), 4),
     "lgamma_r": (libm.function_with_pointer("lgamma_r", libm.c_int), 64),
 }
-# Functions of a number and a whole one.
+# Functions of a number and a whole number.
 WHOLE = {"ldexp": (lambda x, n: function_ldexp(x, n), 0), "pown": (lambda x, n: binary("pow")(x, float(n)), 16),
          "rootn": (libm.rootn, 16)}
 function_ldexp = libm.function("ldexp", libm.c_double, libm.c_double, libm.c_int)
@@ -56,7 +56,7 @@ EXPONENTS = (0, 1, -1, 2, -2, 3, -3, 24, 53, 149, -149, 1074, -1074, 1075, 2 ** 
 
 
 def zeros_of_both_signs(x, y):
-    """C99 F.10.9.2 leaves it open which of two zeros is the larger, and OpenCL with it."""
+    """C99 F.10.9.2, and so OpenCL, leaves open which of two zeros is the larger."""
     return (x == 0) & (y == 0)
 
 
@@ -65,9 +65,8 @@ EITHER_ZERO = {"fmax": zeros_of_both_signs, "fmin": zeros_of_both_signs, "maxmag
 
 
 def kernel(name, type_, width, inputs, second=None):
-    """One function of vectors of one width; where there is a second result, through a pointer. Work-groups of one
-    work-item, as they are run: code for many at once, which nothing here would run, takes three times as long to
-    compile."""
+    """A kernel that calls one function with vectors of one width; a second result goes through a pointer. Work-groups have
+    one work-item, as code for many at once, which no test here would run, takes three times as long to compile."""
     of = type_ if width == 1 else f"{type_}{width}"
     loads = [f"{'xy'[i]}[i]" if width == 1 else f"vload{width}(i, {'xy'[i]})" for i in range(len(inputs))]
     given = "".join(f"global const {kind} *{'xy'[i]}, " for i, kind in enumerate(inputs))
@@ -109,7 +108,7 @@ def program(type_):
 
 
 def special(kind):
-    """Both signs of everything that a function may treat apart, and 48 of them, which all widths divide."""
+    """Values of both signs that a function may treat specially; 48 of them, which all widths divide."""
     limits = numpy.finfo(kind)
     one_ = kind(1)
     some = [0, limits.smallest_subnormal, 3 * limits.smallest_subnormal, limits.tiny - limits.smallest_subnormal,
@@ -117,7 +116,7 @@ def special(kind):
             2, 2.5, 3, 10, 23.5, 40, 171, 1000.5, 1 / limits.eps - 1, 2 / limits.eps, limits.max, numpy.inf]
     some = numpy.array(some, kind)
     values = numpy.concatenate([some, -some])
-    values[-2] = numpy.nan  # for -max, which adds nothing
+    values[-2] = numpy.nan  # replaces -max, which tests nothing more
     return values
 
 
@@ -127,14 +126,14 @@ def references(name, called, arrays, kind):
 
 
 def wrong_places(name, got, expected, bound, inputs):
-    """Beyond the bound, of another sign, or a number where there is none."""
+    """The places of results beyond the bound, of another sign, or of a number instead of a NaN."""
     if got.dtype.kind == "i":
         return got != expected
     with numpy.errstate(all="ignore"):
         narrow = expected.astype(got.dtype)
         if bound == 0:
             wrong = got != narrow
-        elif name.startswith("lgamma"):  # next to its zeros only the distance counts
+        elif name.startswith("lgamma"):  # near its zeros the absolute error counts
             scale = numpy.finfo(got.dtype).eps * numpy.maximum(1, numpy.abs(narrow))
             wrong = ~(numpy.abs(got - narrow) <= bound * scale)
             wrong &= got != narrow
@@ -179,7 +178,7 @@ def tell(told):
 
 
 def by_type(check):
-    """A test for each type."""
+    """Makes a test of `check` for each type."""
     def run(type_):
         oracle.need_facet()
         tell([line for lines in check(type_) for line in lines])
@@ -228,7 +227,7 @@ def functions_with_two_results(type_):
 
 @by_type
 def remainders_and_quotients(type_):
-    """Of the quotient at least the last seven bits, and its sign."""
+    """At least the last seven bits of the quotient, and its sign, are right."""
     values = special(TYPES[type_])
     yield compared("remquo", type_, libm.remquo, 0, pairs_of(values, values), numpy.int32)
 

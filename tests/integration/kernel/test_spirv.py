@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""SPIR-V as Facet writes it: spirv-val takes it, Facet's own reader takes it, and it computes what OpenCL C says."""
+"""SPIR-V that Facet writes: spirv-val and Facet's own reader accept it, and it computes as OpenCL C requires."""
 import os
 import shutil
 import subprocess
@@ -11,13 +11,13 @@ from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
-from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compiled, demand_known, ran, tool
+from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compiled, ran, skip_without_generator, tool
 from tap import Skip, contains, equal, main, test
 
 
-def demand_reader():
+def skip_without_reader():
     if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
-        raise Skip("there is no llvm-spirv to read SPIR-V with")
+        raise Skip("llvm-spirv, which reads SPIR-V, is not installed")
 
 
 @test
@@ -34,7 +34,7 @@ def the_set_comes_back_at_all_levels():
     """Facet's reader accepts Facet's own output, at every level."""
     sources = KERNELS + [path for path in TEST_KERNELS if path.stem in ("language", "vector", "integer", "convert", "group", "relational")]
     validator = tool("spirv-val")
-    demand_reader()
+    skip_without_reader()
     for level in range(4):
         with tempfile.TemporaryDirectory() as folder:
             for image in compiled("spirv:1.2", folder, sources, level).values():
@@ -44,7 +44,7 @@ def the_set_comes_back_at_all_levels():
 
 @test
 def work_groups_copy_in_spirv():
-    """LLVM's generator adds a word to an event that is none."""
+    """LLVM's generator adds an invalid word to an empty event, which Facet must remove."""
     with tempfile.TemporaryDirectory() as folder:
         for level in range(4):
             for image in compiled("spirv:1.2", folder, [ROOT / "tests/kernels/group.cl"], level).values():
@@ -53,11 +53,11 @@ def work_groups_copy_in_spirv():
 
 @test
 def invalid_code_makes_no_file():
-    """A validator that refuses all: an error of ours with its reason. Without one, the generator's output is kept."""
+    """If the validator refuses a module, Facet's error gives its reason. Without a validator the output is kept."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:
-        demand_known("spirv:1.2", {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")})
+        skip_without_generator("spirv:1.2", {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")})
         programs, image = Path(folder) / "programs", Path(folder) / "k.spv"
         programs.mkdir()
         command = [BUILD / "facet", "compile", "--no-cache", "--target", "spirv:1.2", KERNELS[0], "-o", image]
@@ -192,7 +192,7 @@ SPIRV_ANSWERS = {COPY_OUT: [*range(0, 24, 3), 12, 0, 15, 0, 1, 2, 7, 3],
 
 
 def results_of(image, folder, environment):
-    """Sixteen numbers that the module's kernel makes of 0, 1, 2 ... on this machine's processors."""
+    """The sixteen numbers that the module's kernel computes from 0, 1, 2 ... on this machine's processors."""
     numbers, out = Path(folder) / "in", Path(folder) / "out"
     numbers.write_bytes(bytes(memoryview(array("i", range(16)))))
     for first, second in product(("i8:64", "i32:16"), repeat=2):  # a pointer's type in SPIR-V is the type of its uses
@@ -207,21 +207,21 @@ def results_of(image, folder, environment):
 
 @test
 def built_in_functions_in_spirv():
-    """LLVM's generator passes numbers for booleans, and loses signs: Facet's modules do what OpenCL C says."""
+    """LLVM's generator passes numbers as booleans, and loses signs. Facet's modules must do what OpenCL C requires."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:
         source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
         environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-        demand_known("spirv:1.2", environment)
+        skip_without_generator("spirv:1.2", environment)
         for text, answers in SPIRV_ANSWERS.items():
             source.write_text(text)
             for level in range(4):
                 ran(BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image,
                     env=environment)
                 ran(tool("spirv-val"), image)
-                demand_reader()
-                if answers is None:  # the source's own behaviour
+                skip_without_reader()
+                if answers is None:  # compare with the source compiled directly
                     answers = results_of(source, folder, environment)
                 equal(results_of(image, folder, environment), answers, f"-O{level}: {text}")
 
@@ -239,7 +239,7 @@ def alignments_that_the_generator_cannot_say_are_refused():
     with tempfile.TemporaryDirectory() as folder:
         source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
         environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-        demand_known("spirv:1.2", environment)
+        skip_without_generator("spirv:1.2", environment)
         source.write_text(ALIGNED)
         for level in range(4):
             done = subprocess.run([BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image],
@@ -267,7 +267,7 @@ def constants_that_hold_addresses():
     with tempfile.TemporaryDirectory() as folder:
         source, image = Path(folder) / "k.cl", Path(folder) / "k.spv"
         environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-        demand_known("spirv:1.2", environment)
+        skip_without_generator("spirv:1.2", environment)
         for level in range(4):
             command = [BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image]
             source.write_text(TABLE)
@@ -277,7 +277,7 @@ def constants_that_hold_addresses():
             source.write_text(SINGLE)
             ran(*command, env=environment)
             ran(tool("spirv-val"), image)
-            demand_reader()
+            skip_without_reader()
             equal(results_of(image, folder, environment), [i + 17 for i in range(16)], f"-O{level}")
             image.unlink()
 

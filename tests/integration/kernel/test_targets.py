@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The bench set for each target: that target's own tools accept the output.
+"""The bench set for each target: the target's own tools accept the output.
 
-PTX is assembled by ptxas where a CUDA toolkit is found; AMDGPU objects are read by LLVM's readelf and disassembler;
-SPIR-V has test_spirv.py. Old processors of the host's kind get the tests' kernels too, with the instructions they lack.
+PTX is assembled by ptxas if a CUDA toolkit is installed. AMDGPU objects are read by LLVM's readelf and disassembler.
+SPIR-V has test_spirv.py. For older processors of the host's kind the tests' kernels are compiled, too.
 """
 import json
 import os
@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
 from images import BUILD, KERNELS, LLVM, ROOT, TEST_KERNELS, compiled, expect_only_known_symbols, ran, tool
 from tap import Skip, contains, equal, main, test
 
-# The tests' kernels that oracle/*-PROCESSOR run, where each image is checked like those here.
+# The tests' kernels that the tests oracle/*-PROCESSOR run; these check each image as this file does.
 CHECKED_BY_ORACLE = {"x86-64": {"atomic", "convert", "group", "image", "math", "relational", "vector"},
                      "x86-64-v2": {"math"}}
 
@@ -55,7 +55,7 @@ def object_is_a_code_object(processor):
 
 def images_have_only_known_symbols(processor):
     if platform.machine() != "x86_64":
-        raise Skip(f"this machine is no relative of {processor}")
+        raise Skip(f"this machine's processor is not of the family of {processor}")
     kernels = [path for path in TEST_KERNELS if path.stem not in CHECKED_BY_ORACLE[processor]]
     with tempfile.TemporaryDirectory() as folder:
         for source, image in compiled(f"host:{processor}", folder, KERNELS + kernels).items():
@@ -81,10 +81,10 @@ LEADING_ZEROS = """kernel void leading_zeros(global uint *x) {
 
 @test
 def what_the_kernel_withholds_is_not_used():
-    """A feature that /proc/cpuinfo does not list (clearcpuid=) is in no image, nor in one of the cache."""
+    """No image uses a processor feature that /proc/cpuinfo does not list (clearcpuid=), nor does one from the cache."""
     flags = Path("/proc/cpuinfo").read_text()
     if " bmi1 " not in flags:
-        raise Skip("this processor has nothing to withhold")
+        raise Skip("this processor has none of the features that the test hides")
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "k.cl").write_text(LEADING_ZEROS)
         (Path(folder) / "cpuinfo").write_text(re.sub(r" (bmi1|abm|avx512\w+)(?= )", "", flags))
@@ -93,7 +93,7 @@ def what_the_kernel_withholds_is_not_used():
         inside = ["unshare", "--user", "--map-root-user", "--mount", "--keep-caps"]
         if not shutil.which("unshare") or subprocess.run([*inside, "mount", "--bind", "cpuinfo", "/proc/cpuinfo"],
                                                          cwd=folder, capture_output=True, check=False).returncode:
-            raise Skip("no mount namespaces for this user")
+            raise Skip("this user may make no mount namespace")
         if not (BUILD / "facet-kernel-compiler.so").exists():
             raise Skip("this build has no kernel compiler")
         environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
@@ -120,8 +120,8 @@ def ptx_of_the_set_for_sm_100():
 
 @test
 def ptx_of_the_tests_kernels():
-    """Constant memory is 64 KiB: math.cl alone has more tables of the built-in library, which are in global memory."""
-    sources = [path for path in TEST_KERNELS if path.stem != "image"]  # which PTX has no bodies for
+    """The built-in library's tables are in global memory: math.cl alone needs more than the 64 KiB of constant memory."""
+    sources = [path for path in TEST_KERNELS if path.stem != "image"]  # image functions have no code for PTX
     for processor in ("sm_75", "sm_90"):
         with tempfile.TemporaryDirectory() as folder:
             images = compiled(f"ptx:{processor}", folder, sources)
@@ -162,7 +162,7 @@ RELAXED = """kernel void relaxed(global float *x) {
 
 
 def disassembled(source, target, *options):
-    """The instructions of a source's kernel, one in a line, without what only fills."""
+    """The instructions of a source's kernel, one a line, without padding."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "k.cl"
         path.write_text(source)

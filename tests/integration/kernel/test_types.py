@@ -21,7 +21,7 @@ RELATIONAL = oracle.Source("relational")
 
 
 def padded(values, length):
-    """As vectors of three lie in memory: in the places of four."""
+    """Vectors of three as they are in memory, padded to four elements."""
     return numpy.pad(values, ((0, 0), (0, 1))) if length == 3 else values
 
 
@@ -65,7 +65,7 @@ def halves_of_all_lengths():
 
 
 def half_towards(x, direction):
-    """The half that is next to x in a direction: 0 to nearest, +1 up, -1 down, None to zero."""
+    """The half next to x in a direction: 0 to nearest, +1 up, -1 down, None to zero."""
     if direction is None:
         direction = -1 if x > 0 else 1
     with numpy.errstate(over="ignore"):
@@ -128,7 +128,7 @@ def geometric_functions():
 
 
 def interesting(name, seed):
-    """Values of a type whose conversion may go wrong."""
+    """Values of a type that a conversion may handle wrongly."""
     kind, random = TYPES[name], oracle.random(seed)
     if numpy.dtype(kind).kind in "iu":
         info = numpy.iinfo(kind)
@@ -141,7 +141,7 @@ def interesting(name, seed):
 
 
 def whole(value, how):
-    """The integer next to a number."""
+    """A number rounded to an integer as `how` says."""
     return {"rte": round, "rtz": math.trunc, "rtp": math.ceil, "rtn": math.floor}[how](value)
 
 
@@ -156,7 +156,7 @@ def conversions_to_integers():
             results = CONVERT.run(f"{from_}_to_{to}", COUNT, [x, oracle.output(TYPES[to], COUNT),
                                                               oracle.output(TYPES[to], COUNT)], 16)
             oracle.exact(results, 2, numpy.array(bounded, TYPES[to]), f"{from_} to {to}, saturated", [x])
-            if numpy.dtype(x.dtype).kind == "f":  # undefined where it does not fit: not compared
+            if numpy.dtype(x.dtype).kind == "f":  # values that do not fit are undefined, and not compared
                 fits = numpy.array([value == bound for value, bound in zip(exactly, bounded)])
                 results = {who: {1: answers[1][fits]} for who, answers in results.items()}
                 oracle.exact(results, 1, numpy.array(bounded, TYPES[to])[fits], f"{from_} to {to}", [x[fits]])
@@ -168,7 +168,7 @@ def conversions_to_integers():
 
 
 def float_towards(value, kind, how):
-    """An integer or a wider float as a float that is next to it."""
+    """An integer or a wider float, rounded to a float of `kind` as `how` says."""
     with numpy.errstate(over="ignore"):
         near = kind(value)
     back = int(near) if isinstance(value, int) else float(near)

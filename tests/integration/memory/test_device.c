@@ -98,7 +98,7 @@ static int tear_down(void **state)
     struct facet_memory_info info = {.size = sizeof info};
 
     facet_memory_close(fixture->memory);
-    /* Nothing of it is left with the device. */
+    /* The device holds nothing of the fixture any more. */
     must_succeed(fixture, fixture->provider->memory->info(fixture->instance, fixture->owner, &info, &fixture->error));
     facet_session_close(fixture->session);
     assert_int_equal(info.used_bytes, 0);
@@ -155,7 +155,7 @@ static void test_copies_read_the_words_that_kernels_wrote(void **state)
     }
 }
 
-/* Three in four runs are freed, long kernels write the others, and pages move under them. */
+/* Three in four runs are freed, long kernels write to the rest, and pages move under the kernels. */
 static void test_pages_move_under_kernels(void **state)
 {
     struct fixture *fixture = *state;
@@ -188,7 +188,7 @@ static void test_pages_move_under_kernels(void **state)
     assert_int_equal(after.chunk_count, (after.used_bytes + MIB - 1) / MIB);
 }
 
-/* Another tenant's memory is out of reach, for copies here and for kernels there. */
+/* Neither copies nor kernels reach another tenant's memory. */
 static void test_tenants_are_apart(void **state)
 {
     struct fixture *fixture = *state;
@@ -204,7 +204,7 @@ static void test_tenants_are_apart(void **state)
         FACET_OUT_OF_RANGE);
 }
 
-/* Memory that is not in use is read and written under a kernel that does not end, in pieces of any size. */
+/* While an endless kernel runs, memory that it does not use is read and written, in pieces of any size. */
 static void test_idle_memory_does_not_wait(void **state)
 {
     static const uint64_t pieces[][2] = {{0, BYTES}, {1, 4095}, {4095, 3}, {65536 - 5, 65536 + 10}, {BYTES - 1, 1}};
@@ -236,7 +236,7 @@ static void test_idle_memory_does_not_wait(void **state)
     assert_memory_equal(bytes, expected, BYTES);
 }
 
-/* Memory of a kernel that does not end is not reused, and comes back whole once the kernel is cancelled. */
+/* Memory of an endless kernel is not reused. Once the kernel is cancelled, all of that memory is returned. */
 static void test_a_space_ends_after_its_launches(void **state)
 {
     struct fixture *fixture = *state;
@@ -260,7 +260,7 @@ static void test_a_space_ends_after_its_launches(void **state)
     assert_int_equal(after.spaces, TENANTS - 1);
 }
 
-/* The owner's worker has so much memory, and its vGPUs no more than that together. */
+/* All spaces together cannot hold more memory than the device has. */
 static void test_the_device_is_the_end(void **state)
 {
     struct fixture *fixture = *state;

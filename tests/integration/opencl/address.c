@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Devices of one name are numbered by passing over the earlier ones, as the layer does. */
-static unsigned count_before(char stems[][FACET_OPENCL_ADDRESS_SIZE], unsigned count)
+/* Counts the earlier devices of the same name; as in the layer, that count numbers devices of one name. */
+static unsigned count_same_name_before(char stems[][FACET_OPENCL_ADDRESS_SIZE], unsigned count)
 {
     unsigned same = 0;
 
@@ -36,7 +36,7 @@ bool test_device_address(unsigned index, char address[256])
             clGetDeviceInfo(devices[d], CL_DEVICE_NAME, sizeof name, name, NULL);
             facet_opencl_address_stem(platform_name, name, stems[seen]);
             if (seen == index) {
-                facet_opencl_address(platform_name, name, count_before(stems, seen), address);
+                facet_opencl_address(platform_name, name, count_same_name_before(stems, seen), address);
                 return true;
             }
         }

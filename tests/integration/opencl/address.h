@@ -11,7 +11,8 @@
 /* The address of the `index`-th device that this process sees; false when there are fewer. */
 bool test_device_address(unsigned index, char address[256]);
 
-/* The same, asked in a child, so that this process has not used OpenCL yet and can still be given a layer. */
+/* As test_device_address(), but in a child, so that this process does not use OpenCL yet and can still be given a
+ * layer. */
 bool test_device_address_apart(unsigned index, char address[256]);
 
 #endif

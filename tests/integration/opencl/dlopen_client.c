@@ -3,7 +3,7 @@
  * dlopen-client BYTES: a program that is not linked with OpenCL but opens the loader by name, as many do, allocates,
  * runs a kernel, and closes the loader again while the buffer lives.
  *
- * Owns: this sequence. Exit status 0 when every step succeeded.
+ * Owns: this sequence. The exit status is 0 if every step succeeded.
  */
 #include <CL/cl.h>
 #include <dlfcn.h>

@@ -38,7 +38,7 @@ struct fixture {
 };
 extern struct fixture fixture;
 
-/* Tests of features that only one of the drivers has; cmocka passes over an entry without a function. */
+/* Tests of features that only one of the drivers has. cmocka skips an entry without a function. */
 #define test_on_fake(test)                                                                                             \
     {                                                                                                                  \
         .name = #test, .test_func = fixture.fake ? test : NULL                                                         \
@@ -48,12 +48,12 @@ extern struct fixture fixture;
         .name = #test, .test_func = fixture.fake ? NULL : test                                                         \
     }
 
-/* Takes "fake" or "pocl"; makes the segment for device `index`. On failure it has said why, in TAP, and returns the
- * exit status. */
+/* Makes the segment for device `index` of `driver`, "fake" or "pocl". Returns -1; on failure, prints the reason as TAP
+ * and returns the exit status. */
 int fixture_begin(const char *driver, unsigned index);
 void fixture_end(void);
 
-/* Opens the device, a context, a queue and the kernels. For children too, which inherit the environment. */
+/* Opens the device, a context, a queue and the kernels. Children, which inherit the environment, may call it, too. */
 bool fixture_open(void);
 void fixture_close(void);
 
@@ -61,7 +61,8 @@ cl_mem fixture_buffer(uint64_t bytes, cl_int *ret_error);
 void fixture_set_sleep(cl_uint microseconds);
 cl_int fixture_launch(cl_kernel kernel, cl_event *event);
 
-/* Bytes held in the segment now; and whether `condition` came true within some seconds, beating meanwhile. */
+/* The bytes held in the segment; and whether `condition` becomes true within some seconds. The wait keeps the segment's
+ * heartbeat. */
 uint64_t fixture_held(void);
 bool fixture_wait(bool (*condition)(const struct facet_usage_totals *totals, uint64_t value), uint64_t value);
 bool fixture_launches_reach(const struct facet_usage_totals *totals, uint64_t value);

@@ -2,7 +2,7 @@
 /*
  * segment-host [-m BYTES] [-g open|leased|closed] LAYER COMMAND [ARGUMENT...]
  *
- * Runs a command in a vGPU of the default device without a daemon, and prints its usage. For tests and by hand.
+ * Runs a command in a vGPU of the default device without a daemon, and prints the vGPU's usage.
  *
  * Owns: the segment and its heartbeat while the command runs.
  * Never: schedules: the gate stays as given.

@@ -30,7 +30,7 @@ static cl_uint units_of_first(void)
     return units;
 }
 
-/* An exit status holds up to 255 units, more than a test needs to know of. */
+/* The child returns the number as its exit status, which can hold up to 255 units; tests need fewer. */
 static cl_uint units_of_first_apart(void)
 {
     int status = 0;
@@ -71,7 +71,7 @@ const char *tenant_address(uint32_t start, uint32_t count)
 
 static void enter_segment(const struct tenant *tenant, const char *role, int out, int in)
 {
-    /* Out of the way first: the pipes may be the very numbers that the role expects. */
+    /* The pipes are moved first, as they may have the numbers that the role expects. */
     out = fcntl(out, F_DUPFD, 10);
     in = fcntl(in, F_DUPFD, 10);
     dup2(out, TENANT_OUT);
@@ -113,7 +113,7 @@ int tenant_end(struct tenant *tenant)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* A tenant that dies closes its end, and one that hangs is ended by its own alarm. */
+/* The wait ends: a tenant that dies closes its end of the pipe, and a tenant that hangs is ended by its alarm. */
 uint64_t tenant_read(struct tenant *tenant)
 {
     struct pollfd ready = {.fd = tenant->from, .events = POLLIN};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tenants of tests that give each its own units: a segment, and this program started again inside it with a role.
+ * Tenants with units of their own: each has a segment, and is this program, started again in that segment with a role.
  *
- * Owns: the segment of each tenant, its two pipes, and its heartbeat while it is waited for.
+ * Owns: the segment of each tenant, its two pipes, and its heartbeat while the test waits for it.
  * Never: uses OpenCL in the test's own process.
  */
 #ifndef FACET_TEST_TENANT_H
@@ -13,7 +13,7 @@
 #include "fixture.h"
 
 #define TENANT_OUT 3 /* where a role writes its findings */
-#define TENANT_IN  4 /* where a role waits to be told to go on */
+#define TENANT_IN  4 /* where a role waits for the test's byte before it goes on */
 
 struct tenant {
     struct test_segment segment;
@@ -21,24 +21,25 @@ struct tenant {
     int from, to; /* the test's ends of the pipes */
 };
 
-/* The first device and its units, asked in a child. False, and the reason to skip said in TAP, when there are fewer. */
+/* Finds the first device and its units, in a child. If there are fewer, prints the reason to skip as TAP and returns
+ * false. */
 bool tenant_begin(const char *self, const char *driver, uint32_t least_units, uint32_t *ret_units);
 
-/* The address of units of that device; count 0: of all of it. */
+/* The address of `count` units of that device, from `start` on; 0: of the whole device. */
 const char *tenant_address(uint32_t start, uint32_t count);
 
 /* Starts this program as `role` in a vGPU at `address`, and waits for its end (1000 + signal when killed). */
 void tenant_start(struct tenant *tenant, const char *address, const char *role);
 int tenant_end(struct tenant *tenant);
 
-/* One word from it and one byte to it; beats meanwhile. */
+/* Reads one word from a tenant, keeping its heartbeat; and sends it the byte with which it goes on. */
 uint64_t tenant_read(struct tenant *tenant);
 void tenant_go(struct tenant *tenant);
 
-/* Start and end in one. */
+/* tenant_start() and tenant_end() in one call. */
 int tenant_run(const char *address, const char *role);
 
-/* In a role: says which check failed, so that a failed test can be read. */
+/* Checks a condition in a role, and prints it if it fails. */
 #define ROLE_CHECK(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \

@@ -3,8 +3,9 @@
  * Owns: tests of the effect of units on a real driver: a tenant's speed, its processors, its isolation from neighbours.
  * Never: asserts a time.
  *
- * Ratios within one run only, of the best of a few rounds: other programs disturb a round, and none gives a tenant more
- * than its units. The working threads and their processors, which noise does not affect, are asserted exactly.
+ * The tests compare rates within one run, and take the best of a few rounds: other programs may slow a round down, but
+ * nothing gives a tenant more than its units. The working threads and their processors, which other programs do not
+ * change, are asserted exactly.
  */
 #include <dirent.h>
 #include <sched.h>
@@ -69,7 +70,7 @@ static bool prepare_work(struct work *work)
            clSetKernelArg(work->kernel, 1, sizeof turns, &turns) == CL_SUCCESS && launch_work(work);
 }
 
-/* Every unit computes the same: the last item's number, worked out here. */
+/* Compares the last item's number with the one that this function computes. */
 static bool result_is_right(const struct work *work)
 {
     cl_uint shown = 0, x = ITEMS - 1;
@@ -81,8 +82,8 @@ static bool result_is_right(const struct work *work)
            shown == x;
 }
 
-/* Time in user mode of a thread of ours, in clock ticks. */
-static unsigned long ticks_of(int tid)
+/* The time in user mode of one of this process's threads, in clock ticks. */
+static unsigned long thread_ticks(int tid)
 {
     char path[64], text[1024] = "";
     unsigned long ticks = 0;
@@ -98,7 +99,7 @@ static unsigned long ticks_of(int tid)
     return rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu", &ticks) == 1 ? ticks : 0;
 }
 
-/* Of the threads that have computed, without the main one: the busiest, and how many ran at least a quarter as long. */
+/* The busiest thread except the main one, and how many threads ran at least a quarter as long as it. */
 struct thread_use {
     int busiest;
     uint64_t working_count;
@@ -116,7 +117,7 @@ static struct thread_use find_thread_use(void)
 
         if (!task)
             break;
-        ticks[i] = tid > 0 && tid != getpid() ? ticks_of(tid) : 0;
+        ticks[i] = tid > 0 && tid != getpid() ? thread_ticks(tid) : 0;
         if (ticks[i] > highest) {
             highest = ticks[i];
             thread_use.busiest = tid;
@@ -129,7 +130,7 @@ static struct thread_use find_thread_use(void)
     return thread_use;
 }
 
-/* The one processor that the thread is bound to; -1 when there are several. */
+/* The processor that a thread is bound to; -1 if it may run on several. */
 static int processor_of(int tid)
 {
     cpu_set_t set;
@@ -205,7 +206,7 @@ static struct outcome work_alone(const char *address)
     return outcome;
 }
 
-/* --- other programs' load: a ratio measured under it proves nothing about us ----- */
+/* --- other programs' load, under which a ratio proves nothing --- */
 
 struct moment {
     uint64_t wall_ns, machine_ns, ours_ns;
@@ -239,8 +240,8 @@ static struct moment moment_now(void)
     return (struct moment){now_ns(), machine_time(), spent_ns(RUSAGE_CHILDREN) + spent_ns(RUSAGE_SELF)};
 }
 
-/* Whether others took less than a fifth of a processor since then. */
-static bool calm_since(const struct moment *begin)
+/* Whether other programs used less than a fifth of a processor since `begin`. */
+static bool others_were_quiet_since(const struct moment *begin)
 {
     const struct moment end = moment_now();
     const uint64_t machine = end.machine_ns - begin->machine_ns, ours = end.ours_ns - begin->ours_ns;
@@ -248,7 +249,7 @@ static bool calm_since(const struct moment *begin)
     return machine < ours || (machine - ours) * 5 < end.wall_ns - begin->wall_ns;
 }
 
-/* A ratio that fails counts when at least one round was calm. */
+/* Expects `good`; a failure counts only if at least one round was calm. */
 static void judge_ratio(bool good, int calm_rounds)
 {
     if (!good && calm_rounds == 0) {
@@ -270,13 +271,13 @@ static void half_the_units_are_half_as_fast(void **state)
         double whole = (double)work_alone(tenant_address(0, 0)).rate;
 
         best = whole / part > best ? whole / part : best;
-        calm_rounds += calm_since(&begin);
+        calm_rounds += others_were_quiet_since(&begin);
         print_message("# round %d: all units are %.2f times as fast as half of them\n", i, whole / part);
     }
     judge_ratio(best > 1.4, calm_rounds);
 }
 
-/* A sub-device cannot be faster than its units by much, however free the rest is. */
+/* A sub-device is not much faster than its units, even if all other units are free. */
 static void one_unit_is_not_faster_than_its_share(void **state)
 {
     double least = 100;
@@ -288,12 +289,12 @@ static void one_unit_is_not_faster_than_its_share(void **state)
         double whole = (double)work_alone(tenant_address(0, 0)).rate;
 
         least = part / whole < least ? part / whole : least;
-        calm_rounds += calm_since(&begin);
+        calm_rounds += others_were_quiet_since(&begin);
     }
     judge_ratio(least < 0.8, calm_rounds);
 }
 
-/* PoCL, bound: the one thread of a unit is on the processor of that number, so no two tenants meet on one. */
+/* PoCL with bound threads: the thread of a unit runs on the processor of that number, so tenants share no processor. */
 static void a_unit_is_a_processor(void **state)
 {
     for (uint32_t unit = 0; unit < all_units && unit < 8 && CPU_ISSET(unit, &allowed); unit++) {
@@ -323,12 +324,12 @@ static void neighbours_keep_their_speed(void **state)
         double worse = ratios[0] < ratios[1] ? ratios[0] : ratios[1];
         print_message("# round %d: %.2f and %.2f of their speed alone\n", i, ratios[0], ratios[1]);
         best = worse > best ? worse : best;
-        calm_rounds += calm_since(&begin);
+        calm_rounds += others_were_quiet_since(&begin);
     }
     judge_ratio(best > 0.65, calm_rounds);
 }
 
-/* Both tenants on one unit: their ratio shows that the test above can fail. */
+/* With both tenants on one unit the sum of their speeds shows that the test above can fail. */
 static void tenants_of_one_unit_halve_each_other(void **state)
 {
     char first[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of launches: counted, measured, held back at the gate, and never stuck. */
+/* Owns: tests that launches are counted, measured, held back at the gate, and never stuck. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static struct facet_usage_totals totals_now(void)
     return test_segment_totals(&fixture.segment);
 }
 
-/* Nothing in flight: all work from before this test is reported. */
+/* Waits until nothing is in flight, so that all work from before is reported; returns the totals. */
 static struct facet_usage_totals settled_totals(void)
 {
     clFinish(fixture.queue);
@@ -43,7 +43,7 @@ static void test_launches_are_counted(void **state)
     clReleaseEvent(event);
 }
 
-/* The sum of intervals, overlaps once, lies between nothing and the time that went by. */
+/* The reported time, in which overlaps count once, is more than 0 and at most the elapsed time. */
 static void test_time_is_measured(void **state)
 {
     struct facet_usage_totals before = settled_totals();
@@ -80,9 +80,9 @@ static void test_transfers_from_1_mib_are_counted(void **state)
     char *host = calloc(1, 2 * MIB);
 
     assert_int_equal(clEnqueueWriteBuffer(fixture.queue, buffer, CL_FALSE, 0, MIB - 1, host, 0, NULL, NULL), 0);
-    assert_int_equal(settled_totals().launches, before.launches); /* below 1 MiB: not a launch */
+    assert_int_equal(settled_totals().launches, before.launches); /* a transfer below 1 MiB is no launch */
     assert_int_equal(clEnqueueWriteBuffer(fixture.queue, buffer, CL_TRUE, 0, MIB, host, 0, NULL, NULL), 0);
-    assert_int_equal(totals_now().launches, before.launches + 1); /* blocking: reported when it returns */
+    assert_int_equal(totals_now().launches, before.launches + 1); /* a blocking transfer is reported when it returns */
     assert_int_equal(totals_now().inflight, 0);
     assert_int_equal(clEnqueueReadBuffer(fixture.queue, buffer, CL_FALSE, 0, 2 * MIB, host, 0, NULL, NULL), 0);
     assert_int_equal(settled_totals().launches, before.launches + 2);
@@ -129,8 +129,8 @@ static void test_launches_under_a_lease_are_counted(void **state)
 }
 
 /*
- * A command that waits for the program itself must not keep the reports of other work, nor block more launches, nor
- * deadlock.
+ * A command that waits for the program (a user event) must not delay the reports of other work, block further launches,
+ * or deadlock.
  */
 static void test_user_event(enum facet_gate gate)
 {
@@ -201,7 +201,8 @@ static void test_without_profiling_launches_are_counted(void **state)
 }
 
 /*
- * Several threads make, release and launch at once; cmocka asserts belong to the main thread, so failures are counted.
+ * Several threads create and release buffers and launch at once. cmocka's assertions work only in the main thread, so
+ * the threads count failures.
  */
 static void *launch_repeatedly(void *unused)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of memory: charges, refusals, and the moment of giving back. */
+/* Owns: tests of memory: charges, refusals, and when a charge is released. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,12 +87,12 @@ static void test_sub_buffer_is_free(void **state)
     assert_non_null(child);
     assert_int_equal(fixture_held(), MIB);
     clReleaseMemObject(parent);
-    assert_int_equal(fixture_held(), MIB); /* the child keeps it alive */
+    assert_int_equal(fixture_held(), MIB); /* the sub-buffer keeps the buffer alive */
     clReleaseMemObject(child);
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_release_at_real_death(void **state)
+static void test_memory_is_released_with_the_last_reference(void **state)
 {
     cl_mem buffer = fixture_buffer(MIB, NULL);
 
@@ -159,7 +159,7 @@ static void test_image_over_quota_is_refused(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-/* Fits by its description, and not with the padding the driver adds. */
+/* The image's description fits into the quota, but not with the padding that the driver adds. */
 static void test_image_padding_over_quota(void **state)
 {
     cl_image_format one_byte = {.image_channel_order = CL_R, .image_channel_data_type = CL_UNSIGNED_INT8};
@@ -276,7 +276,7 @@ static void test_globals_of_a_program_are_charged_once(void **state)
     assert_int_equal(fixture_held(), 2 * MIB);
     cl_kernel kernel = clCreateKernel(program, "noop", NULL);
     clReleaseProgram(program);
-    assert_int_equal(fixture_held(), 2 * MIB); /* its kernel keeps it */
+    assert_int_equal(fixture_held(), 2 * MIB); /* a kernel keeps the program alive */
     clReleaseKernel(kernel);
     assert_int_equal(fixture_held(), 0);
 
@@ -307,7 +307,7 @@ static void test_a_device_queue_is_charged(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-/* A driver that will not tell us of an object's death gets it back at once. */
+/* An object for which the driver refuses a destructor callback is released at once, and the call fails. */
 static void test_an_object_without_destructor_is_refused(void **state)
 {
     cl_int error = CL_SUCCESS;
@@ -341,7 +341,8 @@ static void expect_refused(const void *made, cl_int error, cl_int expected, uint
         expect_refused(made, error, expected, counted);                                                                \
     } while (0)
 
-/* More than the quota has, when half of it is taken, and not more than a device may be asked for. */
+/* Half of the quota is taken. The requested size exceeds what is left, but not the largest size that the
+ * device allows. */
 static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
 {
     const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4096, .image_height = 4096};
@@ -354,7 +355,8 @@ static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
     REFUSED(clCreateBuffer(fixture.context, CL_MEM_USE_HOST_PTR, FIXTURE_MEMORY + 1, NULL, &error),
             CL_INVALID_HOST_PTR);
     REFUSED(clCreateBuffer(NULL, 0, FIXTURE_MEMORY + 1, NULL, &error), CL_INVALID_CONTEXT);
-    REFUSED(clCreateBuffer(fixture.context, 0, SIZE_MAX, NULL, &error), CL_INVALID_BUFFER_SIZE); /* the device's own */
+    REFUSED(clCreateBuffer(fixture.context, 0, SIZE_MAX, NULL, &error),
+            CL_INVALID_BUFFER_SIZE); /* the driver's error */
     REFUSED(clCreateBufferWithProperties(fixture.context, NULL, both, FIXTURE_MEMORY + 1, NULL, &error),
             CL_INVALID_VALUE);
     REFUSED(clCreateImage(fixture.context, 0, &rgba, &flat, host, &error), CL_INVALID_HOST_PTR);
@@ -362,7 +364,7 @@ static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
     REFUSED(clCreateImageWithProperties(fixture.context, NULL, both, &rgba, &flat, NULL, &error), CL_INVALID_VALUE);
     REFUSED(clCreateImage2D(fixture.context, both, &rgba, 4096, 4096, 0, NULL, &error), CL_INVALID_VALUE);
     REFUSED(clCreateImage3D(fixture.context, both, &rgba, 256, 256, 256, 0, 0, NULL, &error), CL_INVALID_VALUE);
-    /* PoCL's word for it is another. */
+    /* PoCL returns another error for this. */
     REFUSED(clCreateImage(fixture.context, 0, &rgba, &wide, NULL, &error),
             fixture.fake ? CL_INVALID_IMAGE_SIZE : CL_INVALID_OPERATION);
     REFUSED(clCreateImage(fixture.context, 0, &rgba, &flat, NULL, &error), CL_MEM_OBJECT_ALLOCATION_FAILURE);
@@ -394,7 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_buffer_with_properties_is_charged),
         cmocka_unit_test(test_host_pointer_is_charged),
         cmocka_unit_test(test_sub_buffer_is_free),
-        cmocka_unit_test(test_release_at_real_death),
+        cmocka_unit_test(test_memory_is_released_with_the_last_reference),
         cmocka_unit_test(test_program_callback_runs_before_ours),
         cmocka_unit_test(test_images_are_charged),
         cmocka_unit_test(test_image_over_quota_is_refused),

@@ -42,7 +42,7 @@ static void test_long_part_covers_short_ones(void **state)
     assert_int_equal(facet_busy_add(&busy, 0, 100), 0);
 }
 
-/* Against a bitmap, which is slow and obviously right, as long as no gap is forgotten. */
+/* Compares with a bitmap, which is slow and obviously right, as long as no gap is forgotten. */
 static void test_busy_time_agrees_with_a_bitmap(void **state)
 {
     enum { SPAN = 400 };
@@ -61,7 +61,7 @@ static void test_busy_time_agrees_with_a_bitmap(void **state)
         }
         assert_int_equal(facet_busy_covered(&busy, start, end), end - start - fresh);
         assert_int_equal(facet_busy_add(&busy, start, end), fresh);
-        if (round % 12 == 11) { /* before more gaps than are kept */
+        if (round % 12 == 11) { /* before there are more gaps than are kept */
             memset(covered, 0, sizeof covered);
             busy = (struct facet_busy){0};
         }
@@ -75,8 +75,8 @@ static void test_old_gaps_are_forgotten(void **state)
     for (uint64_t i = 0; i < 1000; i++)
         assert_int_equal(facet_busy_add(&busy, i * 10, i * 10 + 5), 5);
     assert_true(busy.count <= FACET_BUSY_INTERVALS);
-    assert_int_equal(facet_busy_add(&busy, 15, 20), 0);     /* an old gap: counts as covered */
-    assert_int_equal(facet_busy_add(&busy, 9985, 9990), 5); /* a young one does not */
+    assert_int_equal(facet_busy_add(&busy, 15, 20), 0);     /* an old gap counts as busy */
+    assert_int_equal(facet_busy_add(&busy, 9985, 9990), 5); /* a recent gap does not */
 }
 
 static void test_estimates_follow_measurements(void **state)
@@ -122,7 +122,7 @@ static void test_maps_return_what_was_put(void **state)
 
 #define MS UINT64_C(1000000)
 
-/* Ticks each 10 ms from `from` to `to`, with a processor used throughout. */
+/* Ticks every 10 ms from `from_ms` to `to_ms`, while a processor is in use all the time. */
 static void tick_until(struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint64_t *cpu_ns)
 {
     for (uint64_t at = from_ms; at < to_ms; at += 10) {
@@ -131,7 +131,7 @@ static void tick_until(struct facet_stops *stops, uint64_t from_ms, uint64_t to_
     }
 }
 
-static uint64_t left_ms(const struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint32_t pieces)
+static uint64_t remaining_ms(const struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint32_t pieces)
 {
     struct facet_interval left[FACET_STOPS_MOST + 1];
     uint64_t sum = 0;
@@ -151,10 +151,10 @@ static void test_a_stop_is_cut_out(void **state)
     tick_until(&stops, 1000, 1100, &cpu_ns);
     tick_until(&stops, 6090, 6200, &cpu_ns); /* nothing ticked since 1090, and nothing was computed */
     assert_int_equal(stops.count, 1);
-    assert_int_equal(left_ms(&stops, 1050, 6150, 2), 110);
-    assert_int_equal(left_ms(&stops, 2000, 3000, 0), 0);
-    assert_int_equal(left_ms(&stops, 6100, 6150, 1), 50);
-    assert_int_equal(left_ms(&stops, 500, 1100, 1), 600);
+    assert_int_equal(remaining_ms(&stops, 1050, 6150, 2), 110);
+    assert_int_equal(remaining_ms(&stops, 2000, 3000, 0), 0);
+    assert_int_equal(remaining_ms(&stops, 6100, 6150, 1), 50);
+    assert_int_equal(remaining_ms(&stops, 500, 1100, 1), 600);
 }
 
 static void test_a_process_that_worked_was_not_stopped(void **state)
@@ -163,16 +163,16 @@ static void test_a_process_that_worked_was_not_stopped(void **state)
     uint64_t cpu_ns = 0;
 
     tick_until(&stops, 1000, 1100, &cpu_ns);
-    cpu_ns += 4000 * MS; /* only the ticks were kept waiting */
+    cpu_ns += 4000 * MS; /* the process worked; only the ticks were late */
     tick_until(&stops, 6090, 6200, &cpu_ns);
-    tick_until(&stops, 6290, 6300, &cpu_ns); /* late as on a busy machine */
+    tick_until(&stops, 6290, 6300, &cpu_ns); /* as late as on a busy machine */
     facet_stops_rest(&stops);
     tick_until(&stops, 9000, 9100, &cpu_ns); /* nothing was in flight, and none expected */
     assert_int_equal(stops.count, 0);
-    assert_int_equal(left_ms(&stops, 1050, 6150, 1), 5100);
+    assert_int_equal(remaining_ms(&stops, 1050, 6150, 1), 5100);
 }
 
-/* The device's clock has another origin: a stop that it shows is seen at once, or late. */
+/* The device's clock has another origin, and may show a stop at once or late. */
 static void test_stops_on_the_devices_clock(void **state)
 {
     struct facet_stops stops = {0};
@@ -184,7 +184,7 @@ static void test_stops_on_the_devices_clock(void **state)
     facet_stops_learn_clock(&stops, 91010 * MS, 6110 * MS);
     facet_stops_learn_clock(&stops, 91015 * MS, 6190 * MS);
     assert_int_equal(stops.ahead_ns, -84900 * (int64_t)MS);
-    assert_int_equal(left_ms(&stops, 85950, 91050, 2), 110);
+    assert_int_equal(remaining_ms(&stops, 85950, 91050, 2), 110);
 }
 
 static void test_the_newest_stops_are_kept(void **state)
@@ -196,7 +196,7 @@ static void test_the_newest_stops_are_kept(void **state)
         tick_until(&stops, i * 1000, i * 1000 + 500, &cpu_ns);
     assert_int_equal(stops.count, FACET_STOPS_MOST);
     assert_int_equal(stops.intervals[FACET_STOPS_MOST - 1].end_ns, (FACET_STOPS_MOST + 3) * 1000 * MS);
-    assert_int_equal(left_ms(&stops, 1000, (FACET_STOPS_MOST + 4) * 1000, FACET_STOPS_MOST + 1),
+    assert_int_equal(remaining_ms(&stops, 1000, (FACET_STOPS_MOST + 4) * 1000, FACET_STOPS_MOST + 1),
                      (FACET_STOPS_MOST + 3) * 1000 - FACET_STOPS_MOST * 500);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: tests of processes: fork, exec, exit and death, and the ways of loading the layer.
- * Never: uses OpenCL in its own process but where a test says so; the rest happens in children, by role.
+ * Never: uses OpenCL in its own process, except in tests that say so; all others run a role in a child.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 
 static const char *self;
 
-/* Starts this program again as a child with a role; the layer is loaded anew there. */
+/* Starts this program again as a child with a role; the child loads the layer anew. */
 static pid_t start_role(const char *role, int ready_fd)
 {
     pid_t pid = fork();
@@ -31,7 +31,7 @@ static pid_t start_role(const char *role, int ready_fd)
     return pid;
 }
 
-static int status_of(pid_t pid)
+static int wait_status(pid_t pid)
 {
     int status = 0;
 
@@ -44,7 +44,7 @@ static int status_of(pid_t pid)
 
 static int run_role(const char *role)
 {
-    return status_of(start_role(role, -1));
+    return wait_status(start_role(role, -1));
 }
 
 static void check_reclaimed(void)
@@ -56,7 +56,7 @@ static void check_reclaimed(void)
 
 /* --- roles --- */
 
-/* The first is complete when the process exits, and is reported; the others are not. */
+/* The first launch is complete when the process exits, and is reported; the later launches are not. */
 static int role_exit_in_flight(void)
 {
     if (fixture_launch(fixture.noop, NULL) != CL_SUCCESS || clFinish(fixture.queue) != CL_SUCCESS)
@@ -66,7 +66,7 @@ static int role_exit_in_flight(void)
         if (fixture_launch(fixture.sleep, NULL) != CL_SUCCESS)
             return 1;
     clFlush(fixture.queue);
-    return 7; /* nothing released, nothing awaited */
+    return 7; /* without a release or a wait */
 }
 
 static int role_hold_and_die(void)
@@ -85,7 +85,7 @@ static int role_hold_four(void)
 }
 
 /* Exit status 0 when a vGPU that cannot be used shows no device and gives no context. */
-static int role_closed(void)
+static int role_unusable_vgpu(void)
 {
     cl_platform_id platform;
     cl_uint count = 5;
@@ -117,14 +117,14 @@ static int role_count_devices(void)
 #define WAITED_US 2000u
 #define LONG_US   1000000u
 #define STOP_NS   (2 * FACET_NS_PER_S)
-#define BESIDE_NS (400 * FACET_NS_PER_MS)
+#define OTHERS_NS (400 * FACET_NS_PER_MS)
 
 static void CL_CALLBACK raise_flag(cl_event event, cl_int status, void *flag)
 {
     atomic_store((_Atomic int *)flag, status == CL_COMPLETE ? 1 : 2);
 }
 
-static bool called_back(cl_event event)
+static bool completes_by_callback(cl_event event)
 {
     static _Atomic int flag;
 
@@ -147,7 +147,7 @@ static bool completes_by_query(cl_event event)
     return status == CL_COMPLETE;
 }
 
-static bool read_back(cl_mem buffer)
+static bool completes_by_read(cl_mem buffer)
 {
     char bytes[16];
 
@@ -162,7 +162,7 @@ static bool completes_by_map(cl_mem buffer)
     return error == CL_SUCCESS && clEnqueueUnmapMemObject(fixture.queue, buffer, address, 0, NULL, NULL) == CL_SUCCESS;
 }
 
-/* By way of another queue, which waits for the event. */
+/* Another queue waits for the event, and the host waits for that queue. */
 static bool completes_across_queues(cl_event event)
 {
     static cl_command_queue other;
@@ -173,7 +173,7 @@ static bool completes_across_queues(cl_event event)
            clEnqueueMarkerWithWaitList(other, 1, &event, NULL) == CL_SUCCESS && clFinish(other) == CL_SUCCESS;
 }
 
-static bool wait_by(const char *way, cl_event event, cl_mem buffer)
+static bool wait_for_event_by(const char *way, cl_event event, cl_mem buffer)
 {
     if (strcmp(way, "crossed") == 0)
         return completes_across_queues(event);
@@ -182,32 +182,33 @@ static bool wait_by(const char *way, cl_event event, cl_mem buffer)
     if (strcmp(way, "status") == 0)
         return completes_by_query(event);
     if (strcmp(way, "callback") == 0)
-        return called_back(event);
+        return completes_by_callback(event);
     if (strcmp(way, "read") == 0)
-        return read_back(buffer);
+        return completes_by_read(buffer);
     if (strcmp(way, "map") == 0)
         return completes_by_map(buffer);
     return clFinish(fixture.queue) == CL_SUCCESS;
 }
 
-/* Launches, each waited for; then nothing may be left to report. */
-static int wait_often(const char *way)
+/* Makes launches and waits for each by `way`. Then nothing may be left to report. */
+static int launch_and_wait_repeatedly(const char *way)
 {
     cl_mem buffer = fixture_buffer(MIB, NULL);
     cl_event event = NULL;
 
     fixture_set_sleep(WAITED_US);
     for (unsigned i = 0; i < WAITS; i++)
-        if (fixture_launch(fixture.sleep, &event) != CL_SUCCESS || !wait_by(way, event, buffer) ||
+        if (fixture_launch(fixture.sleep, &event) != CL_SUCCESS || !wait_for_event_by(way, event, buffer) ||
             clReleaseEvent(event) != CL_SUCCESS)
             return 1;
     return 0;
 }
 
-/* "role-wait-WAY": ends without its handlers of exit. Killed, or as another program, when the way says so. */
+/* "role-wait-WAY" ends without running its exit handlers: by _exit(), by SIGKILL ("killed"), or by
+ * execve() ("exec"). */
 static int role_wait(const char *way)
 {
-    int status = wait_often(way);
+    int status = launch_and_wait_repeatedly(way);
 
     if (status == 0 && strcmp(way, "killed") == 0)
         raise(SIGKILL);
@@ -216,18 +217,18 @@ static int role_wait(const char *way)
     _exit(status);
 }
 
-/* As a pool of Python's does: the one that forks uses no device. */
+/* As with a Python process pool, the process that forks uses no device. */
 static int role_forks(void)
 {
     pid_t pid = fork();
 
     if (pid == 0)
-        _exit(fixture_open() ? wait_often("finish") : 99);
+        _exit(fixture_open() ? launch_and_wait_repeatedly("finish") : 99);
     int status = 0;
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 98;
 }
 
-/* Says when a long kernel is on its way, and waits for it. */
+/* Reports that a long kernel was launched, and waits for it. */
 static int role_stopped(void)
 {
     fixture_set_sleep(1000);
@@ -240,8 +241,8 @@ static int role_stopped(void)
     return clFinish(fixture.queue) == CL_SUCCESS ? 0 : 1;
 }
 
-/* Runs one long kernel, beside others that are reported; says for how long, and is killed. */
-static int role_beside(void)
+/* Runs one long kernel beside others that are reported; reports how long these took, and waits to be killed. */
+static int role_long_kernel(void)
 {
     cl_command_queue other = clCreateCommandQueueWithProperties(fixture.context, fixture.device, NULL, NULL);
     const size_t size = 1;
@@ -250,7 +251,7 @@ static int role_beside(void)
     if (!other || fixture_launch(fixture.sleep, NULL) != CL_SUCCESS || clFlush(fixture.queue) != CL_SUCCESS)
         return 1;
     uint64_t begun_ns = facet_clock_now_ns(), took_ns = 0;
-    for (; took_ns < BESIDE_NS; took_ns = facet_clock_now_ns() - begun_ns) {
+    for (; took_ns < OTHERS_NS; took_ns = facet_clock_now_ns() - begun_ns) {
         if (clEnqueueNDRangeKernel(other, fixture.noop, 1, NULL, &size, NULL, 0, NULL, NULL) != CL_SUCCESS ||
             clFinish(other) != CL_SUCCESS)
             return 2;
@@ -268,7 +269,7 @@ static int play_role(const char *role)
     if (strcmp(role, "role-forks") == 0)
         return role_forks();
     if (strcmp(role, "role-closed") == 0)
-        return role_closed();
+        return role_unusable_vgpu();
     if (strcmp(role, "role-count") == 0)
         return role_count_devices();
     if (!fixture_open())
@@ -278,7 +279,7 @@ static int play_role(const char *role)
     if (strcmp(role, "role-die") == 0)
         return role_hold_and_die();
     if (strcmp(role, "role-beside") == 0)
-        return role_beside();
+        return role_long_kernel();
     if (strcmp(role, "role-stopped") == 0)
         return role_stopped();
     if (strncmp(role, "role-wait-", 10) == 0)
@@ -295,8 +296,8 @@ static void test_exit_with_work_in_flight(void **state)
     assert_true(test_segment_totals(&fixture.segment).launches > 0);
 }
 
-/* The process itself reports the launch before it ends, and the process that reaps its slot does not report it again.
- */
+/* The process itself reports the launch before it ends, and the process that reaps its slot does not
+ * report it again. */
 static void check_waited(const char *role, int status)
 {
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);
@@ -325,7 +326,7 @@ static void test_waited_for_is_reported(void **state)
         snprintf(role, sizeof role, "role-wait-%s", ways[i]);
         check_waited(role, 0);
     }
-    if (!fixture.fake) /* which maps nothing */
+    if (!fixture.fake) /* the fake driver maps nothing */
         check_waited("role-wait-map", 0);
     check_waited("role-wait-exec", 0);
     check_waited("role-wait-killed", 1000 + SIGKILL);
@@ -348,7 +349,7 @@ static void stop_for(pid_t pid, uint64_t ns)
     kill(pid, SIGCONT);
 }
 
-/* The driver is in the program, and was stopped with it: an event that spans the stop does not say how long it ran. */
+/* The driver is part of the stopped program, so an event that spans the stop does not tell how long its kernel ran. */
 static void check_stopped(enum facet_gate gate)
 {
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);
@@ -364,7 +365,7 @@ static void check_stopped(enum facet_gate gate)
     uint64_t begun_ns = facet_clock_now_ns();
     usleep(20000);
     stop_for(pid, STOP_NS);
-    assert_int_equal(status_of(pid), 0);
+    assert_int_equal(wait_status(pid), 0);
     uint64_t ran_ns = facet_clock_now_ns() - begun_ns - STOP_NS;
     struct facet_usage_totals after = test_segment_totals(&fixture.segment);
     assert_int_equal(after.launches, before.launches + 2);
@@ -392,12 +393,12 @@ static void test_kill_gives_memory_back(void **state)
     close(ready[0]);
     assert_int_equal(fixture_held(), 8 * MIB);
     kill(pid, SIGKILL);
-    assert_int_equal(status_of(pid), 1000 + SIGKILL);
+    assert_int_equal(wait_status(pid), 1000 + SIGKILL);
     assert_int_equal(facet_owner_reap(fixture.segment.owner), 1);
     check_reclaimed();
 }
 
-/* The report of one queue does not tell about the work of another. */
+/* The reports of one queue do not show the work of another queue. */
 static void test_killed_while_a_kernel_runs_beside_others(void **state)
 {
     static const enum facet_gate gates[] = {FACET_GATE_OPEN, FACET_GATE_LEASED};
@@ -416,7 +417,7 @@ static void test_killed_while_a_kernel_runs_beside_others(void **state)
         close(ready[0]);
         assert_true(test_segment_totals(&fixture.segment).launches > before.launches);
         kill(pid, SIGKILL);
-        assert_int_equal(status_of(pid), 1000 + SIGKILL);
+        assert_int_equal(wait_status(pid), 1000 + SIGKILL);
         facet_owner_reap(fixture.segment.owner);
         uint64_t charged_ns = test_segment_totals(&fixture.segment).busy_ns - before.busy_ns;
         assert_true(charged_ns >= took_ns / 2);
@@ -430,7 +431,7 @@ static void test_program_that_never_releases(void **state)
 {
     uint64_t peak = 0;
 
-    for (int i = 0; i < 20; i++) { /* more than the quota in all */
+    for (int i = 0; i < 20; i++) { /* more than the quota in sum */
         assert_int_equal(run_role("role-four"), 0);
         peak = test_segment_totals(&fixture.segment).memory_peak_bytes;
     }
@@ -448,7 +449,7 @@ static void test_a_layer_listed_twice_counts_once(void **state)
     setenv("OPENCL_LAYERS", twice, 1);
     assert_int_equal(run_role("role-four"), 0);
     setenv("OPENCL_LAYERS", layer, 1);
-    assert_int_equal(fixture_held(), 4 * MIB); /* the dead child's, not reaped yet */
+    assert_int_equal(fixture_held(), 4 * MIB); /* memory of the dead child, whose slot is not reaped yet */
     check_reclaimed();
 }
 
@@ -460,7 +461,7 @@ static void test_loader_opened_at_run_time(void **state)
         execl(getenv("FACET_TEST_DLOPEN"), "dlopen-client", "4194304", (char *)NULL);
         _exit(127);
     }
-    assert_int_equal(status_of(pid), 0);
+    assert_int_equal(wait_status(pid), 0);
     assert_int_equal(fixture_held(), 4 * MIB);
     check_reclaimed();
 }
@@ -483,7 +484,7 @@ static void test_outside_a_vgpu_nothing_changes(void **state)
     assert_int_equal(run_role("role-count"), 1);
 }
 
-/* In the child of fork(): inherited objects are the parent's; objects made here are the child's. */
+/* A child of fork() is charged for objects that it makes, not for inherited ones. */
 static int forked_child(cl_mem inherited)
 {
     if (fixture_held() != 8 * MIB)
@@ -515,7 +516,7 @@ static void test_a_forked_child_is_refused(void **state)
     pid_t pid = fork();
     if (pid == 0)
         _exit(forked_child(buffer));
-    assert_int_equal(status_of(pid), 0);
+    assert_int_equal(wait_status(pid), 0);
     facet_owner_reap(fixture.segment.owner);
     assert_int_equal(fixture_held(), 8 * MIB);
     assert_int_equal(fixture_launch(fixture.noop, NULL), CL_SUCCESS);
@@ -543,7 +544,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_loader_opened_at_run_time),
         cmocka_unit_test(test_unusable_segment_fails_closed),
         cmocka_unit_test(test_outside_a_vgpu_nothing_changes),
-        cmocka_unit_test(test_a_forked_child_is_refused), /* last: from here on this process uses OpenCL itself */
+        cmocka_unit_test(test_a_forked_child_is_refused), /* last, as this process itself uses OpenCL from then on */
     };
     status = cmocka_run_group_tests_name("process", tests, NULL, NULL);
     fixture_end();

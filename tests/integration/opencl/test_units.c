@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of a vGPU with units of its own: the program's view of the sub-device that it is.
- * Never: uses OpenCL but in roles, each in a process of its own.
+ * Owns: tests of a vGPU with units of its own, which the program sees as a device and which is a sub-device.
+ * Never: uses OpenCL except in roles, each in a process of its own.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static cl_uint units_of(cl_device_id device)
     return units;
 }
 
-/* Sub-devices alive in the fake driver; 1 in one that does not count. */
+/* The number of sub-devices that exist in the fake driver; 1 with a driver that does not count them. */
 static int64_t sub_devices(void)
 {
     const struct {
@@ -38,7 +38,7 @@ static int64_t sub_devices(void)
     return counters ? counters->sub_devices : 1;
 }
 
-/* The answers of a root device about itself. */
+/* The device answers queries as a root device does. */
 static int role_root(void)
 {
     cl_device_id parent = fixture.device;
@@ -60,7 +60,7 @@ static int role_root(void)
     return 0;
 }
 
-/* A root device is not counted; a program that gives it back too often must not lose it. */
+/* A root device has no reference count, so a program that releases it too often must not lose it. */
 static int role_release(void)
 {
     cl_device_id again = NULL;
@@ -99,10 +99,11 @@ static int role_objects(void)
         ROLE_CHECK(group > 0);
     }
     ROLE_CHECK(fixture_launch(fixture.noop, NULL) == CL_SUCCESS && clFinish(fixture.queue) == CL_SUCCESS);
-    return 0; /* nothing released */
+    return 0; /* without a release */
 }
 
-/* The root device cannot be reached; on the fake driver, which gives its handle to every caller, it is refused. */
+/* The real root device cannot be used. The fake driver gives its handle to every caller, so the layer
+ * must refuse it. */
 static int role_escape(void)
 {
     const cl_queue_properties none[] = {0};
@@ -178,7 +179,7 @@ static int role_threads(void)
     return 0;
 }
 
-/* In the child the handle that the parent already knew is still the vGPU's device. */
+/* In a child of fork(), the handle that the parent got is still the vGPU's device. */
 static int forked_child(void)
 {
     cl_device_id device = NULL;
@@ -203,7 +204,7 @@ static int role_fork(void)
     return 0;
 }
 
-/* A child that is the first to use OpenCL, as most servers have it. */
+/* The child uses OpenCL first, as in most servers. */
 static int role_fork_first(void)
 {
     int status = 0;

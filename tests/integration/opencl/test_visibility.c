@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of the objects that a program sees: one device, the vGPU's sizes, and queues as it asked for them. */
+/* Owns: tests of the objects that a program sees: one device, the vGPU's sizes, and queues as the program requested. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void test_only_our_device(void **state)
     if (!fixture.fake)
         return;
     assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL), CL_SUCCESS);
-    assert_int_equal(vendor, 2); /* the second of two equal devices, which only its ordinal identifies */
+    assert_int_equal(vendor, 2); /* the second of two equal devices, which differ only in their ordinal */
 }
 
 static void test_device_types_find_our_device(void **state)
@@ -71,7 +71,7 @@ static void test_sizes_are_those_of_the_vgpu(void **state)
     }
 }
 
-/* Fails when the device says more than `limit`; `width` is that of the answer. */
+/* Fails if the device reports more than `limit`; `width` is the answer's size. */
 static void check_bounded(cl_device_info name, size_t width, uint64_t limit)
 {
     cl_ulong wide = 0;
@@ -81,7 +81,7 @@ static void check_bounded(cl_device_info name, size_t width, uint64_t limit)
     cl_int result = clGetDeviceInfo(fixture.device, name, width, value, &size);
 
     if (result != CL_SUCCESS && !fixture.fake)
-        return; /* a driver need not know every one of them */
+        return; /* a driver need not support every query */
     assert_int_equal(result, CL_SUCCESS);
     assert_int_equal(size, width);
     if (wide + narrow > limit || (fixture.fake && wide + narrow != limit))
@@ -90,7 +90,7 @@ static void check_bounded(cl_device_info name, size_t width, uint64_t limit)
 }
 
 /*
- * Sizes of objects in the device's memory, and the length of an image in every format, cannot be more than that memory.
+ * The reported largest sizes of objects, and the length of an image in every format, are at most the vGPU's memory.
  */
 static void test_sizes_that_memory_bounds(void **state)
 {

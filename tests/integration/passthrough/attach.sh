@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
-# A device of two functions comes and goes by hot-plug. Both functions come, as function 0 is the last to be plugged.
+# A device of two functions comes and goes by hot-plug. Function 0 is plugged last, so that the guest sees both functions.
 both_are_there() { [ -n "$(find_function 1234:11e8 2)" ]; }
 none_is_there() { [ -z "$(find_function 1234:11e8)" ]; }
 are_one_device() { [ "${1%.*}" = "${2%.*}" ] && [ "${1#*.}${2#*.}" = 01 ]; }
@@ -14,7 +14,7 @@ first=$(find_function 1234:11e8) second=$(find_function 1234:11e8 2)
 check "they are function 0 and 1 of one device" are_one_device "$first" "$second"
 check "the first has memory" wait_for has_memory "$first"
 check "the second has memory" wait_for has_memory "$second"
-# A driver's first step, which shows outside.
+# Switching a function on is a driver's first step, which the test outside can see.
 check "the first is switched on" switch_on "$first"
 check "the second is switched on" switch_on "$second"
 mark detach

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# One function at a time: bound, opened, read, mapped, interrupting, moving memory, reset, given back.
+# Single functions are bound, opened, read and mapped, raise interrupts, move memory, are reset and given back.
 edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
 alone=$(find_function 1234:11e8 2) # behind a port of its own
@@ -40,7 +40,7 @@ kill "$holder"
 wait "$holder" 2>/dev/null
 
 if [ -e /dev/iommu ]; then
-    echo "ok - without iommufd that is what is said # SKIP this kernel has it"
+    echo "ok - the error names iommufd where it is missing # SKIP this kernel has iommufd"
 else
     check_refusal "the error names iommufd where it is missing" "/dev/iommu is not there" \
         with_way cdev passthrough-guest open "$edu"

@@ -3,7 +3,7 @@
 # Functions that break, appear and are requested back. An open function is removed only after it is closed.
 edu_is_there() { [ -n "$(find_function 1234:11e8)" ]; }
 
-# hold_until ADDRESS EVENT: opens it in the background, until the event is reported
+# hold_until ADDRESS EVENT: opens the function in the background, until the event is reported
 hold_until() {
     : >/tmp/hold # so that an earlier holder's output does not count
     passthrough-guest hold "$1" "$2" >/tmp/hold 2>&1 &
@@ -12,8 +12,8 @@ hold_until() {
 }
 holder_ended() { [ ! -d "/proc/$holder" ] || grep -q "^State:.*zombie" "/proc/$holder/status"; }
 
-# report_error ADDRESS: the kernel takes it for an unsupported request, bit 20, of struct aer_error_inj: bus, device,
-# function, one byte of nothing, uncorrectable errors, and 24 bytes more
+# report_error ADDRESS: injects an unsupported request (bit 20) for the function, by the kernel's struct aer_error_inj: bus,
+# device, function, a byte of padding, the uncorrectable errors, and 24 more bytes
 report_error() {
     rest=${1#*:} # without the domain
     bus=${rest%%:*} rest=${rest#*:}
@@ -28,13 +28,13 @@ check "an error is reported for the function" report_error "$net"
 check "the process that has it open is notified of the error" wait_for holder_ended
 run_checks "broken" cat /tmp/hold
 wait "$holder"
-check "it is given back, to no driver" give_back "$net" none
+check "the function is given back, to no driver" give_back "$net" none
 
 check "there is no edu" [ -z "$(find_function 1234:11e8)" ]
 mark plug
 check "an edu appears" wait_for edu_is_there
 edu=$(find_function 1234:11e8)
-check "it is bound to vfio-pci" bind "$edu"
+check "the edu is bound to vfio-pci" bind "$edu"
 hold_until "$edu" request
 mark unplug
 check "the process that has edu open is asked to release it" wait_for holder_ended

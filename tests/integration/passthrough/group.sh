@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# A group is handed on whole: one function that the host still drives holds all of it back.
+# A group is passed through as a whole: no function of it can be opened while the host drives one of them.
 edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
 check "edu and nvme are in one group" [ "$(group_of "$edu")" = "$(group_of "$nvme")" ]
@@ -14,7 +14,7 @@ check "now nvme is opened" passthrough-guest open "$nvme"
 passthrough-guest hold "$nvme" request >/tmp/hold &
 holder=$!
 wait_for grep -q holding /tmp/hold
-check_refusal "while another has one of them, the group is busy" "process $holder (passthrough-gue) has it open" \
+check_refusal "while another process has one of them open, the group is busy" "process $holder (passthrough-gue) has it open" \
     passthrough-guest open "$edu"
 kill "$holder"
 wait "$holder" 2>/dev/null
@@ -26,7 +26,7 @@ check "edu is given back, to no driver" give_back "$edu" none
 behind=$(find_function 1234:11e8 2)
 other=$(find_function 1b36:0005)
 check "functions behind a conventional PCI bridge share a group" [ "$(group_of "$behind")" = "$(group_of "$other")" ]
-check "one of them is bound to vfio-pci" bind "$behind"
+check "the edu among them is bound to vfio-pci" bind "$behind"
 check "a neighbour without a driver is not in the way" passthrough-guest open "$behind"
 check_refusal "a neighbour without a driver cannot be opened" "this function has no driver, not vfio-pci" \
     passthrough-guest open "$other"

@@ -2,14 +2,15 @@
 /*
  * The program inside the virtual machine: uses functions through the VFIO client, and prints a line for each check.
  *
- * Owns: the checks that need a function to be open. Never: binds or gives back; the script does.
+ * Owns: the checks that need an open function. Never: binds a function or gives it back; the script does.
  *
  * usage: passthrough-guest VERB ADDRESS [ARGUMENT]
  *     open, config, edu, memory, memlock, reset
  *     hold     request|error|nothing: the event to wait for
  *     bus      another ADDRESS, of the same group
  *     share    another ADDRESS, of another group
- * The variable WAY says by which way a function is opened, "group" or "cdev"; without it the client chooses.
+ * The variable WAY says how a function is opened, by its "group" or its character device ("cdev"). Without the variable
+ * the client chooses.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +32,7 @@
 #include "passthrough/vfio/client.h"
 
 #define MEMORY_BYTES (UINT64_C(1) << 20)
-#define IOVA         (UINT64_C(1) << 32) /* where no memory of the machine is: only the IOMMU can mean it */
+#define IOVA         (UINT64_C(1) << 32) /* no memory of the machine is here, so the IOMMU must translate it */
 #define PATIENCE_MS  60000
 
 /* Constants of QEMU's educational device, from QEMU's docs/specs/edu.txt. */
@@ -78,7 +79,7 @@ static bool check_success(enum facet_status status, const char *what)
     return check_that(status == FACET_OK, "%s", what);
 }
 
-/* Refused with that status, and a message that has both fragments in it. */
+/* Expects a refusal with the status `expected` and both fragments in the message. */
 static bool check_refusal(enum facet_status status, enum facet_status expected, const char *fragment, const char *other,
                           const char *what)
 {
@@ -142,7 +143,7 @@ static void check_identity(const char *address)
     if (!check_success(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, config, sizeof config, &error),
                        "reads the config space"))
         return;
-    check_that(expected != 0 && (uint32_t)(config[0] | config[1] << 8) == expected, "the vendor there is %#" PRIx32,
+    check_that(expected != 0 && (uint32_t)(config[0] | config[1] << 8) == expected, "its vendor is %#" PRIx32,
                expected);
 }
 
@@ -185,7 +186,7 @@ static void check_switched_off(void)
     check_success(facet_vfio_device_write(device, FACET_VFIO_CONFIG, PCI_COMMAND, off, sizeof off, &error),
                   "switches its memory off");
     check_refusal(facet_vfio_device_read(device, FACET_VFIO_BAR, EDU_ID, &word, sizeof word, &error), FACET_IO,
-                  "reading region 0", "its memory is off", "BAR 0 does not answer then, and that is said");
+                  "reading region 0", "its memory is off", "a read of BAR 0 is then refused with the reason");
 }
 
 static bool map_edu(void)
@@ -202,13 +203,14 @@ static bool map_edu(void)
     bar = memory;
     check_success(facet_vfio_device_read(device, FACET_VFIO_BAR, EDU_ID, &word, sizeof word, &error),
                   "reads BAR 0 through the kernel");
-    check_that((get_word(EDU_ID) & 0xff) == 0xed && get_word(EDU_ID) == word, "both ways it is edu: %#" PRIx32, word);
+    check_that((get_word(EDU_ID) & 0xff) == 0xed && get_word(EDU_ID) == word, "both reads give edu's id: %#" PRIx32,
+               word);
     put_word(EDU_LIVENESS, 0x12345678);
-    check_that(get_word(EDU_LIVENESS) == ~UINT32_C(0x12345678), "it is alive: it inverts what is written");
+    check_that(get_word(EDU_LIVENESS) == ~UINT32_C(0x12345678), "edu is alive: it inverts the written word");
     return true;
 }
 
-/* How often the eventfd was signalled within our patience; 0: not at all. */
+/* How often the eventfd was signalled within PATIENCE_MS. */
 static uint64_t wait_for(int eventfd)
 {
     struct pollfd signal = {.fd = eventfd, .events = POLLIN};
@@ -251,12 +253,12 @@ static void check_factorial(int eventfd)
     check_success(facet_vfio_device_interrupt(device, FACET_VFIO_MSI, &eventfd, 1, &error), "MSI goes to an eventfd");
     put_word(EDU_STATUS, 0x80);
     put_word(EDU_FACTORIAL, 10);
-    check_that(wait_for(eventfd) == 1 && get_word(EDU_FACTORIAL) == 3628800, "it computes 10! and then says so by MSI");
+    check_that(wait_for(eventfd) == 1 && get_word(EDU_FACTORIAL) == 3628800, "edu computes 10! and then raises an MSI");
     put_word(EDU_ACKNOWLEDGE, get_word(EDU_CAUSE));
     put_word(EDU_STATUS, 0);
 }
 
-/* The device begins a moment after it was told to. */
+/* Starts a transfer and waits for its end; the device begins shortly after the command. */
 static bool move_bytes(uint64_t from, uint64_t to, uint32_t command)
 {
     struct timespec moment = {.tv_nsec = 10000000};
@@ -281,12 +283,12 @@ static void check_dma(void)
         return;
     memcpy(memory, text, sizeof text);
     check_that(move_bytes(IOVA, EDU_BUFFER, 1) && move_bytes(EDU_BUFFER, IOVA + 4096, 3),
-               "it moves memory to itself and back");
-    check_that(memcmp(memory + 4096, text, sizeof text) == 0, "what came back is what was there");
+               "edu moves memory to itself and back");
+    check_that(memcmp(memory + 4096, text, sizeof text) == 0, "the bytes that came back are the original ones");
     check_success(facet_vfio_space_unmap(space, IOVA, MEMORY_BYTES, &error), "unmaps the memory");
     memset(memory, 0, MEMORY_BYTES);
-    check_that(move_bytes(EDU_BUFFER, IOVA + 4096, 3), "told to write where nothing is mapped, it goes on");
-    check_that(memory[4096] == 0, "and what was unmapped is untouched");
+    check_that(move_bytes(EDU_BUFFER, IOVA + 4096, 3), "a transfer to an unmapped address ends");
+    check_that(memory[4096] == 0, "the memory that was unmapped is unchanged");
     munmap(memory, MEMORY_BYTES);
 }
 
@@ -315,7 +317,7 @@ static void check_overlaps(char *memory)
     struct facet_vfio_space_info info = {0};
 
     check_success(facet_vfio_space_describe(space, &info, &error), "describes the address space");
-    check_that(info.page_sizes & 4096 && info.range_count >= 1, "it has pages of 4 KiB, and %" PRIu32 " ranges",
+    check_that(info.page_sizes & 4096 && info.range_count >= 1, "the space has pages of 4 KiB, and %" PRIu32 " ranges",
                info.range_count);
     check_success(facet_vfio_space_map(space, IOVA, memory, 8192, READ_WRITE, &error), "maps two pages");
     check_refusal(facet_vfio_space_map(space, IOVA + 4096, memory, 4096, READ_WRITE, &error), FACET_ALREADY_EXISTS,
@@ -335,7 +337,7 @@ static void check_overlaps(char *memory)
                   FACET_OUT_OF_RANGE, "reaches", "0xfee00000", "refuses the window of interrupts");
 }
 
-/* One more mapping than the module allows a container; the script has lowered that. */
+/* Tries to make one more mapping than the module allows a container. The script has lowered that number. */
 static void check_mappings_left(char *memory)
 {
     struct facet_vfio_space_info info = {0};
@@ -348,13 +350,13 @@ static void check_mappings_left(char *memory)
     while (made < info.mappings_left &&
            facet_vfio_space_map(space, IOVA + made * 8192, memory, 4096, READ_WRITE, &error) == FACET_OK)
         made++;
-    check_that(made == info.mappings_left, "so many can be made");
+    check_that(made == info.mappings_left, "that many mappings can be made");
     check_refusal(facet_vfio_space_map(space, IOVA + made * 8192, memory, 4096, READ_WRITE, &error), FACET_NO_SPACE,
-                  "mappings left: 0", "dma_entry_limit", "one more is refused, with the limit that says so");
+                  "mappings left: 0", "dma_entry_limit", "one more is refused, and the message names the limit");
     check_success(facet_vfio_space_unmap(space, IOVA, made * 8192, &error), "unmaps them all at once");
 }
 
-/* Root may lock all it wants, so that right goes first. */
+/* Root may lock any amount of memory, so this drops that capability and sets a limit. */
 static bool give_up_locking(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -375,7 +377,7 @@ static int check_memlock(void)
     check_success(facet_vfio_space_map(space, IOVA, memory, 32768, READ_WRITE, &error), "maps half of them");
     check_refusal(facet_vfio_space_map(space, IOVA << 1, memory, 65536, READ_WRITE, &error), FACET_QUOTA,
                   "may lock 65536 bytes", "has locked 32768; raise memlock to 98304",
-                  "beyond them the numbers are named");
+                  "a mapping beyond the limit is refused with the numbers");
     munmap(memory, MEMORY_BYTES);
     return failures;
 }
@@ -398,7 +400,7 @@ static int check_reset(void)
     if (facet_vfio_device_describe(device).can_reset) {
         check_success(facet_vfio_device_enable(device, &error), "switches memory and bus mastering on");
         check_success(facet_vfio_device_reset(device, &error), "resets the function");
-        check_success(facet_vfio_device_enable(device, &error), "it can be used after that");
+        check_success(facet_vfio_device_enable(device, &error), "the function can be used after the reset");
     } else {
         check_refusal(facet_vfio_device_reset(device, &error), FACET_UNSUPPORTED, "reset alone", "",
                       "cannot be reset alone");
@@ -406,21 +408,21 @@ static int check_reset(void)
     return failures;
 }
 
-/* Keeps the function until it is broken, or the host wants it back. */
+/* Keeps the function open until it reports an error, or the host requests it back. */
 static int check_hold(const char *event)
 {
     bool error_is_awaited = strcmp(event, "error") == 0;
     int signal = eventfd(0, EFD_CLOEXEC);
 
-    if (strcmp(event, "nothing") == 0) { /* deaf to requests, as a machine that hangs: until it is killed */
+    if (strcmp(event, "nothing") == 0) { /* ignores requests, as a hanging VM does, until it is killed */
         printf("# holding\n");
         return pause();
     }
     check_success(facet_vfio_device_interrupt(device, error_is_awaited ? FACET_VFIO_ERROR : FACET_VFIO_REQUEST, &signal,
                                               1, &error),
-                  error_is_awaited ? "asks to be told of errors" : "asks to be told when the host wants it back");
+                  error_is_awaited ? "requests a signal for errors" : "requests a signal for the host's requests");
     printf("# holding\n");
-    check_that(wait_for(signal) >= 1, "is told of the %s", event);
+    check_that(wait_for(signal) >= 1, "gets the signal for the %s", event);
     return failures;
 }
 
@@ -437,7 +439,7 @@ static int check_bus(const char *other)
     return failures;
 }
 
-/* Two functions of two groups in one address space: both see its mappings, until the last has gone. */
+/* Two functions of two groups in one address space: both see its mappings, which exist until both are closed. */
 static int check_share(const char *other)
 {
     struct facet_vfio_device *second = NULL;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
-# facet pci attach and detach with a real function behind VFIO and a real QEMU. QEMU is not started yet (-S), so that its
-# guest needs no time. A guest that does nothing gives the function back at a reset, so the test asks for one.
+# `facet pci attach` and `detach` with a real function behind VFIO and a real QEMU. QEMU's guest is not started (-S), which
+# saves time. A guest that does not run gives a function back only at a reset, so the test requests one.
 edu=$(find_function 1234:11e8)
 # shellcheck disable=SC2010  # names of descriptors are numbers
 qemu_has_edu_open() { ls -l "/proc/$qemu/fd" | grep -q -- "-> /dev/vfio/$(group_of "$edu")\$"; }

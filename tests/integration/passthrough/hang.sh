@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# A driver that does not let go: a process has a function open and ignores requests, and another took it from vfio-pci.
+# A driver that does not release a function, as a process has it open and ignores requests while another unbinds vfio-pci.
 # The kernel keeps the function's lock, and blocks each process that reads its override.
 gpu=$(find_function 1af4:1050) # virtio's: bound by hand
 edu=$(find_function 1234:11e8) # bound by Facet
@@ -12,15 +12,15 @@ file_contains() { grep -qF "$1" "$2"; }
 process_is_in_state() { grep -q "^State:.*$2" "/proc/$1/status"; }
 process_has_ended() { [ ! -d "/proc/$1" ] || process_is_in_state "$1" Z; }
 
-# hold_open ADDRESS: opens it in the background, for as long as it is let; sets $holder
+# hold_open ADDRESS: opens the function in the background until it is killed; sets $holder
 hold_open() {
     passthrough-guest hold "$1" nothing >"/tmp/hold-$1" 2>&1 &
     holder=$!
     wait_for file_contains holding "/tmp/hold-$1"
 }
 
-# take_from_vfio ADDRESS: from vfio-pci, which waits for the process that has it open; sets $taker. No signal ends that
-# wait: it makes it worse.
+# take_from_vfio ADDRESS: unbinds vfio-pci, which waits for the process that has the function open; sets $taker. A signal
+# does not end that wait, but makes it worse.
 take_from_vfio() {
     sh -c "echo $1 >/sys/bus/pci/drivers/vfio-pci/unbind" &
     taker=$!
@@ -28,7 +28,8 @@ take_from_vfio() {
     kill -9 "$taker"
 }
 
-# check_return NAME COMMAND...: while others hang. Its output goes through a pipe, whose end no other process may keep.
+# check_return NAME COMMAND...: whether the command returns while others hang. Its output goes through a pipe, whose end no
+# other process may keep open.
 check_return() {
     name=$1
     shift
@@ -39,7 +40,7 @@ check_return() {
 }
 check_output() { check "$1" file_contains "$2" /tmp/said; }
 
-# The children that hang in their parents' place; the zombies that were not reaped.
+# count_readers STATE: the children of `facet` in that state: D hangs in the kernel, Z was not reaped
 count_readers() { grep -l "^Name:.*facet$" /proc/[0-9]*/status 2>/dev/null | xargs grep -l "^State:.*$1" 2>/dev/null | wc -l; }
 reader_count_is() { [ "$(count_readers "$1")" = "$2" ]; }
 
@@ -63,7 +64,7 @@ edu_taker=$taker
 check "the process that takes the GPU away cannot be killed" wait_for process_is_in_state "$gpu_taker" D
 cat "$devices/$gpu/driver_override" >/dev/null &
 cat=$!
-check "a process that reads its override hangs as well" wait_for process_is_in_state "$cat" D
+check "a process that reads the GPU's override hangs as well" wait_for process_is_in_state "$cat" D
 check "the watch sees the GPU" wait_for file_contains "$gpu stuck" /tmp/watch
 check "the watch sees edu" wait_for file_contains "$edu stuck" /tmp/watch
 
@@ -94,7 +95,7 @@ check "state shows both as stuck" [ "$(grep -c ' stuck ' /tmp/said)" = 2 ]
 check_return doctor facet pci doctor
 check_output "the doctor names the function and the process" "drivers      $gpu $waits_for_gpu"
 check_return metrics facet metrics --pci
-check_output "the metrics have it" "facet_pci_stuck{address=\"$gpu\"} 1"
+check_output "the metrics show the stuck GPU" "facet_pci_stuck{address=\"$gpu\"} 1"
 check_return recover facet pci recover
 check_output "recovery leaves edu alone" "stuck $edu: $waits_for_edu"
 check_return "bind of another" facet pci bind "$nvme"
@@ -104,15 +105,15 @@ check_output "nvme is unbound" "$nvme is with nvme again"
 wait_for has_driver "$nvme" nvme
 
 # ---- leftovers ----
-check "after all of them one reader hangs for each" reader_count_is D 2
+check "after all these commands one reader hangs for each stuck function" reader_count_is D 2
 check "no zombie is left" reader_count_is Z 0
 
 # ---- the kernel comes back ----
 kill "$gpu_holder" "$edu_holder"
 wait "$gpu_holder" "$edu_holder" "$gpu_taker" "$edu_taker" "$cat" 2>/dev/null
 check "the readers end" wait_for reader_count_is D 0
-check "the watch sees it" wait_for file_contains "$gpu released" /tmp/watch
-check "the watch sees it for edu, too" wait_for file_contains "$edu released" /tmp/watch
+check "the watch sees that the GPU is released" wait_for file_contains "$gpu released" /tmp/watch
+check "the watch sees that edu is released" wait_for file_contains "$edu released" /tmp/watch
 check "the watch goes on" [ "$(ls "/proc/$watcher/exe")" ]
 check "the watch leaves no zombie" wait_for reader_count_is Z 0
 kill "$watcher"
@@ -120,6 +121,6 @@ wait "$watcher" 2>/dev/null
 print_as_comments </tmp/watch
 check_return "scan of all" facet pci scan --all
 check "nothing is stuck any more" sh -c "! grep -q stuck /tmp/said"
-check "edu is given back to where it came from" facet pci unbind "$edu"
+check "edu is given back" facet pci unbind "$edu"
 check "the GPU is bound" facet pci bind --headless "$gpu"
 check "the GPU can be opened" passthrough-guest open "$gpu"

@@ -41,7 +41,7 @@ class Initramfs:
         self.add(path, Path(source).read_bytes(), mode)
 
     def add_program(self, path, source):
-        """With its libraries, which stay where the loader finds them."""
+        """Adds a program and its libraries, each at the path where the loader finds it."""
         self.add_file(path, source, 0o755)
         for library in libraries(source):
             self.add_file(library, library, 0o755)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# The same by iommufd and the function's own character device, where the kernel has them.
+# Functions are opened by iommufd and their own character devices, if the kernel has them.
 edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
 wait_for has_driver "$nvme" nvme
@@ -12,7 +12,7 @@ fi
 export WAY=cdev
 
 check "edu is opened by its character device" passthrough-guest open "$edu"
-check "the client chooses that way by itself" sh -c "unset WAY; passthrough-guest open $edu | grep 'group -1'"
+check "the client chooses the character device by itself" sh -c "unset WAY; passthrough-guest open $edu | grep 'group -1'"
 check_refusal "a function with another driver is not opened" "it has the driver nvme, not vfio-pci" \
     passthrough-guest open "$nvme"
 run_checks edu passthrough-guest config "$edu"
@@ -42,7 +42,7 @@ beside=$(find_function 1234:11e8 2)
 check "an edu in nvme's group is bound" bind "$beside"
 check_refusal "nvme's driver keeps its group from being opened" "the host still drives $nvme (nvme)" \
     passthrough-guest open "$beside"
-check "it is given back, to no driver" give_back "$beside" none
+check "the edu in nvme's group is given back, to no driver" give_back "$beside" none
 
 behind=$(find_function 1234:11e8 3)
 other=$(find_function 1b36:0005)

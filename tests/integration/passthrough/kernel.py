@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel of the virtual machines, and its modules.
 
-Owns: finding one, and which modules a module needs, in order. Never: installs or changes one.
+Owns: finding a kernel, and the modules that a module needs, in order. Never: installs or changes a kernel.
 
 A kernel is a folder with boot/vmlinuz-VERSION and lib/modules/VERSION, which may be below usr: FACET_TEST_KERNEL,
 else build-kernel/ of the tree (tools/kernel makes it), else the kernel installed here.
@@ -21,7 +21,7 @@ def _version_key(version):
 
 
 class Kernel:
-    """One kernel. Modules have underscores for dashes in their names, as the kernel shows them."""
+    """One kernel. Names of modules have underscores instead of dashes, as the kernel shows them."""
 
     def __init__(self, root, version):
         self.image = root / "boot" / f"vmlinuz-{version}"
@@ -42,7 +42,7 @@ class Kernel:
         return name.replace("-", "_") in self._builtin or name.replace("-", "_") in self._files
 
     def read(self, name):
-        """A module as the kernel of the guest takes it: not compressed."""
+        """A module's uncompressed bytes, as the guest's kernel takes them."""
         path = self._files[name]
         return lzma.open(path).read() if path.suffix == ".xz" else path.read_bytes()
 
@@ -57,7 +57,7 @@ class Kernel:
         order.append(name)
 
     def order(self, names):
-        """The modules and those they need, each after the ones it needs."""
+        """The modules and their dependencies, each after those that it depends on."""
         order = []
         for name in names:
             self._add(name.replace("-", "_"), order)
@@ -71,7 +71,7 @@ def _kernels_in(root):
 
 
 def find(modules):
-    """The newest kernel that has all the modules, and None; or None and the reason."""
+    """(the newest kernel that has all the modules, None), or (None, the reason why there is none)."""
     told = os.environ.get("FACET_TEST_KERNEL")
     roots = [Path(told)] if told else [SOURCE / "build-kernel", Path("/")]
     kernels = [kernel for root in roots for kernel in _kernels_in(root)]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# Words for the scripts that run inside a virtual machine. A check prints one line; its command's output becomes
+# Functions for the scripts that run inside a virtual machine. A check prints one line; its command's output becomes
 # comments.
 devices=/sys/bus/pci/devices
 patience=600 # tenths of a second
 
 print_as_comments() { sed 's/^/# /; s/^# # /# /'; }
 
-# check NAME COMMAND...: whether it succeeds
+# check NAME COMMAND...: checks that the command succeeds
 check() {
     name=$1
     shift
@@ -18,7 +18,7 @@ check() {
     [ -z "$said" ] || echo "$said" | print_as_comments
 }
 
-# check_refusal NAME FRAGMENT COMMAND...: whether it fails, and says so in these words
+# check_refusal NAME FRAGMENT COMMAND...: checks that the command fails, with FRAGMENT in its output
 check_refusal() {
     name=$1 fragment=$2
     shift 2
@@ -32,24 +32,24 @@ check_refusal() {
     [ -z "$said" ] || echo "$said" | print_as_comments
 }
 
-# run_checks PREFIX COMMAND...: it prints its checks itself
+# run_checks PREFIX COMMAND...: runs a command that prints its checks itself
 run_checks() {
     prefix=$1
     shift
     "$@" 2>&1 | sed "s|^\(ok\|not ok\) - |&$prefix: |"
 }
 
-# with_way WAY COMMAND...: with passthrough-guest going that way, "group" or "cdev"
+# with_way WAY COMMAND...: passthrough-guest opens functions by WAY, "group" or "cdev"
 with_way() {
     way=$1
     shift
     env WAY="$way" "$@"
 }
 
-# mark NAME: the test outside acts. It has begun to when the next check waits for the effect.
+# mark NAME: makes the test outside the VM act. The action has begun when the next check waits for its effect.
 mark() { echo "@$1"; }
 
-# wait_for COMMAND...: until it succeeds
+# wait_for COMMAND...: repeats the command until it succeeds, or until a timeout
 wait_for() {
     tries=$patience
     until "$@" >/dev/null 2>&1; do
@@ -75,7 +75,7 @@ has_driver() { [ "$(driver_of "$1")" = "$2" ]; }
 is_present() { [ -e "$devices/$1" ]; }
 is_absent() { [ ! -e "$devices/$1" ]; }
 
-# bind ADDRESS: to vfio-pci, as the transaction does it
+# bind ADDRESS: binds the function to vfio-pci, as Facet's transaction does
 bind() {
     echo vfio-pci >"$devices/$1/driver_override"
     if [ -e "$devices/$1/driver" ]; then echo "$1" >"$devices/$1/driver/unbind"; fi
@@ -83,7 +83,7 @@ bind() {
     has_driver "$1" vfio-pci
 }
 
-# give_back ADDRESS DRIVER: to the driver that it came from; "none": it had none
+# give_back ADDRESS DRIVER: gives the function back to the driver that it had before, or to "none"
 give_back() {
     echo >"$devices/$1/driver_override"
     echo "$1" >"$devices/$1/driver/unbind"

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A virtual machine with an IOMMU and emulated devices, in which the tree's real programs are checked.
 
-Owns: one QEMU, its folder and its deadline. Never: leaves either behind, or needs more than a gigabyte.
+Owns: one QEMU, its folder and its deadline. Never: leaves QEMU or folder behind, or needs more than a gigabyte.
 
     Machine(devices=["edu,addr=04.0", "pcie-root-port,id=port1,..."],
             modules=["vfio-pci"],
             script="events.sh",                   # runs inside, with lib.sh before it; its checks are what TAP shows
-            checks=12,                            # how many it makes
-            actions={"plug": [plug("edu", "hot", "port1")]}).main()     # from outside, when it says "mark plug"
+            checks=12,                            # how many checks the script makes
+            actions={"plug": [plug("edu", "hot", "port1")]}).main()     # made from outside, at the script's "mark plug"
 """
 import ctypes
 import os
@@ -32,11 +32,11 @@ QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
 NAMES = "/usr/share/misc/pci.ids"
 ALWAYS = ["vfio-pci", "vfio_iommu_type1"]
-# A busy host lets an emulated machine wait for long; a kernel must not take that for a timer that is broken.
+# On a busy host an emulated machine may wait long, which its kernel must not take for a broken timer.
 APPEND = ("console=ttyS0 loglevel=3 panic=-1 random.trust_cpu=on intel_iommu=on iommu=nopt "
           "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1")
 CONSOLE_TAIL = 30
-START_S = 20  # that QEMU needs to begin, and to end
+START_S = 20  # the time that QEMU needs to start and to end
 
 
 def _end_with_parent():
@@ -56,13 +56,13 @@ class Machine:
 
     @property
     def monitor(self):
-        """A socket of QEMU's monitor for a program that is tested, as QEMU talks to one client at a time."""
+        """A second monitor socket, for a tested program, as a socket of QEMU's serves one client at a time."""
         return self._folder / "monitor"
 
-    # # --- requirements
+    # --- requirements
 
     def _missing_part(self):
-        """Why it cannot run here, or None. Sets the kernel."""
+        """Why the machine cannot run here, or None. Sets the kernel."""
         if platform.machine() != "x86_64":
             return f"the machine that is emulated is an x86, this one is {platform.machine()}"
         if not shutil.which(QEMU):
@@ -112,13 +112,13 @@ class Machine:
 
     def _act(self, mark):
         if mark not in self._actions:
-            raise AssertionError(f"the guest marks {mark}, of which this test knows nothing")
+            raise AssertionError(f"the guest prints mark {mark}, for which this test has no action")
         self._qmp = self._qmp or Qmp(self._folder / "qmp")
         for action in self._actions[mark]:
             action(self._qmp)
 
     def _take(self, text):
-        """All whole lines of it; returns the rest."""
+        """Handles all complete lines of `text`; returns the remainder."""
         *lines, rest = text.split(b"\n")
         for line in lines:
             mark = self._report.take(line.rstrip(b"\r").decode("utf-8", "replace"))
@@ -134,7 +134,7 @@ class Machine:
         return left
 
     def _follow(self, listener):
-        """Until QEMU closes the port by which the guest reports, which it does at its end."""
+        """Handles the guest's lines until QEMU closes the port by which the guest reports, at QEMU's end."""
         rest = b""
         listener.settimeout(START_S)
         port = listener.accept()[0]
@@ -149,7 +149,7 @@ class Machine:
         self._process.wait(START_S)
 
     def _console(self):
-        """The last that kernel and QEMU said: why a guest may have died."""
+        """The last lines of kernel and QEMU, which may tell why a guest died."""
         texts = []
         for name in ("console", "errors"):
             path = self._folder / name
@@ -174,7 +174,7 @@ class Machine:
             self._follow(listener)
 
     def _try(self):
-        """The machine's fault, or None. Failed checks are the report's."""
+        """Runs the machine; returns its fault or None. Failed checks are in the report."""
         try:
             self._boot()
         except (AssertionError, LookupError, OSError, subprocess.TimeoutExpired) as caught:

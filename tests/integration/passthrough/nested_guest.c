@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A guest inside a guest, without any system: finds the function that was handed on to it twice, and works with it.
+ * A guest inside a guest, without an operating system. It finds the function that was passed through twice, and uses
+ * it.
  *
- * Owns: a machine that QEMU just started by the Multiboot Specification 0.6.96: 32 bits, flat memory, no interrupts.
- * Never: returns; the write to port 0xf4 (isa-debug-exit) ends the machine.
+ * Owns: the inner machine, which QEMU starts by the Multiboot Specification 0.6.96: 32 bits, flat memory, no
+ * interrupts. Never: returns; a write to port 0xf4 (isa-debug-exit) ends the machine.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #define EDU_BUFFER  UINT32_C(0x40000)
 #define TRIES       UINT32_C(100000000)
 
-/* The header by which QEMU knows the program, and where it begins. */
+/* The header by which QEMU recognises the program, and the program's entry. */
 __asm__(".section .multiboot, \"a\"\n"
         ".align 4\n"
         ".long 0x1badb002, 0, -0x1badb002\n"
@@ -131,13 +132,13 @@ static void work_with_device(uint32_t device)
     bar = (volatile uint32_t *)(uintptr_t)(config_read(device, 0x10) & ~UINT32_C(15));
     check_that(bar && bar[0] == UINT32_C(0x010000ed), "the inner guest reads the function's BAR");
     bar[1] = UINT32_C(0x12345678);
-    check_that(bar[1] == ~UINT32_C(0x12345678), "the function answers it");
+    check_that(bar[1] == ~UINT32_C(0x12345678), "the function inverts a word that the inner guest writes");
     bar[2] = 6;
-    check_that(wait_until_clear(0x20, 1) && bar[2] == 720, "and computes for it");
+    check_that(wait_until_clear(0x20, 1) && bar[2] == 720, "the function computes for the inner guest");
     check_that(move_bytes((uint32_t)(uintptr_t)source, EDU_BUFFER, 1) &&
                    move_bytes(EDU_BUFFER, (uint32_t)(uintptr_t)target, 3),
-               "it moves the inner guest's memory, through two IOMMUs");
-    check_that(is_copied(), "what came back is what was there");
+               "the function moves the inner guest's memory, through two IOMMUs");
+    check_that(is_copied(), "the bytes that came back are the original ones");
 }
 
 void nested_main(void)

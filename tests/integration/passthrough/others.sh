@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154,SC2317
-# The command beside others: users, other tools, full disks, restarts; functions that go while they are bound.
+# The command beside other users and tools, full disks, restarts, and functions that are removed while they are bound.
 edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
 other=$(find_function 1b36:0005) # in nvme's group
@@ -58,7 +58,7 @@ check_refusal "nothing is bound with a journal folder that others may write" "ma
     facet pci bind "$nvme"
 chmod 700 /tmp/state/passthrough
 
-# ---- whose it is ----
+# ---- owners of functions ----
 check "edu is bound for a user" facet pci bind --owner vm "$edu"
 check "that user opens edu" su vm -c "passthrough-guest open $edu"
 check_refusal "another user does not open edu" "Permission denied" su no -c "passthrough-guest open $edu"
@@ -73,7 +73,7 @@ echo >"$devices/$edu/driver_override"
 check "rules are applied" facet pci persist apply
 check "the rule's user opens edu" su vm -c "passthrough-guest open $edu"
 
-# ---- it goes while it is bound ----
+# ---- a function is removed while it is bound ----
 echo 1 >"$devices/$edu/remove"
 check "a removed function is absent" sh -c "facet pci state | tee /dev/stderr | grep -q '$edu.*absent'"
 echo 1 >/sys/bus/pci/rescan

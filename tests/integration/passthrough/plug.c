@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: plugging a device of two functions into a running QEMU, and out again, by the library: emulated ones, as
- * the machine has no device to hand on. Prints the result of each.
- * Never: is linked by anything but a test.
+ * Owns: plugging a device of two functions into a running QEMU and unplugging it, by the library. The functions are
+ * emulated, as the machine has no real device to pass through. Prints the result of each.
+ * Never: is used outside of tests.
  *
  * usage: passthrough-plug SOCKET attach|detach
  */
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     config.socket = argv[1];
-    /* An emulated machine on a busy host takes its time. */
+    /* An emulated machine on a busy host is slow. */
     config.timeout_ns = 100 * SECONDS;
     config.used_ns = 60 * SECONDS;
     enum facet_status status = facet_qmp_open(&config, &qmp, &error);

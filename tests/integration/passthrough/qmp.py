@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few words with a running QEMU over its monitor's socket.
+"""Commands to a running QEMU over its monitor's socket.
 
 Owns: one connection. Never: waits without a deadline.
 """
@@ -30,7 +30,7 @@ class Qmp:
         return json.loads(line)
 
     def command(self, name, **arguments):
-        """The command's result; its refusal is an AssertionError."""
+        """Runs a command; returns its result, or raises AssertionError if QEMU refuses it."""
         self._lines.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
         self._lines.flush()
         while True:
@@ -43,7 +43,7 @@ class Qmp:
                 return answer["return"]
 
     def wait(self, event, **fields):
-        """Waits until that event is reported, with these fields in its data."""
+        """Waits until `event` is reported, with `fields` in its data."""
         while True:
             for told in self._events:
                 if told["event"] == event and all(told.get("data", {}).get(key) == value
@@ -56,15 +56,15 @@ class Qmp:
 
 
 def plug(driver, name, bus, **options):
-    """An action: a device appears."""
+    """An action that plugs a device in."""
     return lambda qmp: qmp.command("device_add", driver=driver, id=name, bus=bus, **options)
 
 
 def unplug(name):
-    """An action: the guest is asked for a device. It has not gone when this returns."""
+    """An action that requests a device from the guest. The device is still there when this returns."""
     return lambda qmp: qmp.command("device_del", id=name)
 
 
 def wait_until_gone(name):
-    """An action: waits until the guest has let a device go."""
+    """An action that waits until the guest has released a device."""
     return lambda qmp: qmp.wait("DEVICE_DELETED", device=name)

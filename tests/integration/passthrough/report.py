@@ -3,8 +3,8 @@
 
 Owns: the numbers of the cases, and the verdict on missing lines. Never: reads a console.
 
-A guest's line is "ok - NAME", "ok - NAME # SKIP REASON", "not ok - NAME", "# COMMENT", "@MARK", "@skip REASON" when
-nothing can be checked in it, and at the very end "@end". Anything else is a comment.
+A guest's line is "ok - NAME", "ok - NAME # SKIP REASON", "not ok - NAME", "# COMMENT", "@MARK", or "@skip REASON" if
+nothing can be checked in the guest. The last line is "@end". Any other line is a comment.
 """
 
 
@@ -21,7 +21,7 @@ class Report:
         self._write(f"{'ok' if good else 'not ok'} {self._made} {text}")
 
     def take(self, line):
-        """The mark that the line is, or None."""
+        """Handles a line; returns its mark, or None if it is no mark."""
         if line.startswith("ok - "):
             self._case(True, line[3:])
         elif line.startswith("not ok - "):
@@ -37,7 +37,7 @@ class Report:
         return None
 
     def finish(self, fault=None):
-        """Whether all is well. Checks that the guest did not reach have failed, and so have surplus ones."""
+        """Whether the test passed. Checks that the guest did not make, and surplus ones, count as failed."""
         fault = fault or (None if self.ended else "the guest stopped before its end")
         for line in (fault or "").splitlines():
             self._write(f"# {line}")

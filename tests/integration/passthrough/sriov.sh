@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154
-# A function that makes virtual ones: these are handed on while the host keeps it.
+# A function makes virtual functions, which are passed through while the host keeps the physical one.
 physical=$(find_function 1b36:0010)
 check "nvme has its driver" wait_for has_driver "$physical" nvme
-check "it can have four virtual functions" [ "$(cat "$devices/$physical/sriov_totalvfs")" = 4 ]
-# The maker hands the functions on: the host's driver need not try them first.
+check "nvme can have four virtual functions" [ "$(cat "$devices/$physical/sriov_totalvfs")" = 4 ]
+# The virtual functions are passed through, so the host's driver need not probe them.
 echo 0 >"$devices/$physical/sriov_drivers_autoprobe"
 check "two virtual functions are made" sh -c "echo 2 >$devices/$physical/sriov_numvfs"
 first=$(basename "$(readlink "$devices/$physical/virtfn0")")
@@ -15,7 +15,7 @@ check "each is in a group of its own" [ "$(group_of "$first")" != "$(group_of "$
 check "the first is bound to vfio-pci" bind "$first"
 run_checks first passthrough-guest config "$first"
 run_checks first passthrough-guest reset "$first"
-check_refusal "the second is not" "has no driver, not vfio-pci" passthrough-guest open "$second"
+check_refusal "the second, which is not bound, is not opened" "has no driver, not vfio-pci" passthrough-guest open "$second"
 check "the host keeps the physical function" has_driver "$physical" nvme
 check "the host keeps its disk" ls -d /sys/block/nvme0n1
 

@@ -9,7 +9,7 @@ PLUG = BUILD / "tests/integration/passthrough/passthrough-plug"
 
 
 def run(word, expected=""):
-    """An action: the program says that it went so."""
+    """An action that runs passthrough-plug and expects its output."""
     def act(_):
         done = subprocess.run([PLUG, vm.monitor, word], capture_output=True, text=True, timeout=150, check=False)
         if (done.returncode, done.stdout) != (0, expected):

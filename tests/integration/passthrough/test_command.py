@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command on a real kernel: scan, judge, plan, bind, kill, recover, rules, hot-plug."""
+"""`facet pci` on a real kernel: scans, verdicts, plans, binding, recovery after a kill, rules, hot-plug."""
 from machine import Machine
 from qmp import wait_until_gone, plug, unplug
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real functions of an emulated machine, one at a time: from binding to giving back."""
+"""Single functions of an emulated machine, from binding to giving back."""
 from machine import Machine
 
 Machine(devices=["edu,addr=04.0,dma_mask=0xffffffffffff",

@@ -5,7 +5,7 @@ from glob import glob
 
 from machine import Machine
 
-# Where QEMU was built in parts, emulation is one that it loads.
+# A QEMU that was built in modules loads emulation as a module.
 PARTS = glob("/usr/lib/*/qemu/accel-tcg-x86_64.so") + glob("/usr/lib*/qemu/accel-tcg-x86_64.so")
 FIRMWARE = ["/usr/share/seabios/bios-256k.bin", "/usr/share/qemu/kvmvapic.bin"]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A driver that does not let go of its device: every verb returns, says so, and is right again afterwards."""
+"""A driver that does not release its device: each verb returns and reports it, and works again afterwards."""
 from machine import Machine
 
 Machine(devices=["virtio-gpu-pci,addr=03.0,iommu_platform=on,disable-legacy=on",

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness itself, without a machine: a fault inside is seen outside."""
+"""The harness itself, without a machine: faults inside a guest are reported outside."""
 import os
 import sys
 import tempfile
@@ -15,7 +15,7 @@ from tap import contains, equal, main, test  # noqa: E402
 
 
 def report_of(checks, *lines, fault=None):
-    """The result of a report of these lines, and its output."""
+    """Makes a report of `lines`; returns its result and its output."""
     written = []
     report = Report(checks, written.append)
     marks = [mark for mark in map(report.take, lines) if mark]
@@ -65,7 +65,7 @@ def marks_are_handed_on():
 def a_guest_in_which_nothing_can_be_checked_is_skipped():
     good, written, _ = report_of(3, "@skip no such device", "@end")
     equal((good, written), (True, ["1..0 # SKIP no such device"]))
-    # But not when it made checks, or stopped.
+    # A guest that made checks, or stopped early, is not skipped.
     equal(report_of(2, "ok - a", "@skip tired", "@end")[0], False)
     equal(report_of(1, "@skip tired")[0], False)
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A function that is handed on twice: to a QEMU inside the virtual machine, whose guest works with it."""
+"""A function that is passed through twice: to a QEMU inside the virtual machine, whose guest uses it."""
 from glob import glob
 
 from machine import BUILD, Machine
 
-# Where QEMU was built in parts, emulation is one that it loads.
+# A QEMU that was built in modules loads emulation as a module.
 PARTS = glob("/usr/lib/*/qemu/accel-tcg-x86_64.so") + glob("/usr/lib*/qemu/accel-tcg-x86_64.so")
 FIRMWARE = ["/usr/share/seabios/bios-256k.bin", "/usr/share/qemu/multiboot_dma.bin", "/usr/share/qemu/kvmvapic.bin"]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command beside other users and tools, full disks, restarts, and functions that go while they are bound."""
+"""The command beside other users and tools, full disks, restarts, and functions that are removed while bound."""
 from machine import Machine
 
 Machine(devices=["edu,addr=04.0,dma_mask=0xffffffffffff",

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual functions: made, handed on one by one, removed."""
+"""Virtual functions are made, passed through one by one, and removed."""
 from machine import Machine
 
 Machine(devices=["drive:if=none,id=disk,file=null-co://,format=raw,size=64M",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: setting the number of a function's virtual functions by the library, inside a virtual machine.
- * Never: is linked by anything but a test.
+ * Never: is used outside of tests.
  *
  * usage: passthrough-virtual ADDRESS COUNT [no-probe|evict]...
  */

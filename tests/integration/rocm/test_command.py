@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command's output about AMD's GPUs, and virtual GPUs that are partitions of one; over the fakes.
+"""The command's output about AMD GPUs, and about virtual GPUs that are partitions of such a GPU, over fake libraries.
 
-Owns: tests that the answers of the provider rocm arrive. Never: uses real hardware, or asserts how long anything
-takes.
+Owns: tests that the command shows the answers of the provider rocm. Never: uses real hardware, or asserts how long
+anything takes.
 """
 import json
 import os

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: mathematics of the built rocm provider over the fake libraries, beyond conformance: the calls they get,
+ * Owns: tests of the built rocm provider's mathematics over fake libraries, beyond conformance: the libraries' calls,
  * libraries that are missing or too old, refusals, leftovers. Never: opens a real library.
  */
 #include "tests/provider.h"
@@ -25,7 +25,7 @@ static struct facet_provider_instance *open_provider(void)
     return instance;
 }
 
-static struct world enter_world(struct facet_provider_instance *instance)
+static struct world open_world(struct facet_provider_instance *instance)
 {
     struct world world = {.instance = instance};
     struct facet_error error = {0};
@@ -38,8 +38,8 @@ static struct world enter_world(struct facet_provider_instance *instance)
     return world;
 }
 
-/* At those places; NULL: where they are. */
-static void libraries_are(const char *blas, const char *dnn)
+/* Makes the provider open these libraries; NULL: the fake ones. */
+static void use_libraries(const char *blas, const char *dnn)
 {
     setenv("FACET_ROCM_HIPBLASLT", blas ? blas : getenv("FACET_TEST_HIPBLASLT"), 1);
     setenv("FACET_ROCM_MIOPEN", dnn ? dnn : getenv("FACET_TEST_MIOPEN"), 1);
@@ -47,8 +47,8 @@ static void libraries_are(const char *blas, const char *dnn)
 
 static struct world open_with(const char *blas, const char *dnn)
 {
-    libraries_are(blas, dnn);
-    return enter_world(open_provider());
+    use_libraries(blas, dnn);
+    return open_world(open_provider());
 }
 
 static struct facet_math gemm_of(const struct world *world, uint32_t type, uint32_t flags)
@@ -135,8 +135,8 @@ static enum facet_status run_math(const struct world *world, struct facet_math m
     return provider->math->run(world->instance, world->context, world->stream, &math, error);
 }
 
-/* How the first launch of the stream that failed did, once this one is through. */
-static uint32_t failed_after(const struct world *world, struct facet_math math)
+/* Runs `math`, waits for it, and returns the failure of the stream's first failed launch; 0 if none failed. */
+static uint32_t first_failure_after(const struct world *world, struct facet_math math)
 {
     struct facet_stream_state now = {.size = sizeof now};
     struct facet_error error = {0};
@@ -148,12 +148,12 @@ static uint32_t failed_after(const struct world *world, struct facet_math math)
     return now.failed;
 }
 
-static void run_now(const struct world *world, struct facet_math math)
+static void run_and_succeed(const struct world *world, struct facet_math math)
 {
-    assert_int_equal(failed_after(world, math), 0);
+    assert_int_equal(first_failure_after(world, math), 0);
 }
 
-static void is_refused(const struct world *world, struct facet_math math, const char *why)
+static void expect_refusal(const struct world *world, struct facet_math math, const char *why)
 {
     struct facet_error error = {0};
 
@@ -171,7 +171,7 @@ static void f32_is_multiplied_in_f32_and_int8_in_int32(void **state)
 
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         for (uint32_t type = FACET_MATH_F32; type <= FACET_MATH_INT8; type++) {
-            run_now(&world, gemm_of(&world, type, flags[i]));
+            run_and_succeed(&world, gemm_of(&world, type, flags[i]));
             assert_int_equal(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_compute"),
                              type == FACET_MATH_INT8 ? HIPBLAS_COMPUTE_32I : HIPBLAS_COMPUTE_32F);
         }
@@ -185,12 +185,12 @@ static void nothing_is_left_behind(void **state)
 
     for (int i = 0; i < 2; i++) { /* the memory in pools after the first time does not grow */
         assert_int_equal(provider->memory->info(world.instance, world.context, &before, NULL), FACET_OK);
-        run_now(&world, gemm_of(&world, FACET_MATH_F32, 0));
-        run_now(&world, convolution_of(&world, FACET_MATH_F32));
-        run_now(&world, attention_of(&world));
+        run_and_succeed(&world, gemm_of(&world, FACET_MATH_F32, 0));
+        run_and_succeed(&world, convolution_of(&world, FACET_MATH_F32));
+        run_and_succeed(&world, attention_of(&world));
         for (uint32_t kind = FACET_ACTIVATION_RELU; kind <= FACET_ACTIVATION_SOFTMAX; kind++)
-            run_now(&world, activation_of(&world, kind));
-        run_now(&world, training_of(&world, 4));
+            run_and_succeed(&world, activation_of(&world, kind));
+        run_and_succeed(&world, training_of(&world, 4));
     }
     assert_int_equal(provider->memory->info(world.instance, world.context, &after, NULL), FACET_OK);
     assert_true(before.used_bytes == after.used_bytes);
@@ -201,7 +201,7 @@ static void nothing_is_left_behind(void **state)
     assert_int_equal(seen("FACET_TEST_MIOPEN", "fake_miopen_living"), 0);
 }
 
-/* There is nothing to be reduced: the mean is the element, and the variance 0. */
+/* A single element needs no reduction: its mean is the element, and its variance is 0. */
 static void one_element_is_its_own_mean(void **state)
 {
     static const float given[2] = {3, -5};
@@ -210,7 +210,7 @@ static void one_element_is_its_own_mean(void **state)
 
     assert_int_equal(provider->memory->write(world.instance, world.context, world.at, given, sizeof given, NULL),
                      FACET_OK);
-    run_now(&world, training_of(&world, 1));
+    run_and_succeed(&world, training_of(&world, 1));
     assert_int_equal(provider->memory->read(world.instance, world.context, world.at + 2048, sizeof found, found, NULL),
                      FACET_OK);
     assert_memory_equal(found, ((const float[]){3, -5, 0, 0}), sizeof found);
@@ -222,13 +222,13 @@ static void unsupported_operations_name_the_reason(void **state)
     struct world world = open_with(NULL, NULL);
     struct facet_math wide = convolution_of(&world, FACET_MATH_F32), large = wide;
 
-    is_refused(&world, convolution_of(&world, FACET_MATH_BF16),
-               "convolution of bf16: not offered here by hipBLASLt and MIOpen");
-    /* Sizes that MIOpen's ints do not have: a step that is never taken, and an operand. */
+    expect_refusal(&world, convolution_of(&world, FACET_MATH_BF16),
+                   "convolution of bf16: not offered here by hipBLASLt and MIOpen");
+    /* Values that do not fit MIOpen's ints: a stride that is never used, and the size of an operand. */
     wide.of.convolution.stride[1] = (UINT64_C(1) << 32) + 1;
-    is_refused(&world, wide, "stride[1]");
+    expect_refusal(&world, wide, "stride[1]");
     large.of.convolution.batch = UINT64_C(1) << 30;
-    is_refused(&world, large, "MIOpen expects at most 2^32");
+    expect_refusal(&world, large, "MIOpen expects at most 2^32");
     provider->device->close(world.instance);
 }
 
@@ -240,18 +240,18 @@ static void a_library_that_is_missing_is_named(void **state)
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
     assert_int_equal(support.types[FACET_MATH_GEMM] | support.types[FACET_MATH_ATTENTION], 0);
     assert_string_equal(support.library, "MIOpen 3.5.0");
-    is_refused(&world, gemm_of(&world, FACET_MATH_F32, 0), "hipBLASLt");
-    is_refused(&world, attention_of(&world), "hipBLASLt");
-    run_now(&world, convolution_of(&world, FACET_MATH_F32));
+    expect_refusal(&world, gemm_of(&world, FACET_MATH_F32, 0), "hipBLASLt");
+    expect_refusal(&world, attention_of(&world), "hipBLASLt");
+    run_and_succeed(&world, convolution_of(&world, FACET_MATH_F32));
     provider->device->close(world.instance);
 
-    world = open_with(NULL, "libm.so.6"); /* one that lacks its functions is as good as none */
+    world = open_with(NULL, "libm.so.6"); /* a library without the functions counts as missing */
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
     assert_string_equal(support.library, "hipBLASLt");
     assert_int_equal(support.types[FACET_MATH_GEMM], 15);
-    is_refused(&world, convolution_of(&world, FACET_MATH_F32), "MIOpen");
-    is_refused(&world, attention_of(&world), "MIOpen");
-    run_now(&world, gemm_of(&world, FACET_MATH_F32, 0));
+    expect_refusal(&world, convolution_of(&world, FACET_MATH_F32), "MIOpen");
+    expect_refusal(&world, attention_of(&world), "MIOpen");
+    run_and_succeed(&world, gemm_of(&world, FACET_MATH_F32, 0));
     provider->device->close(world.instance);
 }
 
@@ -267,16 +267,16 @@ static void without_libraries_there_is_no_mathematics(void **state)
     assert_false(infos[0].capabilities & FACET_CAN_MATH);
     assert_int_equal(provider->math->support(world.instance, 0, &support, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "libhipblaslt.so"));
-    is_refused(&world, gemm_of(&world, FACET_MATH_F32, 0), "libhipblaslt.so");
+    expect_refusal(&world, gemm_of(&world, FACET_MATH_F32, 0), "libhipblaslt.so");
     provider->device->close(world.instance);
 }
 
-/* Its types had other numbers; only a handle tells which it is, so it is the launch that fails. */
+/* An old release numbers types differently. Only a handle shows its release, so the launch fails, not the opening. */
 static void an_old_library_multiplies_nothing(void **state)
 {
     setenv("FAKE_HIP_HIPBLASLT", "600", 1);
     struct world world = open_with(NULL, NULL);
-    assert_int_equal(failed_after(&world, gemm_of(&world, FACET_MATH_F32, 0)), (uint32_t)-FACET_UNSUPPORTED);
+    assert_int_equal(first_failure_after(&world, gemm_of(&world, FACET_MATH_F32, 0)), (uint32_t)-FACET_UNSUPPORTED);
     assert_int_equal(seen("FACET_TEST_HIPBLASLT", "fake_hipblas_living"), 0);
     unsetenv("FAKE_HIP_HIPBLASLT");
     provider->device->close(world.instance);
@@ -284,13 +284,13 @@ static void an_old_library_multiplies_nothing(void **state)
 
 static void operations_are_bound_as_launches_are(void **state)
 {
-    libraries_are(NULL, NULL);
+    use_libraries(NULL, NULL);
     struct facet_provider_instance *instance = open_provider();
     assert_int_equal(provider->limit->set_compute(instance, 0, "w", 250, NULL), FACET_OK);
-    struct world world = enter_world(instance);
-    run_now(&world, gemm_of(&world, FACET_MATH_F32, 0));
+    struct world world = open_world(instance);
+    run_and_succeed(&world, gemm_of(&world, FACET_MATH_F32, 0));
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 1, NULL), FACET_OK);
-    run_now(&world, attention_of(&world));
+    run_and_succeed(&world, attention_of(&world));
     provider->device->close(instance);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the built rocm provider over the fake AMD SMI, HIP runtime and kernel's files, beyond conformance: libraries
- * that are absent, broken or of another release, the modes of GPUs, events, the answers of each source.
+ * Owns: tests of the built rocm provider over fakes of AMD SMI, the HIP runtime and the kernel's files, beyond
+ * conformance: absent, broken or old libraries, modes of GPUs, events, and the answers of each source.
  * Never: opens a real driver.
  */
 #include <sys/stat.h>
@@ -51,7 +51,7 @@ static bool properties_hold(struct facet_provider_instance *instance, const char
 
 /* --- sources --- */
 
-/* A typing error must not cut GPUs, or leave them whole. */
+/* A typing error must neither enable nor disable partitions. */
 static void a_setting_that_is_neither_is_refused(void **state)
 {
     struct facet_provider_instance *instance = NULL;
@@ -116,7 +116,7 @@ static void without_amd_smi_the_kernel_tells(void **state)
     assert_true(processes[0].memory_used_bytes == 2 * GIB);
     assert_int_equal(provider->metrics->processes(instance, 1, processes, sizeof processes[0], 4, &count, NULL),
                      FACET_OK);
-    assert_int_equal(count, 0); /* its file exists, and says 0 */
+    assert_int_equal(count, 0); /* the link's file exists, but contains 0 */
     assert_int_equal(provider->device->health(instance, 0, &health, NULL), FACET_OK);
     assert_int_equal(health, FACET_HEALTH_OK);
     provider->device->close(instance);
@@ -131,7 +131,7 @@ static void without_any_source_there_are_no_devices(void **state)
     provider->device->close(open_provider(infos, 0));
 }
 
-/* The fake one of ROCm 6.0 ends a process that calls a function with another signature there. */
+/* The fake AMD SMI of ROCm 6.0 ends a process that calls a function whose signature differs in that release. */
 static void only_functions_that_both_releases_share_are_called(void **state)
 {
     struct facet_device_info infos[16];
@@ -139,11 +139,11 @@ static void only_functions_that_both_releases_share_are_called(void **state)
 
     setenv("FACET_ROCM_SMI", getenv("FACET_TEST_AMDSMI_OLD"), 1);
     struct facet_provider_instance *instance = open_provider(infos, 2);
-    assert_int_equal(infos[0].compute_units, 304); /* of the kernel's */
+    assert_int_equal(infos[0].compute_units, 304); /* from the kernel's files */
     assert_string_equal(infos[0].address, "amd-fa00000000cade00");
     assert_int_equal(provider->metrics->device(instance, 0, &metrics, NULL), FACET_OK);
     assert_int_equal(metrics.temperature_mc, 41000);
-    assert_true(metrics.valid & FACET_METRIC_ENERGY); /* of the library's */
+    assert_true(metrics.valid & FACET_METRIC_ENERGY); /* from the library */
     provider->device->close(instance);
 }
 
@@ -183,7 +183,7 @@ static void an_image_that_ends_early_is_refused(void **state)
 
 /* --- limits --- */
 
-static uint64_t busy_of(struct facet_provider_instance *instance, const char *worker, uint32_t blocks)
+static uint64_t busy_ns_of(struct facet_provider_instance *instance, const char *worker, uint32_t blocks)
 {
     static const char image[] = ".version 7.0 .visible .entry spin_1000us() { ret; }";
     const struct facet_execution_ops *ops = provider->execution;
@@ -203,7 +203,8 @@ static uint64_t busy_of(struct facet_provider_instance *instance, const char *wo
     return now.busy_ns;
 }
 
-/* As many work-groups as 304 units run at a time, eight on each: one round on all units, four on a quarter of them. */
+/* The launch has as many work-groups as 304 units run at a time, eight on each. It takes one round on all units, and
+ * four rounds on a quarter of them. */
 static void a_worker_has_its_compute_units_and_no_more(void **state)
 {
     struct facet_device_info infos[16];
@@ -214,9 +215,9 @@ static void a_worker_has_its_compute_units_and_no_more(void **state)
     assert_int_equal(ops->set_compute(instance, 0, "quarter", 250, NULL), FACET_OK);
     assert_int_equal(ops->set_compute(instance, 0, "more", 760, NULL), FACET_NO_SPACE);
     assert_int_equal(ops->set_compute(instance, 0, "rest", 750, NULL), FACET_OK);
-    uint64_t quarter = busy_of(instance, "quarter", 304 * 8), rest = busy_of(instance, "rest", 304 * 8);
+    uint64_t quarter = busy_ns_of(instance, "quarter", 304 * 8), rest = busy_ns_of(instance, "rest", 304 * 8);
     assert_int_equal(ops->clear(instance, 0, "rest", NULL), FACET_OK);
-    uint64_t whole = busy_of(instance, "whole", 304 * 8);
+    uint64_t whole = busy_ns_of(instance, "whole", 304 * 8);
     assert_in_range(quarter, 4 * whole - whole / 10, 4 * whole + whole / 10);
     assert_in_range(rest, 2 * whole - whole / 10, 2 * whole + whole / 10); /* a second round, most of it empty */
     assert_int_equal(ops->set_compute(instance, 0, "more", 750, NULL), FACET_OK);
@@ -243,7 +244,7 @@ static void a_mode_is_set_with_the_first_part_and_back_with_the_last(void **stat
     assert_int_equal(create_partition(instance, "CPX/NPS1", 3, &one), FACET_OK);
     assert_true(properties_hold(instance, "compute_partition=CPX\n"));
     assert_int_equal(one.compute_units, 38);
-    assert_false(one.valid & FACET_PARTITION_HAS_MEMORY); /* all parts share it */
+    assert_false(one.valid & FACET_PARTITION_HAS_MEMORY); /* all partitions share the memory */
     assert_string_equal(one.address, "amd-fa00000300cade00");
     assert_int_equal(create_partition(instance, "QPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_NO_SPACE);
     assert_int_equal(create_partition(instance, "CPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_OK);
@@ -265,7 +266,7 @@ static void partitions_outlive_their_creator(void **state)
     struct facet_provider_instance *instance = open_provider(infos, 2);
     assert_int_equal(create_partition(instance, "DPX/NPS1", 4, &one), FACET_OK);
     provider->device->close(instance);
-    unsetenv("FACET_ROCM_PARTITIONS"); /* it is cut now, also without the variable */
+    unsetenv("FACET_ROCM_PARTITIONS"); /* the GPU is partitioned now, also without the variable */
     instance = open_provider(infos, 2);
     assert_int_equal(infos[0].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
     assert_int_not_equal(infos[1].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
@@ -297,7 +298,7 @@ static void memory_partitions_are_reported_if_as_many_as_compute_partitions(void
     atomic_store(&modes->compute, 0);
 }
 
-/* In a process of its own: one that has used the runtime holds memory of the GPU until it ends. */
+/* Runs `body` in a child, as a process that has used the runtime holds memory of the GPU until it ends. */
 static void in_a_child(void (*body)(void))
 {
     pid_t child = fork();
@@ -312,7 +313,7 @@ static void in_a_child(void (*body)(void))
     assert_true(WIFEXITED(result) && WEXITSTATUS(result) == 0);
 }
 
-static void use_and_cut(void)
+static void use_and_partition(void)
 {
     struct facet_device_info infos[16];
     struct facet_partition_info info;
@@ -326,22 +327,23 @@ static void use_and_cut(void)
         provider->memory->alloc(user, context, 1 << 20, &address, NULL) != FACET_OK)
         _exit(1);
     setenv("FACET_ROCM_PARTITIONS", "1", 1);
-    struct facet_provider_instance *cutter = open_provider(infos, 2);
+    struct facet_provider_instance *partitioner = open_provider(infos, 2);
     info.size = sizeof info;
-    if (provider->partition->create(cutter, 0, "DPX/NPS1", 0, &info, &error) != FACET_BUSY ||
+    if (provider->partition->create(partitioner, 0, "DPX/NPS1", 0, &info, &error) != FACET_BUSY ||
         !strstr(error.message, "while a process uses it"))
         _exit(2);
-    if (provider->partition->placements(cutter, 0, "DPX/NPS1", places, sizeof places[0], 8, &count, NULL) != FACET_OK ||
+    if (provider->partition->placements(partitioner, 0, "DPX/NPS1", places, sizeof places[0], 8, &count, NULL) !=
+            FACET_OK ||
         count != 2 || places[0].free)
         _exit(3);
 }
 
-static void a_gpu_that_is_used_is_not_cut(void **state)
+static void a_gpu_in_use_is_not_partitioned(void **state)
 {
-    in_a_child(use_and_cut);
+    in_a_child(use_and_partition);
 }
 
-static void cut_and_use(void)
+static void partition_and_use(void)
 {
     struct facet_device_info infos[16];
     struct facet_error error = {0};
@@ -357,12 +359,12 @@ static void cut_and_use(void)
         _exit(2);
 }
 
-static void a_gpu_that_was_cut_is_not_used_as_a_whole(void **state)
+static void a_partitioned_gpu_is_not_used_as_a_whole(void **state)
 {
-    in_a_child(cut_and_use);
+    in_a_child(partition_and_use);
 }
 
-/* Only the provider writes the file; other bytes in it must not be believed. */
+/* Bytes in the file that the provider did not write are ignored. */
 static void a_file_of_garbage_counts_as_an_empty_one(void **state)
 {
     static const char *const texts[] = {"", "SPX", "SPX ffffffff", "garbage \xff\xfe", "SPX zz SPX", "QPX 3 SPX 1 2"};
@@ -386,7 +388,7 @@ static void a_file_of_garbage_counts_as_an_empty_one(void **state)
     provider->device->close(instance);
 }
 
-/* A file there would say of parts whose they are. */
+/* The folder's file says which process owns a partition, so other users must not be able to write it. */
 static void a_folder_that_others_may_write_holds_no_parts(void **state)
 {
     struct facet_device_info infos[16];
@@ -495,8 +497,8 @@ int main(void)
         cmocka_unit_test_setup(notifications_are_reported, sources_are_all_there),
         cmocka_unit_test_setup(a_gpu_that_is_lost_does_not_hide_the_other, sources_are_all_there),
         cmocka_unit_test_setup(gpus_are_joined_by_the_fabric_or_by_their_processors, sources_are_all_there),
-        cmocka_unit_test_setup(a_gpu_that_is_used_is_not_cut, sources_are_all_there),
-        cmocka_unit_test_setup(a_gpu_that_was_cut_is_not_used_as_a_whole, sources_are_all_there),
+        cmocka_unit_test_setup(a_gpu_in_use_is_not_partitioned, sources_are_all_there),
+        cmocka_unit_test_setup(a_partitioned_gpu_is_not_used_as_a_whole, sources_are_all_there),
         cmocka_unit_test_setup(an_image_that_ends_early_is_refused, sources_are_all_there),
         cmocka_unit_test_setup(a_worker_has_its_compute_units_and_no_more, sources_are_all_there),
     };

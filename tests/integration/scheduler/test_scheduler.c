@@ -24,11 +24,11 @@
 #include "base/clock.h"
 #include "limiter/tenant.h"
 
-#define TENANTS 3
-#define WINDOWS 4 /* in one of which the measured bound has to hold */
-#define MIB     UINT64_C(1048576)
-#define WAIT_MS 60000u /* for events that must come */
-#define REST_MS 300u
+#define TENANTS  3
+#define WINDOWS  4 /* a bound must hold in one of so many measurements */
+#define MIB      UINT64_C(1048576)
+#define WAIT_MS  60000u /* for events that must come */
+#define QUIET_MS 300u
 
 struct worker {
     const char *dir;
@@ -43,7 +43,7 @@ struct world {
     char root[48];
     struct scheduler *scheduler;
     char ids[TENANTS][8], dirs[TENANTS][96];
-    struct worker workers[TENANTS]; /* here, as a test that fails leaves its own variables */
+    struct worker workers[TENANTS]; /* not on a test's stack, which a failed test leaves while its threads run */
     _Atomic int on_device, overlaps;
 };
 
@@ -77,7 +77,7 @@ static void run_kernel(struct worker *worker)
     atomic_fetch_sub(worker->on_device, 1);
 }
 
-/* A device continues while a process is stopped: its kernel ends when it should. */
+/* When a kernel ended: a device continues while a process is stopped, so the kernel ends on time. */
 static uint64_t ended_ns(uint64_t started_ns, uint64_t now_ns)
 {
     return now_ns - started_ns < 100 * FACET_NS_PER_MS ? now_ns : started_ns + 300 * FACET_NS_PER_US;
@@ -154,7 +154,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static uint64_t kernels_of_all(const struct world *world)
+static uint64_t count_all_kernels(const struct world *world)
 {
     uint64_t all = 0;
 
@@ -163,16 +163,17 @@ static uint64_t kernels_of_all(const struct world *world)
     return all;
 }
 
-/* Over some seconds, in which others may load this machine: so it is measured more than once. */
+/* Whether the tenants' shares over three seconds are as requested. Other programs may load this machine, so callers
+ * measure more than once. */
 static bool shares_hold(const struct world *world, const uint32_t *requests)
 {
-    uint64_t before[TENANTS], all = kernels_of_all(world);
+    uint64_t before[TENANTS], all = count_all_kernels(world);
     bool held = true;
 
     for (int i = 0; i < TENANTS; i++)
         before[i] = atomic_load(&world->workers[i].kernels);
     sleep(3);
-    all = kernels_of_all(world) - all;
+    all = count_all_kernels(world) - all;
     assert_true(all > 0);
     for (int i = 0; i < TENANTS && all > 0; i++) {
         uint64_t milli = (atomic_load(&world->workers[i].kernels) - before[i]) * 1000 / all;
@@ -196,9 +197,9 @@ static void test_shares_and_exclusive_leases(void **state)
     for (int i = 0; i < WINDOWS && !held; i++)
         held = shares_hold(world, requests);
     assert_true(held);
-    /* A hand-over begins a moment before the last kernel ends; between hand-overs a tenant is alone. */
-    uint64_t all = kernels_of_all(world);
-    print_message("# %d of %llu kernels met another tenant's\n", world->overlaps, (unsigned long long)all);
+    /* The lease is passed on shortly before the last kernel ends; until then a tenant is alone on the device. */
+    uint64_t all = count_all_kernels(world);
+    print_message("# %d of %llu kernels overlapped another tenant's\n", world->overlaps, (unsigned long long)all);
     assert_true((uint64_t)world->overlaps * 3 < all);
 }
 
@@ -236,15 +237,15 @@ static void expect_more_kernels(const struct worker *worker, uint64_t than)
     assert_true(atomic_load(&worker->kernels) > than);
 }
 
-/* A kernel that had passed the gate may end late on a busy machine; after it no kernel ends for a thousand times the
- * length of one. Returns how many ended. */
-static uint64_t expect_rest(const struct worker *worker)
+/* Expects that kernels stop: none ends for QUIET_MS, a thousand times a kernel's length. A kernel that had passed the
+ * gate may end late on a busy machine. Returns how many ended. */
+static uint64_t expect_no_more_kernels(const struct worker *worker)
 {
     uint64_t kernels = 0;
 
-    for (unsigned waited_ms = 0; waited_ms < WAIT_MS; waited_ms += REST_MS) {
+    for (unsigned waited_ms = 0; waited_ms < WAIT_MS; waited_ms += QUIET_MS) {
         kernels = atomic_load(&worker->kernels);
-        usleep(REST_MS * 1000);
+        usleep(QUIET_MS * 1000);
         if (atomic_load(&worker->kernels) == kernels)
             return kernels;
     }
@@ -260,7 +261,7 @@ static void test_freeze_stops_and_resume_continues(void **state)
     struct worker *worker = start_worker(world, 0);
     expect_more_kernels(worker, 0);
     assert_int_equal(scheduler_set_frozen(world->scheduler, "v0", true, NULL), FACET_OK);
-    uint64_t frozen_at = expect_rest(worker);
+    uint64_t frozen_at = expect_no_more_kernels(worker);
     assert_int_equal(scheduler_set_frozen(world->scheduler, "v0", false, NULL), FACET_OK);
     expect_more_kernels(worker, frozen_at);
 }
@@ -339,11 +340,11 @@ static void test_killed_tenant_gives_memory_back(void **state)
         usleep(1000);
         assert_int_equal(facet_segment_read_totals(world->dirs[0], &totals, NULL), FACET_OK);
     }
-    print_message("# given back after %llu us\n", (unsigned long long)((facet_clock_now_ns() - died) / 1000));
+    print_message("# memory given back after %llu us\n", (unsigned long long)((facet_clock_now_ns() - died) / 1000));
     assert_int_equal(totals.memory_bytes, 0);
 }
 
-/* Without waiting for the scheduler's next look, which now and then comes first. */
+/* A view does not wait for the scheduler's next step, though that sometimes comes first. */
 static void test_a_reader_sees_no_memory_of_dead_processes(void **state)
 {
     struct world *world = *state;
@@ -378,7 +379,7 @@ static pid_t start_process(struct stoppable *stoppable, const char *dir)
     pid_t child = fork();
 
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no process outlives a test that failed */
         worker_main(&stoppable->worker);
         _exit(1);
     }
@@ -386,7 +387,7 @@ static pid_t start_process(struct stoppable *stoppable, const char *dir)
     return child;
 }
 
-static uint64_t kernels_of(struct worker *worker, useconds_t duration_us)
+static uint64_t count_kernels(struct worker *worker, useconds_t duration_us)
 {
     uint64_t before = atomic_load(&worker->kernels);
 
@@ -394,7 +395,7 @@ static uint64_t kernels_of(struct worker *worker, useconds_t duration_us)
     return atomic_load(&worker->kernels) - before;
 }
 
-/* A neighbour's kernels while both run: it is guaranteed 200 milli. */
+/* The number of the neighbour's kernels while both tenants run. The neighbour is guaranteed 200 milli. */
 static uint64_t kernels_with_neighbour(struct worker *neighbour, struct worker *other)
 {
     uint64_t kernels = 0, milli = 0;
@@ -402,16 +403,17 @@ static uint64_t kernels_with_neighbour(struct worker *neighbour, struct worker *
     for (int i = 0; i < WINDOWS && !(milli > 120 && milli < 320); i++) {
         uint64_t before = atomic_load(&other->kernels);
 
-        kernels = kernels_of(neighbour, 700000);
+        kernels = count_kernels(neighbour, 700000);
         uint64_t all = kernels + atomic_load(&other->kernels) - before;
         milli = all ? kernels * 1000 / all : 0;
-        print_message("# beside the other: %llu milli of 200\n", (unsigned long long)milli);
+        print_message("# beside the other tenant: %llu milli of 200\n", (unsigned long long)milli);
     }
     assert_true(milli > 120 && milli < 320);
     return kernels;
 }
 
-/* Several times, because it may be stopped at the gate or with work in flight; long enough for that to be given up. */
+/* The tenant is stopped several times, as it may be at the gate or have work in flight, and long enough that the
+ * scheduler gives its work up. */
 static void test_stopped_tenant_takes_nothing(void **state)
 {
     struct world *world = *state;
@@ -427,8 +429,8 @@ static void test_stopped_tenant_takes_nothing(void **state)
         uint64_t with_neighbour = kernels_with_neighbour(neighbour, &other->worker);
         assert_int_equal(kill(child, SIGSTOP), 0);
         usleep(300000);
-        uint64_t alone = kernels_of(neighbour, 700000);
-        print_message("# while it is stopped: %llu kernels, %llu before\n", (unsigned long long)alone,
+        uint64_t alone = count_kernels(neighbour, 700000);
+        print_message("# while the other tenant is stopped: %llu kernels, %llu before\n", (unsigned long long)alone,
                       (unsigned long long)with_neighbour);
         assert_true(alone > 2 * with_neighbour);
         usleep(1300000);

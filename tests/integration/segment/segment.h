@@ -14,10 +14,10 @@ struct test_segment {
     char root[64], dir[96], bell_path[96];
     struct facet_owner *owner;
     struct facet_bell *bell;
-    int folder; /* keeps it */
+    int folder; /* a descriptor, whose lock keeps `root` from being cleaned up */
 };
 
-/* Makes a segment for the device at `address` with the gate open; says on stderr why it could not. */
+/* Makes a segment for the device at `address`, with the gate open. On failure, prints the reason and returns false. */
 bool test_segment_make(struct test_segment *segment, const char *address, uint64_t memory_bytes);
 void test_segment_beat(struct test_segment *segment);
 void test_segment_remove(struct test_segment *segment);

@@ -2,9 +2,9 @@
 /*
  * A fake provider with the faults that the facade must survive.
  *
- * Owns: FACET_PLAYED, words separated by commas: "many" 70 devices instead of two; "long" a variable longer than
- * TensorFusion's ABI holds; "nodes" nodes and no variables; "crash" dies when asked
- * for metrics while the file FACET_PLAYED_FUSE exists. Built with FAKE_ALONE, it can save no processes.
+ * Owns: the faults that FACET_PLAYED lists, separated by commas: "many": 70 devices instead of two; "long": a variable
+ * longer than TensorFusion's ABI allows; "nodes": device nodes, but no variables; "crash": crashes when metrics are
+ * requested while the file FACET_PLAYED_FUSE exists. Built with FAKE_ALONE, it cannot save processes.
  * Never: ships.
  */
 #include <facet/provider.h>
@@ -167,7 +167,7 @@ static enum facet_status fake_items(struct facet_provider_instance *instance, ui
                                 error);
 }
 
-/* Knows every process. */
+/* Accepts any process. */
 static enum facet_status fake_save(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
                                    struct facet_error *error)
 {

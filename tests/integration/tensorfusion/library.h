@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the facade as TensorFusion's hypervisor has it: opened with RTLD_NOW | RTLD_GLOBAL, each function by its name.
- * Never: links to it.
+ * Owns: opening the facade as TensorFusion's hypervisor does, with RTLD_NOW | RTLD_GLOBAL and each function by its
+ * name. Never: links to the facade.
  */
 #ifndef TENSORFUSION_LIBRARY_H
 #define TENSORFUSION_LIBRARY_H
@@ -92,7 +92,7 @@ struct tf_log {
 
 static struct tf_log tf_log = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static inline void tf_hear(const char *level, const char *message)
+static inline void tf_log_message(const char *level, const char *message)
 {
     pthread_mutex_lock(&tf_log.lock);
     tf_log.count++;
@@ -111,12 +111,12 @@ static inline void tf_listen(void)
 {
     tf_log.count = tf_log.errors = tf_log.warnings = tf_log.unknown = 0;
     tf_log.last[0] = tf_log.last_warning[0] = '\0';
-    assert_int_equal(tf.AccelRegisterLogCallback(tf_hear), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRegisterLogCallback(tf_log_message), ACCEL_SUCCESS);
 }
 
-/* ---- the providers behind it ---- */
+/* ---- the providers behind the facade ---- */
 
-/* A provider that was built, by its name. */
+/* Makes the facade use a built provider, by its name. */
 static inline void tf_provider(const char *name)
 {
     char path[4096];
@@ -162,7 +162,7 @@ static inline void tf_uuid(size_t index, char *ret_uuid)
     free(devices);
 }
 
-/* Lets providers be the fake one, whose behaviour `words` say, and the provider `second` if it is not NULL. */
+/* Makes the facade use the fake provider with the faults `words`, and the provider `second` unless that is NULL. */
 static inline void use_fake_provider(const char *words, const char *second)
 {
     char path[8192];

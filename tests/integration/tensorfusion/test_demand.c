@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of the facade's order: arguments are checked first, a call opens the providers it needs, and after
- * AccelShutdown() the process is as it was.
- * Never: calls AccelInit() before the tested call, except the pair that TensorFusion's own test begins with.
+ * Owns: the proof that the facade checks arguments first, that a call opens the providers that it needs, and that
+ * AccelShutdown() leaves nothing open. Never: calls AccelInit() before the tested call, except as TensorFusion's own
+ * test begins.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #include "library.h"
 
-#define ASKERS 4
-#define ROUNDS 50
+#define CALLERS 4
+#define ROUNDS  50
 
 static unsigned entry_count(const char *folder)
 {
@@ -31,15 +31,15 @@ static unsigned open_files(void)
     return entry_count("/proc/self/fd");
 }
 
-static unsigned threads_before; /* a sanitizer has some of its own */
+static unsigned threads_before; /* the threads of main() and of a sanitizer */
 
 static void *do_nothing(void *unused)
 {
     return unused;
 }
 
-/* A thread that has been joined may be listed for a moment longer. */
-static bool is_alone(void)
+/* Whether all threads of the facade have ended; a thread that was joined may still be listed for a moment. */
+static bool threads_have_ended(void)
 {
     for (int i = 0; i < 5000 && entry_count("/proc/self/task") != threads_before; i++)
         usleep(1000);
@@ -56,7 +56,7 @@ static void use_sim(const char *profile)
 
 /* ---- arguments ---- */
 
-static void accel_functions_judge_their_arguments_first(void **state)
+static void accel_functions_check_their_arguments_first(void **state)
 {
     static ExtendedDeviceInfo device;
     static ExtendedDeviceTopology topology;
@@ -99,13 +99,13 @@ static void accel_functions_judge_their_arguments_first(void **state)
     assert_int_equal(tf.AccelGetVendorMountLibs(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 0, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(open_files(), before); /* and no provider was opened for any of them */
-    assert_true(is_alone());
+    assert_int_equal(open_files(), before); /* no provider was opened for these calls */
+    assert_true(threads_have_ended());
     assert_int_equal(tf.AccelGetAllDevicesTopology(&topology), ACCEL_SUCCESS);
     tf_end();
 }
 
-static void limiter_functions_judge_their_arguments_first(void **state)
+static void limiter_functions_check_their_arguments_first(void **state)
 {
     LimiterDeviceConfig config = {.deviceUUID = "x", .memLimit = 1, .upLimit = 101};
     MemoryOpRecord memory;
@@ -140,7 +140,7 @@ static void limiter_functions_judge_their_arguments_first(void **state)
 
 /* ---- opening ---- */
 
-/* Each first call after a shutdown, none after an init. */
+/* Each call is the first after a shutdown, without an init. */
 static void each_function_opens_the_providers_it_needs(void **state)
 {
     static ExtendedDeviceInfo device;
@@ -180,13 +180,13 @@ static void each_function_opens_the_providers_it_needs(void **state)
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, &count), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
-    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_NOT_FOUND); /* it has nothing on the device */
+    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_NOT_FOUND); /* this process has nothing on the device */
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND);
     tf_end();
 }
 
-/* An init takes over the providers that a call has opened, and is ended by its own shutdown. */
+/* An init keeps the providers that a call has opened. Each init needs a shutdown of its own. */
 static void an_init_keeps_open_providers(void **state)
 {
     static PartitionResult partition;
@@ -200,7 +200,7 @@ static void an_init_keeps_open_providers(void **state)
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelRemovePartition(partition.deviceUUID, uuid), ACCEL_SUCCESS);
     tf_end();
-    assert_true(is_alone());
+    assert_true(threads_have_ended());
 }
 
 static void each_call_reports_a_provider_that_cannot_be_opened(void **state)
@@ -215,7 +215,7 @@ static void each_call_reports_a_provider_that_cannot_be_opened(void **state)
         assert_non_null(strstr(tf_log.last_warning, "/nonexistent/facet-provider-x.so"));
     }
     assert_int_equal(count, 77);
-    use_sim("h100"); /* and is no obstacle to the next */
+    use_sim("h100"); /* the failure does not affect the next call */
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 1);
     tf_end();
@@ -253,7 +253,7 @@ static void after_a_shutdown_nothing_is_left(void **state)
         assert_true(open_files() > before);
         tf_end();
         assert_int_equal(open_files(), before);
-        assert_true(is_alone());
+        assert_true(threads_have_ended());
     }
 }
 
@@ -267,9 +267,9 @@ static void a_shutdown_of_nothing_succeeds(void **state)
     tf_end();
 }
 
-static atomic_uint asking;
+static atomic_uint callers_running;
 
-static void *ask_repeatedly(void *argument)
+static void *call_repeatedly(void *argument)
 {
     bool *passed = argument;
     size_t count = 0;
@@ -277,35 +277,35 @@ static void *ask_repeatedly(void *argument)
     *passed = true;
     for (int i = 0; i < ROUNDS && *passed; i++)
         *passed = tf.AccelGetDeviceCount(&count) == ACCEL_SUCCESS && count == 1;
-    atomic_fetch_sub(&asking, 1);
+    atomic_fetch_sub(&callers_running, 1);
     return NULL;
 }
 
-/* A shutdown takes providers away from other callers only until they open them again. */
+/* After a shutdown, other threads' calls open the providers again. */
 static void calls_and_shutdowns_may_meet(void **state)
 {
-    pthread_t threads[ASKERS];
-    bool passed[ASKERS];
+    pthread_t threads[CALLERS];
+    bool passed[CALLERS];
 
     use_sim("h100");
-    atomic_store(&asking, ASKERS);
-    for (int i = 0; i < ASKERS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, ask_repeatedly, &passed[i]), 0);
-    while (atomic_load(&asking))
+    atomic_store(&callers_running, CALLERS);
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_repeatedly, &passed[i]), 0);
+    while (atomic_load(&callers_running))
         assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
-    for (int i = 0; i < ASKERS; i++)
+    for (int i = 0; i < CALLERS; i++)
         pthread_join(threads[i], NULL);
-    for (int i = 0; i < ASKERS; i++)
+    for (int i = 0; i < CALLERS; i++)
         assert_true(passed[i]);
     tf_end();
-    assert_true(is_alone());
+    assert_true(threads_have_ended());
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accel_functions_judge_their_arguments_first),
-        cmocka_unit_test(limiter_functions_judge_their_arguments_first),
+        cmocka_unit_test(accel_functions_check_their_arguments_first),
+        cmocka_unit_test(limiter_functions_check_their_arguments_first),
         cmocka_unit_test(each_function_opens_the_providers_it_needs),
         cmocka_unit_test(an_init_keeps_open_providers),
         cmocka_unit_test(each_call_reports_a_provider_that_cannot_be_opened),
@@ -318,7 +318,7 @@ int main(void)
     tf_open();
     pthread_t thread;
 
-    /* A sanitizer begins its own with the first of ours. */
+    /* A sanitizer starts threads of its own with the program's first one. */
     assert_int_equal(pthread_create(&thread, NULL, do_nothing, NULL), 0);
     pthread_join(thread, NULL);
     threads_before = entry_count("/proc/self/task");

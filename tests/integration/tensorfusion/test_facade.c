@@ -29,7 +29,7 @@ static void a_missing_provider_is_reported(void **state)
     tf_listen();
     assert_int_equal(tf.AccelInit(), ACCEL_ERROR_OPERATION_FAILED);
     assert_true(tf_log.warnings == 1 && tf_log.errors == 1);
-    tf_init_sim("h100"); /* and is no obstacle to the next */
+    tf_init_sim("h100"); /* the failure does not affect the next init */
     tf_end();
 }
 
@@ -138,7 +138,7 @@ static void providers_are_merged(void **state)
     assert_string_equal(devices[1].basic.uuid, "PLAYED-1");
     assert_non_null(strstr(devices[2].basic.model, "H100"));
     assert_int_equal(devices[2].basic.index, 2);
-    /* A uuid leads to its own provider, in upper or lower case. */
+    /* A UUID, in upper or lower case, selects its provider. */
     const char *uuids[] = {devices[2].basic.uuid, "played-0"};
     DeviceMetrics metrics[2] = {0};
     assert_int_equal(tf.AccelGetDeviceMetrics(uuids, 2, metrics), ACCEL_SUCCESS);
@@ -184,8 +184,8 @@ static void without_links_numa_nodes_tell_and_64_devices_fit(void **state)
     assert_int_equal(tf.AccelGetAllDevicesTopology(topology), ACCEL_SUCCESS);
     assert_int_equal(topology->deviceCount, 64);
     assert_int_equal(topology->devices[63].peerCount, 63);
-    assert_int_equal(topology->devices[0].peers[0].topoLevel, TOPO_LEVEL_SYSTEM);    /* 0 and 1 */
-    assert_int_equal(topology->devices[0].peers[1].topoLevel, TOPO_LEVEL_NUMA_NODE); /* 0 and 2 */
+    assert_int_equal(topology->devices[0].peers[0].topoLevel, TOPO_LEVEL_SYSTEM);    /* devices 0 and 1 */
+    assert_int_equal(topology->devices[0].peers[1].topoLevel, TOPO_LEVEL_NUMA_NODE); /* devices 0 and 2 */
     assert_int_equal(tf_log.warnings, 1);
     tf_end();
     free(topology);
@@ -216,7 +216,7 @@ static void partitions_come_and_go_by_uuid_or_template(void **state)
     assert_true(has_variable(first, variable));
     assert_true(strncmp(first->deviceNodes[0], "/dev/facet-sim/0-slice", 22) == 0);
     assert_int_equal(first->type, PARTITION_TYPE_ENVIRONMENT_VARIABLE);
-    /* Which of two alike is meant by their template? */
+    /* With two partitions of a template, its name is ambiguous. */
     assert_int_equal(tf.AccelRemovePartition("1g.10gb", device), ACCEL_ERROR_INVALID_PARAM);
     assert_non_null(strstr(tf_log.last, "2 partitions"));
     assert_int_equal(tf.AccelRemovePartition(first->deviceUUID, device), ACCEL_SUCCESS);
@@ -325,7 +325,7 @@ static void processes_and_devices_go_and_come_back(void **state)
 
     use_fake_provider("", NULL);
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_SUCCESS);
-    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED); /* they are off it */
+    assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED); /* the processes are saved already */
     assert_int_equal(tf.AccelResume(&processes), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.AccelSnapshot(&device), ACCEL_SUCCESS);
@@ -368,7 +368,7 @@ static void a_failed_snapshot_is_undone_on_the_provider_that_saved(void **state)
     use_fake_provider("", getenv("FACET_TEST_PLAYED_ALONE"));
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "the driver refused"));
-    assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND); /* the first has nothing saved any more */
+    assert_int_equal(tf.AccelResume(&processes), ACCEL_ERROR_NOT_FOUND); /* the first provider has nothing saved now */
     tf_end();
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the limiter functions, the hypervisor's and the hooks'. Never: waits, except by the limiter's own clock. */
+/* Owns: tests of the limiter functions that hypervisor and hooks call. Never: waits, except by the
+ * limiter's own clock. */
 #include <dirent.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -111,7 +112,7 @@ static void init_is_counted_and_knows_its_folder(void **state)
     assert_int_equal(tf.LimiterInit("/tmp/elsewhere"), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.LimiterInit(NULL), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.LimiterShutdown(), ACCEL_SUCCESS);
-    create_worker("ns", "pod", 50, MIB); /* it is still open */
+    create_worker("ns", "pod", 50, MIB); /* the limiter is still open */
 }
 
 static void workers_outlive_the_hypervisor(void **state)
@@ -120,7 +121,7 @@ static void workers_outlive_the_hypervisor(void **state)
     assert_int_equal(tf.LimiterShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterInit(folder), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterUpdateHeartbeat("ns", "pod", 1), ACCEL_ERROR_NOT_FOUND);
-    create_worker("ns", "pod", 50, 100); /* takes up the existing workers */
+    create_worker("ns", "pod", 50, 100); /* adopts the existing worker */
     assert_int_equal(tf.LimiterUpdateHeartbeat("ns", "pod", 1), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_SUCCESS);
 }
@@ -152,19 +153,19 @@ static void workers_refuse_wrong_arguments(void **state)
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", &unknown, 1), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", &endless, 1), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", twice, 2), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_ERROR_NOT_FOUND); /* nothing was left of any of it */
+    assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_ERROR_NOT_FOUND); /* the refused calls left no worker */
     create_worker("ns", "pod", 50, MIB);
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", &good, 1), ACCEL_ERROR_OPERATION_FAILED);
     assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterRemoveWorker("ns", "pod"), ACCEL_ERROR_NOT_FOUND);
 }
 
-/* The second device does not exist: the first must not stay. */
+/* If the second device is refused, nothing may stay of the first. */
 static void a_worker_is_made_whole_or_not_at_all(void **state)
 {
     LimiterDeviceConfig configs[2] = {config_of(50, MIB), config_of(50, UINT64_C(1) << 50)};
 
-    configs[1].deviceIdx = 1; /* above the device's memory: refused when it is made */
+    configs[1].deviceIdx = 1; /* its limit exceeds the device's memory, and is refused when it is made */
     assert_int_equal(tf.LimiterCreateWorker("ns", "pod", configs, 2), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_ERROR_NOT_FOUND);
     create_worker("ns", "pod", 50, MIB);
@@ -190,7 +191,7 @@ static void memory_is_admitted_to_the_byte(void **state)
 {
     create_worker("ns", "pod", 50, 1000);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
-    assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS); /* twice is no harm */
+    assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS); /* may be repeated */
     assert_true(record_memory(0).availableBytes == 1000);
     assert_false(record_memory(600).shouldBlock);
     MemoryOpRecord refused = record_memory(401);
@@ -206,9 +207,10 @@ static void memory_refuses_wrong_arguments(void **state)
     MemoryOpRecord record = {.bytesDiff = 77};
 
     create_worker("ns", "pod", 50, 1000);
-    assert_int_equal(tf.CheckAndRecordMemoryOps(own, device, 1, &record), ACCEL_ERROR_NOT_FOUND); /* not in it */
+    assert_int_equal(tf.CheckAndRecordMemoryOps(own, device, 1, &record), ACCEL_ERROR_NOT_FOUND); /* in no worker yet */
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
-    assert_int_equal(tf.CheckAndRecordMemoryOps(own, device, -1, &record), ACCEL_ERROR_INVALID_PARAM); /* holds none */
+    assert_int_equal(tf.CheckAndRecordMemoryOps(own, device, -1, &record),
+                     ACCEL_ERROR_INVALID_PARAM); /* holds nothing */
     assert_int_equal(tf.CheckAndRecordMemoryOps(own, device, INT64_MIN, &record), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.CheckAndRecordMemoryOps(NULL, device, 1, &record), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.CheckAndRecordMemoryOps("", device, 1, &record), ACCEL_ERROR_INVALID_PARAM);
@@ -230,11 +232,11 @@ static void memory_measured_by_the_hypervisor_counts_once(void **state)
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 700), ACCEL_SUCCESS);
     assert_true(record_memory(0).availableBytes == 300);
-    assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 700), ACCEL_SUCCESS); /* said again is not more */
+    assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 700), ACCEL_SUCCESS); /* a repetition adds nothing */
     assert_true(record_memory(0).availableBytes == 300);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 100), ACCEL_SUCCESS);
     assert_true(record_memory(0).availableBytes == 900);
-    assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, UINT64_MAX), ACCEL_SUCCESS); /* more than it may */
+    assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, UINT64_MAX), ACCEL_SUCCESS); /* more than its limit */
     assert_int_equal(tf_log.warnings, 1);
     assert_true(record_memory(1).shouldBlock);
     assert_int_equal(tf.LimiterSetPodMemoryUsed("ns", "pod", 0, 0), ACCEL_SUCCESS);
@@ -251,11 +253,11 @@ static void compute_is_device_time_in_microseconds(void **state)
 
     create_worker("ns", "pod", 10, MIB);
     assert_int_equal(tf.LimiterRegisterPID("ns", "pod", (uint32_t)getpid()), ACCEL_SUCCESS);
-    /* A tenth of a device earns a second of device time in ten: the second of these cannot be there yet. */
+    /* A tenth of a device earns a second of device time in ten seconds, so the second request exceeds the credit. */
     assert_false(record_compute(1000000).shouldBlock);
     ComputeOpRecord refused = record_compute(1000000);
     assert_true(refused.shouldBlock);
-    assert_int_equal(tf.LimiterUpdateERL("ns", "pod", 0, 100, 87.5, 1), ACCEL_SUCCESS); /* no limit any more */
+    assert_int_equal(tf.LimiterUpdateERL("ns", "pod", 0, 100, 87.5, 1), ACCEL_SUCCESS); /* removes the limit */
     assert_false(record_compute(1000000).shouldBlock);
     assert_int_equal(tf.CheckAndRecordComputeOps(own, device, UINT64_MAX, &record), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.CheckAndRecordComputeOps(own, "GPU-nobody", 1, &record), ACCEL_ERROR_NOT_FOUND);
@@ -268,7 +270,7 @@ static void compute_is_device_time_in_microseconds(void **state)
     assert_int_equal(tf.LimiterUpdateERL("ns", "pod", 1, 50, 1, 1), ACCEL_ERROR_NOT_FOUND);
 }
 
-/* ---- whose process it is ---- */
+/* ---- the worker of a process ---- */
 
 static void a_process_without_a_worker_joins_the_only_worker(void **state)
 {
@@ -279,7 +281,7 @@ static void a_process_without_a_worker_joins_the_only_worker(void **state)
     assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_SUCCESS);
     assert_true(record_memory(0).availableBytes == 1000);
     create_worker("ns", "other", 50, 2000);
-    assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_SUCCESS); /* it is in one already */
+    assert_int_equal(tf.AddWorkerProcess(device, own), ACCEL_SUCCESS); /* the process is in a worker already */
     assert_int_equal(tf.AddWorkerProcess(device, "1"), ACCEL_ERROR_INVALID_PARAM);
     assert_non_null(strstr(tf_log.last, "several workers"));
 }
@@ -299,10 +301,10 @@ static void freezing_stops_both_and_resuming_starts_both(void **state)
     assert_true(record_memory(1).shouldBlock);
     assert_true(record_compute(1).shouldBlock);
     uint64_t since = frozen.freezeTimeMs;
-    assert_int_equal(tf.FreezeWorker("pod", &frozen), ACCEL_SUCCESS); /* the pod alone will do; twice changes nothing */
+    assert_int_equal(tf.FreezeWorker("pod", &frozen), ACCEL_SUCCESS); /* the pod's name is enough; it may be repeated */
     assert_true(frozen.freezeTimeMs == since);
     assert_int_equal(tf.AutoResume("pod", device, "memory"), ACCEL_SUCCESS);
-    assert_true(record_memory(1).shouldBlock); /* by hand is by hand */
+    assert_true(record_memory(1).shouldBlock); /* use does not resume a worker that was frozen by a call */
     assert_int_equal(tf.ResumeWorker("ns/pod", &frozen), ACCEL_SUCCESS);
     assert_true(!frozen.isFrozen && frozen.freezeTimeMs == 0);
     assert_false(record_memory(1).shouldBlock);
@@ -318,7 +320,7 @@ static void freezing_refuses_wrong_arguments(void **state)
     assert_int_equal(tf.FreezeWorker(NULL, &frozen), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.FreezeWorker("", &frozen), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.FreezeWorker("one/pod", NULL), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.FreezeWorker("pod", &frozen), ACCEL_ERROR_INVALID_PARAM); /* which? */
+    assert_int_equal(tf.FreezeWorker("pod", &frozen), ACCEL_ERROR_INVALID_PARAM); /* two namespaces have such a pod */
     assert_int_equal(tf.FreezeWorker("three/pod", &frozen), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.ResumeWorker("nobody", &frozen), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.AutoFreeze("one/pod", device, "disk"), ACCEL_ERROR_INVALID_PARAM);
@@ -339,8 +341,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Lets the worker be idle, then perhaps uses it, and asks by freezing it since when it is frozen: before it was used or
- * not. That ABI has no other question, and the first freezing of several counts. */
+/* Leaves the worker idle, uses it if `use` is set, and freezes it. FreezeWorker() tells since when a worker is frozen,
+ * by the first freeze; so that time shows whether idleness had frozen it. The ABI has no other query for this. */
 static bool is_frozen_by_idleness(bool use)
 {
     WorkerFreezeState frozen, resumed;

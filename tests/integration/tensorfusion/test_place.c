@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of places: the facade finds its own files for a program in any folder, and takes no folder that all
- * users may write to.
- * Never: sets a variable that a program which knows nothing of Facet would not set.
+ * Owns: the proof that the facade finds its own files for a program in any folder, and refuses a folder that all users
+ * may write to. Never: sets a variable that only a user of Facet would set.
  */
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the values that the Accel functions read, and of the faults that they survive: metrics, mounts,
- * providers that die, callbacks, threads; and how lean Facet's own ABI is beside this one.
+ * Owns: tests of the values that the Accel functions read (metrics, mounts), of providers that die, callbacks and
+ * threads, and of the memory that Facet's own ABI needs in comparison.
  * Never: tests devices, partitions and limits (test_facade).
  */
 #include <math.h>
@@ -90,7 +90,7 @@ static void shared_files_are_listed_once(void **state)
 
     use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 8, &count), ACCEL_SUCCESS);
-    assert_int_equal(count, 3); /* the shared one once, and one for each device */
+    assert_int_equal(count, 3); /* the shared file once, and a file for each device */
     assert_string_equal(mounts[0].hostPath, "/opt/played");
     assert_string_equal(mounts[2].hostPath, "/opt/played1");
     assert_string_equal(mounts[2].guestPath, "/opt/own");
@@ -119,7 +119,7 @@ static void a_provider_that_crashes_is_opened_again(void **state)
     use_fake_provider("crash", NULL);
     assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "signal"));
-    /* The provider is lost, this process is not. Its devices are found again only by another discovery. */
+    /* The provider is lost, but this process goes on. Only another discovery finds the provider's devices again. */
     assert_int_not_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
     unlink(fuse);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
@@ -132,7 +132,7 @@ static void a_provider_that_crashes_is_opened_again(void **state)
 
 static unsigned again;
 
-static void hear_and_call(const char *level, const char *message)
+static void log_and_call(const char *level, const char *message)
 {
     size_t count;
 
@@ -149,7 +149,7 @@ static void the_callback_may_call_back(void **state)
 
     tf_init_sim("h100");
     again = 0;
-    assert_int_equal(tf.AccelRegisterLogCallback(hear_and_call), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelRegisterLogCallback(log_and_call), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetAllDevices(NULL, 0, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(again, 4);
     assert_int_equal(tf.AccelRegisterLogCallback(NULL), ACCEL_SUCCESS);
@@ -190,8 +190,8 @@ static bool use_device(unsigned number, const char *uuid)
     CHECK(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics) == ACCEL_SUCCESS);
     CHECK(tf.AccelGetProcessInformation(processes, 4, &count) == ACCEL_SUCCESS);
     CHECK(tf.AccelGetVendorMountLibs(mounts, 8, &count) == ACCEL_SUCCESS);
-    CHECK(tf.AccelRegisterLogCallback(number % 2 ? tf_hear : NULL) == ACCEL_SUCCESS);
-    if (number < 7) { /* as many as the device holds of the smallest */
+    CHECK(tf.AccelRegisterLogCallback(number % 2 ? tf_log_message : NULL) == ACCEL_SUCCESS);
+    if (number < 7) { /* the device has room for seven of the smallest partitions */
         CHECK(tf.AccelAssignPartition("1g.10gb", uuid, &partition) == ACCEL_SUCCESS);
         CHECK(tf.AccelRemovePartition(partition.deviceUUID, uuid) == ACCEL_SUCCESS);
     }
@@ -296,7 +296,7 @@ static void discovery_of_64_devices_is_20_times_leaner(void **state)
     assert_int_equal(devices, 64);
     print_message("# 64 devices: %zu bytes here, %zu there: 1 to %.1f\n", here, there, (double)there / (double)here);
     assert_true(here * 20 <= there);
-    /* The facade reports the same values, in the other ABI's size. */
+    /* The facade reports the same values, in structs of the other ABI's size. */
     assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 64);

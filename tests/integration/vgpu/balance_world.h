@@ -2,7 +2,7 @@
 /*
  * A balancer over two vGPUs, for test_balance*.c.
  *
- * Owns: opening and closing it, and the shortest way to a task. Never: asserts the subject of a test.
+ * Owns: opening and closing that balancer, and short calls that submit a task. Never: asserts the subject of a test.
  */
 #ifndef VGPU_BALANCE_WORLD_H
 #define VGPU_BALANCE_WORLD_H
@@ -17,7 +17,7 @@ static const uint32_t ids[MEMBERS] = {1, 2};
 static struct facet_balancer *balancer;
 static uint32_t argument_flags; /* how a submitted task says that it uses its buffer; 0: as the image does */
 
-/* ---- the shortest way to a task ---- */
+/* ---- short calls ---- */
 
 /* Two devices where the provider has a process of its own, otherwise two vGPUs of one. */
 static inline uint32_t device_count(void)
@@ -138,11 +138,11 @@ static inline uint64_t buffer_word(uint64_t buffer, uint64_t index)
     return word;
 }
 
-/* Work-groups that take their time, so that nothing is over while a test still submits. */
+/* Rounds of `burn` per work-group: enough that no task ends while a test still submits. */
 #define ROUNDS UINT64_C(1000000)
 
-/* How long a work-group of `burn` takes is known afterwards. */
-static inline void teach(void)
+/* The balancer learns how long a work-group of `burn` takes. */
+static inline void learn_burn_time(void)
 {
     uint64_t buffer = buffer_make(8);
 

@@ -15,7 +15,7 @@
 #define MEASURED_VGPUS           3u         /* the most vGPUs that are measured */
 #define SETTLE_NS                (30 * MS)  /* of device time, until a change of shares shows */
 #define WINDOW_NS                (150 * MS) /* of device time */
-#define WINDOWS                  3          /* a part is wrong only if it is wrong in each of them */
+#define WINDOWS                  3          /* a part is wrong only if it is wrong in each window */
 #define STEADY_PROCESSOR_PERCENT 75 /* percent of its processor's time: with less, parts that vary are not judged */
 #define LEAST_PROCESSOR_PERCENT  25 /* percent of its processor's time: with less, no part is judged */
 #define NOISE_PERCENT            10 /* parts vary if they differ by more */
@@ -98,7 +98,8 @@ static inline struct device_time device_time_over(uint32_t count, uint64_t ns)
     return used;
 }
 
-/* The percentage of its active time in which the device ran on its processor; otherwise other programs ran there. */
+/* The percentage of the device's active time in which it had its processor; in the remaining time other
+ * programs ran. */
 static inline uint64_t processor_percent(const struct device_time *times)
 {
     return times->active_ns > 0 ? device_time_sum(times) * 100 / times->active_ns : 0;
@@ -106,8 +107,8 @@ static inline uint64_t processor_percent(const struct device_time *times)
 
 /*
  * Expects that vGPU `id` gets `least` to `most` percent of all vGPUs' device time in one of up to WINDOWS stretches.
- * For devices of one unit: if other programs kept the unit from its processor, the part depends on them. Then a message
- * says that the part was not judged.
+ * The device must have one unit. If other programs kept the unit from its processor, the percentage depends on them,
+ * and a message says that it was not judged.
  */
 static inline void expect_percent_of(uint32_t count, uint32_t id, uint64_t least, uint64_t most, const char *phase)
 {

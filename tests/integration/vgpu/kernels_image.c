@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Kernels for the tests of virtual GPUs, as the kernel compiler would make them, description included.
+ * Kernels for the tests of virtual GPUs, with the descriptions that the kernel compiler would make for them.
  *
- * Owns: one host image. Never: linked into a test; it is loaded.
+ * Owns: one host image, which tests load. Never: linked into a test.
  */
 #include <facet/host_kernel.h>
 
@@ -66,7 +66,7 @@ struct pursue {
     uint64_t value;
 };
 
-/* Pointers that are in memory: sums the words they point to, and adds to each. */
+/* Follows pointers that are in memory: sums the words that they point to, and adds to each word. */
 static void run_pursue(const void *block, const struct facet_host_group *group)
 {
     const struct pursue *arguments = block;

@@ -68,7 +68,7 @@ static inline void catch_signals(void)
     sigaction(SIGSEGV, &action, NULL);
 }
 
-static inline void let_signals_be(void)
+static inline void restore_signals(void)
 {
     signal(SIGBUS, SIG_DFL);
     signal(SIGSEGV, SIG_DFL);

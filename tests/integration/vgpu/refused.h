@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: for test_refused.c, a call of each function of a driver or a balancer, with any one argument wrong; and which
- * of them are refused. Never: asserts.
+ * Owns: for test_refused.c, a call of each function of a driver or a balancer with one argument wrong, and the list of
+ * those calls that must be refused. Never: asserts.
  */
 #ifndef VGPU_REFUSED_H
 #define VGPU_REFUSED_H
@@ -13,23 +13,23 @@
 
 #define BYTES 4096u
 
-/* The valid arguments, which every call gets beside the invalid one. */
+/* The valid arguments: a call gets them for all arguments except the wrong one. */
 static struct {
     uint64_t address;
     void *managed;
     struct facet_kernel *kernel;
     uint64_t execution;
-    struct facet_balancer *balancer; /* NULL: the function is none of balancers */
+    struct facet_balancer *balancer; /* NULL: the function takes no balancer */
     uint64_t buffer;
-} function_count;
+} valid_arguments;
 
-/* In a call of the table, `wrong` says which argument is: a pointer that is NULL, or a struct whose size is 0. */
+/* `wrong` is the number of the wrong argument of a call in the table: that pointer is NULL, or that struct's size 0. */
 #define AT(number, pointer)  (wrong == (number) ? NULL : (pointer))
 #define SIZE(number, object) (wrong == (number) ? 0 : (uint32_t)sizeof(object))
 #define DRIVER               AT(0, world.driver)
-#define BALANCER             AT(0, function_count.balancer)
+#define BALANCER             AT(0, valid_arguments.balancer)
 
-static void told(void *owner, const struct facet_watch_event *event)
+static void ignore_event(void *owner, const struct facet_watch_event *event)
 {
     (void)owner;
     (void)event;
@@ -48,7 +48,8 @@ static enum facet_status driver_open(int wrong)
     return status;
 }
 
-/* Those that are no errors' answer nothing, or false. */
+/* Functions without a status return nothing or a bool. Each is called all_succeeded a function that makes a status of
+ * it. */
 static enum facet_status driver_close(int wrong)
 {
     if (wrong == 0)
@@ -128,34 +129,34 @@ static enum facet_status vgpu_allocate(int wrong)
 
 static enum facet_status vgpu_free(int wrong)
 {
-    return facet_vgpu_free(DRIVER, 1, function_count.address, ERROR);
+    return facet_vgpu_free(DRIVER, 1, valid_arguments.address, ERROR);
 }
 
 static enum facet_status vgpu_reallocate(int wrong)
 {
     uint64_t address;
 
-    return facet_vgpu_reallocate(DRIVER, 1, function_count.address, 2 * BYTES, AT(1, &address), ERROR);
+    return facet_vgpu_reallocate(DRIVER, 1, valid_arguments.address, 2 * BYTES, AT(1, &address), ERROR);
 }
 
 static enum facet_status vgpu_find(int wrong)
 {
     struct facet_allocation allocation = {.size = SIZE(2, allocation)};
 
-    return facet_vgpu_find(DRIVER, 1, function_count.address, AT(1, &allocation), ERROR);
+    return facet_vgpu_find(DRIVER, 1, valid_arguments.address, AT(1, &allocation), ERROR);
 }
 
 static enum facet_status vgpu_copy(int wrong)
 {
     char bytes[64] = {0};
 
-    return facet_vgpu_copy(DRIVER, 1, function_count.address, (uintptr_t)AT(1, &bytes), sizeof bytes,
+    return facet_vgpu_copy(DRIVER, 1, valid_arguments.address, (uintptr_t)AT(1, &bytes), sizeof bytes,
                            FACET_COPY_TO_DEVICE, ERROR);
 }
 
 static enum facet_status vgpu_fill(int wrong)
 {
-    return facet_vgpu_fill(DRIVER, 1, function_count.address, 0, BYTES, ERROR);
+    return facet_vgpu_fill(DRIVER, 1, valid_arguments.address, 0, BYTES, ERROR);
 }
 
 static enum facet_status vgpu_set_memory(int wrong)
@@ -181,14 +182,14 @@ static enum facet_status vgpu_get_page(int wrong)
 {
     struct facet_page page = {.size = SIZE(2, page)};
 
-    return facet_vgpu_get_page(DRIVER, 1, function_count.address, AT(1, &page), ERROR);
+    return facet_vgpu_get_page(DRIVER, 1, valid_arguments.address, AT(1, &page), ERROR);
 }
 
 static enum facet_status vgpu_pin(int wrong)
 {
     uint64_t pin;
 
-    return facet_vgpu_pin(DRIVER, 1, AT(1, &function_count.address), 1, 0, AT(2, &pin), ERROR);
+    return facet_vgpu_pin(DRIVER, 1, AT(1, &valid_arguments.address), 1, 0, AT(2, &pin), ERROR);
 }
 
 static enum facet_status vgpu_unpin(int wrong)
@@ -224,12 +225,12 @@ static enum facet_status vgpu_get_managed(int wrong)
 {
     struct facet_managed_usage usage = {.size = SIZE(2, usage)};
 
-    return facet_vgpu_get_managed(DRIVER, 1, AT(3, function_count.managed), AT(1, &usage), ERROR);
+    return facet_vgpu_get_managed(DRIVER, 1, AT(3, valid_arguments.managed), AT(1, &usage), ERROR);
 }
 
 static enum facet_status vgpu_prefetch(int wrong)
 {
-    return facet_vgpu_prefetch(DRIVER, 1, AT(1, function_count.managed), BYTES, true, ERROR);
+    return facet_vgpu_prefetch(DRIVER, 1, AT(1, valid_arguments.managed), BYTES, true, ERROR);
 }
 
 /* ---- computing ---- */
@@ -256,7 +257,7 @@ static enum facet_status vgpu_execute(int wrong)
     const struct facet_range range = {.size = SIZE(3, range), .dimensions = 1, .global = {1}, .group = {1}};
     uint64_t execution;
 
-    return facet_vgpu_execute(DRIVER, 1, 0, AT(1, function_count.kernel), AT(2, &range), AT(4, &execution), ERROR);
+    return facet_vgpu_execute(DRIVER, 1, 0, AT(1, valid_arguments.kernel), AT(2, &range), AT(4, &execution), ERROR);
 }
 
 static enum facet_status vgpu_operate(int wrong)
@@ -264,9 +265,9 @@ static enum facet_status vgpu_operate(int wrong)
     const struct facet_math operation = {.size = SIZE(2, operation),
                                          .operation = FACET_MATH_GEMM,
                                          .type = FACET_MATH_F32,
-                                         .of.gemm = {.a = function_count.address,
-                                                     .b = function_count.address + 1024,
-                                                     .c = function_count.address + 2048,
+                                         .of.gemm = {.a = valid_arguments.address,
+                                                     .b = valid_arguments.address + 1024,
+                                                     .c = valid_arguments.address + 2048,
                                                      .m = 8,
                                                      .n = 8,
                                                      .k = 8,
@@ -288,7 +289,7 @@ static enum facet_status vgpu_enqueue_copy(int wrong)
     char bytes[64] = {0};
     uint64_t execution;
 
-    return facet_vgpu_enqueue_copy(DRIVER, 1, 0, function_count.address, (uintptr_t)AT(1, &bytes), sizeof bytes,
+    return facet_vgpu_enqueue_copy(DRIVER, 1, 0, valid_arguments.address, (uintptr_t)AT(1, &bytes), sizeof bytes,
                                    FACET_COPY_TO_DEVICE, AT(2, &execution), ERROR);
 }
 
@@ -296,19 +297,19 @@ static enum facet_status vgpu_enqueue_fill(int wrong)
 {
     uint64_t execution;
 
-    return facet_vgpu_enqueue_fill(DRIVER, 1, 0, function_count.address, 0, BYTES, AT(1, &execution), ERROR);
+    return facet_vgpu_enqueue_fill(DRIVER, 1, 0, valid_arguments.address, 0, BYTES, AT(1, &execution), ERROR);
 }
 
 static enum facet_status vgpu_get_execution(int wrong)
 {
     struct facet_execution execution = {.size = SIZE(2, execution)};
 
-    return facet_vgpu_get_execution(DRIVER, 1, function_count.execution, AT(1, &execution), ERROR);
+    return facet_vgpu_get_execution(DRIVER, 1, valid_arguments.execution, AT(1, &execution), ERROR);
 }
 
 static enum facet_status vgpu_cancel(int wrong)
 {
-    return facet_vgpu_cancel(DRIVER, 1, function_count.execution, ERROR);
+    return facet_vgpu_cancel(DRIVER, 1, valid_arguments.execution, ERROR);
 }
 
 static enum facet_status vgpu_synchronize(int wrong)
@@ -383,7 +384,7 @@ static enum facet_status driver_get_history(int wrong)
 
 static enum facet_status driver_watch(int wrong)
 {
-    const struct facet_watch asked = {.size = SIZE(2, asked), .vgpu = 1, .told = wrong == 3 ? NULL : told};
+    const struct facet_watch asked = {.size = SIZE(2, asked), .vgpu = 1, .told = wrong == 3 ? NULL : ignore_event};
     uint64_t watch;
 
     return facet_driver_watch(DRIVER, AT(1, &asked), AT(4, &watch), ERROR);
@@ -424,28 +425,28 @@ static enum facet_status balancer_allocate(int wrong)
 
 static enum facet_status balancer_free(int wrong)
 {
-    return facet_balancer_free(BALANCER, function_count.buffer, ERROR);
+    return facet_balancer_free(BALANCER, valid_arguments.buffer, ERROR);
 }
 
 static enum facet_status balancer_write(int wrong)
 {
     uint64_t word = 0;
 
-    return facet_balancer_write(BALANCER, function_count.buffer, 0, AT(1, &word), sizeof word, ERROR);
+    return facet_balancer_write(BALANCER, valid_arguments.buffer, 0, AT(1, &word), sizeof word, ERROR);
 }
 
 static enum facet_status balancer_read(int wrong)
 {
     uint64_t word;
 
-    return facet_balancer_read(BALANCER, function_count.buffer, 0, AT(1, &word), sizeof word, ERROR);
+    return facet_balancer_read(BALANCER, valid_arguments.buffer, 0, AT(1, &word), sizeof word, ERROR);
 }
 
 static enum facet_status balancer_submit(int wrong)
 {
     const uint64_t value = 1;
     const struct facet_range range = {.size = SIZE(1, range), .dimensions = 1, .global = {1}, .group = {1}};
-    const struct facet_balancer_argument arguments[] = {{.buffer = function_count.buffer},
+    const struct facet_balancer_argument arguments[] = {{.buffer = valid_arguments.buffer},
                                                         {.value = AT(2, &value), .bytes = sizeof value}};
     const struct facet_balancer_work work = {.size = SIZE(3, work),
                                              .image = AT(4, world.image),
@@ -492,8 +493,8 @@ static enum facet_status balancer_get_actions(int wrong)
 
 /* ---- the table ---- */
 
-/* Wrong arguments are numbered: the first `refused` are FACET_INVALID_ARGUMENT; the rest, up to `wrong_count`, may be
- * any answer: of most of these pointers NULL is fine. */
+/* Wrong arguments are numbered from 0. The first `refused` ones must be answered with FACET_INVALID_ARGUMENT. The next
+ * ones, up to `wrong_count`, may get any answer, as most of these pointers may be NULL. */
 struct function {
     const char *name;
     enum facet_status (*call)(int wrong);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: vGPUs of one driver are kept apart: by no copy does one reach another's memory, and no child of fork() the
- *       parent's device.
+ * Owns: the proof that vGPUs of one driver are kept apart: no copy of one vGPU reaches another vGPU's memory, and no
+ *       child of fork() reaches its parent's device.
  */
 #include "world.h"
 
@@ -12,7 +12,7 @@
 
 #define SECRET UINT64_C(0x5ec4e75ec4e75ec4)
 
-/* vGPU 1 has `own`, and knows where vGPU 2 has its secret. */
+/* vGPU 1's memory is at `own`; vGPU 2's memory, which holds the secret, is at `theirs`. */
 static struct {
     uint64_t own, theirs;
 } addresses;
@@ -29,7 +29,7 @@ static void make_two(void)
                        ERROR));
 }
 
-static void nothing_went_over(void)
+static void check_nothing_was_copied(void)
 {
     vgpu_finish(1);
     assert_int_equal(vgpu_word(1, addresses.own), 0);
@@ -49,14 +49,14 @@ static void copy_is_refused(uint64_t to, uint64_t from, enum facet_copy kind)
     assert_non_null(strstr(world.error.message, "0x"));
 }
 
-static void an_address_of_another_is_never_detected_as_the_hosts(void **state)
+static void an_address_of_another_vgpu_is_never_detected_as_the_hosts(void **state)
 {
     make_two();
     copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_DETECT);
     copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_DETECT);
     copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_ON_DEVICE);
     copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_ON_DEVICE);
-    nothing_went_over();
+    check_nothing_was_copied();
 }
 
 static void *page_at(uint64_t address)
@@ -67,7 +67,7 @@ static void *page_at(uint64_t address)
     return page == MAP_FAILED ? NULL : page;
 }
 
-/* Otherwise a copy whose direction is not given could take the one for the other. */
+/* Otherwise a copy without a direction could take a device's address for a pointer. */
 static void no_pointer_of_this_process_equals_an_address(void **state)
 {
     make_two();
@@ -81,7 +81,10 @@ static void no_pointer_of_this_process_equals_an_address(void **state)
     munmap(page, 4096);
 }
 
-/* Where every range of addresses counts the program has them all: one that may be either is refused, not guessed at. */
+/*
+ * With a limit on address space, a vGPU's addresses are not reserved in the program, so a pointer may equal one. A copy
+ * without a direction is then refused.
+ */
 static void an_address_that_may_be_either_is_refused(void **state)
 {
     struct rlimit before, limited;
@@ -108,26 +111,26 @@ static void an_address_that_may_be_either_is_refused(void **state)
     assert_int_equal(vgpu_word(1, other), UINT64_C(0x0707070707070707));
     munmap(here, 4096);
     OK(facet_vgpu_copy(world.driver, 1, other, addresses.own, 8, FACET_COPY_DETECT,
-                       ERROR)); /* there is no pointer to it */
+                       ERROR)); /* no pointer of the program equals the address any more */
     assert_int_equal(vgpu_word(1, other), 0);
 }
 
-/* Where device and host share their addresses one could be said to be the other. */
-static void an_address_of_another_is_no_host_memory(void **state)
+/* Where device and host share addresses, a copy could name another vGPU's address as host memory. */
+static void an_address_of_another_vgpu_is_no_host_memory(void **state)
 {
     make_two();
-    if (!in_process()) /* there it is a number like any other: a pointer to nothing is followed, as by memcpy() */
+    if (!in_process()) /* another process's address is just an invalid pointer, and is followed as by memcpy() */
         skip();
     copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_TO_DEVICE);
     copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_TO_HOST);
     copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_HOST_TO_HOST);
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_enqueue_copy(world.driver, 1, 0, addresses.own, addresses.theirs, 8,
                                                         FACET_COPY_TO_DEVICE, NULL, ERROR));
-    nothing_went_over();
+    check_nothing_was_copied();
 }
 
-/* Exit status of what a child of fork() does: 0 as it should be, else the number of what was not. */
-static int in_child(void)
+/* The exit status of a child of fork(): 0, or the number of the first check that failed. */
+static int call_driver_in_child(void)
 {
     struct facet_vgpu_info info = {.size = sizeof info};
     struct facet_driver_device device = {.size = sizeof device};
@@ -157,10 +160,10 @@ static void a_child_of_fork_has_no_driver(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        _exit(in_child());
+        _exit(call_driver_in_child());
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    nothing_went_over(); /* and the device is present */
+    check_nothing_was_copied(); /* also shows that the device is still there */
     assert_int_not_equal(vgpu_memory(2, MIB), 0);
 }
 
@@ -169,8 +172,8 @@ static void a_child_of_fork_has_no_driver(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(an_address_of_another_is_never_detected_as_the_hosts),
-        WITH_WORLD(an_address_of_another_is_no_host_memory),
+        WITH_WORLD(an_address_of_another_vgpu_is_never_detected_as_the_hosts),
+        WITH_WORLD(an_address_of_another_vgpu_is_no_host_memory),
         WITH_WORLD(no_pointer_of_this_process_equals_an_address),
         WITH_WORLD(an_address_that_may_be_either_is_refused),
         WITH_WORLD(a_child_of_fork_has_no_driver),

@@ -33,7 +33,7 @@ static void a_task_runs_and_its_result_is_read(void **state)
     balanced_world_close();
 }
 
-/* Memory that was never written is zero, on the member that first uses it; parts are written and read alone. */
+/* A buffer that was never written is zero on the member that first uses it. Its parts can be written and read alone. */
 static void bytes_begin_as_zero_and_are_written_in_parts(void **state)
 {
     uint64_t buffer, word = 7;
@@ -57,7 +57,7 @@ static void bytes_begin_as_zero_and_are_written_in_parts(void **state)
     balanced_world_close();
 }
 
-/* A chain through one buffer, with tasks of other buffers in between, in turns on both members. */
+/* Each second task uses the buffer `chain`, and the others use other buffers; the members take turns. */
 static void buffers_put_tasks_in_order(void **state)
 {
     uint64_t chain, others[3];
@@ -70,7 +70,7 @@ static void buffers_put_tasks_in_order(void **state)
         submit("add", chain, i, 64);
         submit("add", others[i % 3], 1, 64);
         if (i == TASKS / 2)
-            assert_int_equal(buffer_word(chain, 1), i * (i + 1) / 2); /* as of here, not later or earlier */
+            assert_int_equal(buffer_word(chain, 1), i * (i + 1) / 2); /* after all tasks that were submitted so far */
     }
     finish(FACET_BALANCER_ALL);
     for (uint64_t i = 0; i < 64; i++)
@@ -124,7 +124,7 @@ static void bad_requests_are_refused(void **state)
     REFUSED(FACET_NOT_FOUND, facet_balancer_cancel(balancer, 1, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_task(balancer, 1, &record, ERROR));
     REFUSED(FACET_NOT_FOUND, facet_balancer_get_member(balancer, MEMBERS, &member, ERROR));
-    OK(facet_balancer_free(balancer, buffer, ERROR)); /* nothing that was refused uses it */
+    OK(facet_balancer_free(balancer, buffer, ERROR)); /* no refused task uses it */
     balanced_world_close();
 }
 
@@ -167,7 +167,7 @@ static void bad_settings_are_refused(void **state)
     world_close();
 }
 
-/* Two that read one buffer at once, on both members; a writer waits for both. */
+/* Two tasks read one buffer at once, one on each member. A task that writes it waits for both. */
 static void readers_share_a_buffer_and_writers_wait(void **state)
 {
     uint64_t buffer, word = 1, readers[MEMBERS], writer;
@@ -188,18 +188,18 @@ static void readers_share_a_buffer_and_writers_wait(void **state)
     }
     assert_true(task_of(readers[0]).start_ns < task_of(readers[1]).end_ns);
     assert_true(task_of(readers[1]).start_ns < task_of(readers[0]).end_ns);
-    assert_int_equal(task_of(writer).brought_bytes, 0); /* the copy there was still good */
+    assert_int_equal(task_of(writer).brought_bytes, 0); /* its member's copy was still current */
     argument_flags = FACET_ARGUMENT_WRITES;
     finish(writer = submit("add", buffer, 1, 8));
     argument_flags = 0;
     assert_int_equal(task_of(writer).member, 1);
-    assert_int_equal(task_of(writer).brought_bytes, 0); /* stale by then, and written whole */
+    assert_int_equal(task_of(writer).brought_bytes, 0); /* its member's copy was stale, but is written completely */
     balanced_world_close();
 }
 
 /* ---- strategies ---- */
 
-/* With any weights of members, any length of a task, and any place of its data. */
+/* Weights of members, lengths of tasks and places of data do not matter. */
 static void round_robin_alternates(void **state)
 {
     static const uint32_t weights[MEMBERS] = {3, 1};
@@ -245,8 +245,8 @@ static void weighted_keeps_the_proportion(void **state)
     balanced_world_close();
 }
 
-/* A buffer that was read on one member, as the other was busy then: it is there, and in host memory, from where it can
- * be brought. Both members are idle again. */
+/* A buffer with copies in host memory and on one member, its home, which read it while the other member was busy. Both
+ * members are idle afterwards. */
 static uint64_t buffer_at_home(uint32_t *ret_home)
 {
     static char bytes[MIB];
@@ -264,8 +264,8 @@ static uint64_t buffer_at_home(uint32_t *ret_home)
     return buffer;
 }
 
-/* The cost of transfers is known afterwards. */
-static void teach_transfers(void)
+/* The balancer learns the cost of transfers. */
+static void learn_transfer_cost(void)
 {
     uint64_t words[8] = {0}, buffer = buffer_make(sizeof words);
 
@@ -273,15 +273,15 @@ static void teach_transfers(void)
     finish(submit("add", buffer, 1, 8));
 }
 
-/* With the data while there is no queue, on either member; and elsewhere once that is nearer. */
+/* A task runs on the member that has its data while that member has no queue, and on the other once that is quicker. */
 static void locality_follows_the_data_unless_the_queue_is_long(void **state)
 {
     uint64_t buffers[MEMBERS], busy, task, words[8] = {0};
     uint32_t home[MEMBERS];
 
     balanced_world_open(FACET_BALANCER_LOCALITY);
-    teach();
-    teach_transfers();
+    learn_burn_time();
+    learn_transfer_cost();
     buffers[0] = buffer_at_home(&home[0]);
     argument_flags = FACET_ARGUMENT_READS;
     await_running(busy = submit("burn", buffers[0], ROUNDS, 100000));
@@ -297,7 +297,7 @@ static void locality_follows_the_data_unless_the_queue_is_long(void **state)
     assert_int_equal(home[1], 1 - home[0]);
     OK(facet_balancer_cancel(balancer, busy, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, busy, WAIT_NS, ERROR));
-    finish(task = submit("add", buffers[0], 1, 8)); /* there is a copy on both: this makes the other stale */
+    finish(task = submit("add", buffers[0], 1, 8)); /* makes the copy on the other member stale */
     home[0] = task_of(task).member;
     for (int i = 0; i < TASKS; i++) {
         finish(task = submit("add", buffers[i % 2], 1, 8));
@@ -307,21 +307,21 @@ static void locality_follows_the_data_unless_the_queue_is_long(void **state)
     balanced_world_close();
 }
 
-/* By what members have to do, not by how many tasks that is, or where the data is: among equals, memory decides. */
+/* Members are compared by the work that is queued, not by numbers of tasks or places of data; then by free memory. */
 static void least_loaded_evens_out_unequal_tasks(void **state)
 {
     uint64_t tasks[8], large, buffer, task;
     uint32_t away = 0, home, brought = 0;
 
     balanced_world_open(FACET_BALANCER_LEAST_LOADED);
-    teach();
+    learn_burn_time();
     large = submit("burn", buffer_make(8), ROUNDS, 400);
     for (int i = 0; i < 8; i++)
         tasks[i] = submit("burn", buffer_make(8), ROUNDS, 4);
     finish(FACET_BALANCER_ALL);
     for (int i = 0; i < 8; i++)
         away += task_of(tasks[i]).member != task_of(large).member;
-    assert_true(away >= 6); /* in turns it would be four */
+    assert_true(away >= 6); /* round robin would make it four */
     assert_true(task_of(large).expected_ns > task_of(tasks[0]).expected_ns);
     buffer = buffer_at_home(&home);
     for (uint64_t waited = 0; waited < WAIT_NS && !brought; waited += MS) {
@@ -355,7 +355,7 @@ static void tasks_are_cancelled_wherever_they_are(void **state)
     REFUSED(FACET_BUSY, facet_balancer_free(balancer, shared, ERROR));
     OK(facet_balancer_cancel(balancer, held, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, held, 0, ERROR));
-    assert_int_equal(task_of(later).status, FACET_EXECUTION_QUEUED); /* not past the first */
+    assert_int_equal(task_of(later).status, FACET_EXECUTION_QUEUED); /* it did not overtake the first */
     OK(facet_balancer_cancel(balancer, queued, ERROR));
     REFUSED(FACET_BAD_STATE, facet_balancer_wait(balancer, queued, 0, ERROR));
     await_running(running);
@@ -432,7 +432,7 @@ static void too_many_tasks_are_refused(void **state)
     balanced_world_close();
 }
 
-/* Either has room, both have not: the second waits until the first is over. */
+/* A member has room for each of two tasks, but not for both: the second waits until the first has ended. */
 static void tasks_that_do_not_fit_together_take_turns(void **state)
 {
     struct facet_balancer_config config = balancer_config();
@@ -451,8 +451,8 @@ static void tasks_that_do_not_fit_together_take_turns(void **state)
 }
 
 /*
- * More than a member can hold, in turns and side by side: stale copies there make room, and current ones go to the
- * host.
+ * Buffers exceed the memory of a member, whether tasks run one by one or side by side. To make room, stale copies are
+ * dropped and current ones move to the host.
  */
 static void members_hold_more_than_they_have(void **state)
 {
@@ -508,7 +508,7 @@ static void paused_members_get_nothing(void **state)
     balanced_world_close();
 }
 
-/* With something in the middle of its work-groups there. */
+/* A paused member has a task in the middle of its work-groups. */
 static void closing_does_not_wait_for_a_resume(void **state)
 {
     balanced_world_open(FACET_BALANCER_ROUND_ROBIN);

@@ -28,7 +28,7 @@ static uint32_t actions_of(uint32_t kind, struct facet_balancer_action *ret_last
     return found;
 }
 
-/* In turns the first member gets all the large tasks; some of them run on the second. */
+/* Round robin gives the first member all the large tasks; some of them migrate to the second. */
 static void waiting_tasks_migrate(void **state)
 {
     struct facet_balancer_config config = balancer_config();
@@ -41,8 +41,8 @@ static void waiting_tasks_migrate(void **state)
     config.actions = FACET_BALANCER_MIGRATE;
     config.interval_ns = 2 * MS;
     balancer_make(&config);
-    teach();
-    submit("add", buffer_make(8), 1, 1); /* whose turn it was */
+    learn_burn_time();
+    submit("add", buffer_make(8), 1, 1); /* takes the second member's turn */
     for (uint64_t i = 0; i < TASKS; i++) {
         buffers[i] = buffer_make(64);
         OK(facet_balancer_write(balancer, buffers[i], 0, &i, 8, ERROR));
@@ -71,7 +71,7 @@ static void waiting_tasks_migrate(void **state)
     balanced_world_close();
 }
 
-/* How many actions it takes when all the work goes to the first of two. */
+/* The number of migrations when all the work goes to the first of two members. */
 static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
 {
     static const uint32_t weights[MEMBERS] = {1, 0};
@@ -85,7 +85,7 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
     config.threshold_milli = threshold_milli;
     config.interval_ns = interval_ns;
     balancer_make(&config);
-    teach();
+    learn_burn_time();
     for (int i = 0; i < 12; i++)
         submit("burn", buffer_make(8), ROUNDS, 16);
     finish(FACET_BALANCER_ALL);
@@ -95,7 +95,8 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
     return moves;
 }
 
-/* A member of two that has all the load is 1000 milli above the mean, the most there can be: not above 1000. */
+/* With two members, one that has all the load is 1000 milli above the mean, so a threshold of 1000 is
+ * never exceeded. */
 static void threshold_and_interval_hold_actions_back(void **state)
 {
     assert_true(moves_with(200, 2 * MS) > 0);
@@ -137,8 +138,8 @@ static int wait_for_action(uint32_t kind, uint32_t count, struct facet_balancer_
     return 0;
 }
 
-/* Work without end for the first member, and for a vGPU that is no member and asked for as much: so the first one's
- * share of the device can be measured. */
+/* Gives endless work to the first member and to vGPU 3, which is no member and has the same request. So the first
+ * member's share of the device can be measured. */
 static void start_competition(struct facet_kernel **ret_outside)
 {
     struct facet_vgpu_config outside = vgpu_config(3);
@@ -172,7 +173,7 @@ static void idle_members_lend_their_share(void **state)
     assert_true(vgpu_info(1).request_milli + vgpu_info(2).request_milli <= 1000);
     assert_int_not_equal(last.before_milli, last.after_milli);
     member_kernels[1] = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 2000);
-    vgpu_launch(2, 0, member_kernels[1], ENDLESS_GROUPS); /* it has use for it again */
+    vgpu_launch(2, 0, member_kernels[1], ENDLESS_GROUPS); /* the second member needs its share again */
     expect_percent_of_first(3, 27, 48, "when the second wants its own");
     assert_true(vgpu_info(2).request_milli >= 400);
     facet_balancer_close(balancer);
@@ -187,7 +188,7 @@ static void idle_members_lend_their_share(void **state)
     world_close();
 }
 
-/* Down when idle, and up with work: also with one member, which cannot wait longer than the others. */
+/* An idle member is scaled down, and up again with work. This holds for a single member, too. */
 static void idle_members_have_fewer_units(void **state)
 {
     struct facet_balancer_action last = {0};
@@ -198,7 +199,7 @@ static void idle_members_have_fewer_units(void **state)
         assert_int_equal(vgpu_info(1).units, 1);
         assert_int_equal(vgpu_info(2).units, count - 1);
         struct facet_kernel *burn = vgpu_kernel(count, "burn", vgpu_memory(count, 8), 2000);
-        uint64_t execution = vgpu_launch(count, 0, burn, 2000); /* not by the balancer, which would scale up */
+        uint64_t execution = vgpu_launch(count, 0, burn, 2000); /* past the balancer, which would scale up */
         vgpu_finish(count);
         assert_int_equal(vgpu_execution(count, execution).units, 1);
         uint64_t task = submit("burn", buffer_make(8), ROUNDS, 200);
@@ -216,7 +217,8 @@ static void idle_members_have_fewer_units(void **state)
     }
 }
 
-/* A task of higher priority comes while another runs: with the action it goes first, without it waits. */
+/* A task of higher priority comes while a task of low priority runs. With the action it goes first;
+ * without, it waits. */
 static void higher_priority_is_let_in(uint32_t actions, struct facet_balancer_task *ret_low,
                                       struct facet_balancer_task *ret_high)
 {
@@ -249,7 +251,7 @@ static void preemption_lets_higher_priority_in(void **state)
     assert_int_equal(last.task, low.task);
     assert_int_equal(last.waiting, high.task);
     OK(facet_vgpu_query(world.driver, 1, 1, &stream, ERROR));
-    assert_int_equal(stream.priority, FACET_PRIORITY_HIGH); /* the runner that is kept for it */
+    assert_int_equal(stream.priority, FACET_PRIORITY_HIGH); /* the runner reserved for high priority */
     OK(facet_vgpu_query(world.driver, 1, 0, &stream, ERROR));
     assert_int_equal(stream.priority, FACET_PRIORITY_LOW);
     facet_balancer_close(balancer);
@@ -266,8 +268,8 @@ static void preemption_lets_higher_priority_in(void **state)
 /* ---- members that are never idle ---- */
 
 /*
- * Used directly as well, a member always has work queued: buffers leave it and come to it all the same, and its queued
- * work goes on.
+ * A member that the program uses directly, too, always has work queued. Buffers can leave it and come to it
+ * nevertheless, and its queued work goes on.
  */
 static void buffers_leave_a_member_that_is_never_idle(void **state)
 {
@@ -282,7 +284,7 @@ static void buffers_leave_a_member_that_is_never_idle(void **state)
     struct facet_kernel *outside = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000);
     uint64_t endless = vgpu_launch(1, 3, outside, UINT64_C(1) << 30);
 
-    assert_true(wait_for_word(1, endless, FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, endless, FACET_EXECUTION_RUNNING));
     for (uint32_t round = 0; round < 4; round++) {
         uint64_t task = submit("add", buffer, 1, WORDS);
 
@@ -316,7 +318,7 @@ static void a_destroyed_member_counts_as_lost(void **state)
 
         if (record.status == FACET_EXECUTION_COMPLETED)
             continue;
-        assert_int_equal(record.member, 1); /* only work that had begun there */
+        assert_int_equal(record.member, 1); /* only work that had begun on the lost member */
         assert_true(record.status == FACET_EXECUTION_FAILED || record.status == FACET_EXECUTION_CANCELLED);
     }
     assert_int_equal(task_of(tasks[TASKS - 1]).member, 0);
@@ -326,7 +328,7 @@ static void a_destroyed_member_counts_as_lost(void **state)
     balanced_world_close();
 }
 
-/* A task's data is queued behind a kernel without an end; meanwhile its member is lost. */
+/* The copy of a task's data is queued behind an endless kernel; then the member is lost. */
 static void a_task_whose_copy_was_queued_runs_elsewhere(void **state)
 {
     enum { STREAMS = 4 };
@@ -389,7 +391,8 @@ static void a_lost_device_fails_only_tasks_that_had_begun(void **state)
     assert_int_equal(member_of(1).lost, 1);
     assert_int_equal(buffer_word(alive_buffer, 0), 5);
     REFUSED(FACET_DEVICE_LOST, facet_balancer_read(balancer, lost_buffer, 0, &word, 8, ERROR));
-    REFUSED(FACET_DEVICE_LOST, facet_balancer_write(balancer, lost_buffer, 0, &word, 8, ERROR)); /* not all of it */
+    REFUSED(FACET_DEVICE_LOST,
+            facet_balancer_write(balancer, lost_buffer, 0, &word, 8, ERROR)); /* writes only a part */
     uint64_t words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     OK(facet_balancer_write(balancer, lost_buffer, 0, words, sizeof words, ERROR));
     finish(submit("add", lost_buffer, 10, 8));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: balancers when memory or threads run out: each allocation of a whole life fails in turn (link_args wrap them),
- * in any thread. Never: fails more than one of them. */
+/* Owns: balancers when memory or threads run out. Each allocation of a balancer's life fails in turn, in any thread;
+ * link_args wrap the functions. Never: fails more than one of these calls. */
 #include "world.h"
 
 #include <errno.h>
 
 #include <facet/balance.h>
 
-static atomic_long countdown; /* calls until one fails; below 0: none does */
-static atomic_bool fired;
+static atomic_long countdown;  /* the number of the call that fails, from 1 on; 0 or less: no call fails */
+static atomic_bool has_failed; /* the call has failed */
 
 static bool call_fails(void)
 {
@@ -18,7 +18,7 @@ static bool call_fails(void)
         ;
     if (left != 1)
         return false;
-    atomic_store(&fired, true);
+    atomic_store(&has_failed, true);
     errno = ENOMEM;
     return true;
 }
@@ -52,7 +52,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     return call_fails() ? EAGAIN : __real_pthread_create(thread, attributes, main, argument);
 }
 
-/* The first failure; later calls may fail because of it. */
+/* The status of the first failure; later calls may fail because of that one. */
 static enum facet_status first_failure;
 
 static bool is_done(enum facet_status status)
@@ -78,7 +78,7 @@ static bool submit_task(struct facet_balancer *balancer, uint64_t buffer)
                                          NULL, ERROR));
 }
 
-/* True when everything came to its end and the numbers are right. */
+/* True if every call succeeded and the numbers are right. */
 static bool use_balancer(struct facet_balancer *balancer)
 {
     uint64_t words[8] = {0}, buffers[20] = {0}, chain, expected = 0;
@@ -125,8 +125,13 @@ static bool balancer_life(void)
     return good;
 }
 
+<<<<<<< HEAD
 /* In this process: a channel to another one may take what it cannot allocate for a broken connection. */
 static int open_world(void **state)
+=======
+/* The provider is in this process: a channel to another process reports a failed allocation as a lost connection. */
+static void each_allocation_fails_in_turn(void **state)
+>>>>>>> h-i
 {
     struct facet_driver_config config = world_config();
 
@@ -154,18 +159,18 @@ static void each_allocation_fails_in_turn(void **state)
     do {
         step++;
         first_failure = FACET_OK;
-        atomic_store(&fired, false);
+        atomic_store(&has_failed, false);
         atomic_store(&countdown, step);
         good = balancer_life();
         atomic_store(&countdown, -1);
         if (first_failure != FACET_OK && first_failure != FACET_NO_MEMORY && first_failure != FACET_BUSY)
             fail_msg("allocation %ld: %s: %s", step, facet_status_name(first_failure), world.error.message);
-        assert_true(good || atomic_load(&fired));
+        assert_true(good || atomic_load(&has_failed));
         for (uint32_t id = 1; id <= 2; id++) {
             assert_int_equal(vgpu_info(id).allocations, 0);
             assert_int_equal(vgpu_info(id).queued + vgpu_info(id).running, 0);
         }
-    } while (atomic_load(&fired));
+    } while (atomic_load(&has_failed));
     assert_true(good && step > 100);
 }
 

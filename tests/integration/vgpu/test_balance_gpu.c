@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof that a GPU is balanced as the whole that it is handed on as. Never: runs a kernel. */
+/* Owns: the proof that a GPU counts as one unit of work for a balancer. Never: runs a kernel. */
 #include "balance_world.h"
 
-/* Device time of a launch is the device's, with any number of units: no wait is divided by them. */
+/* A launch on a GPU takes all of its units, so an estimated wait is not divided by the number of units. */
 static void a_gpu_is_one_unit_of_work(void **state)
 {
     struct facet_balancer_config config = balancer_config();

@@ -6,7 +6,7 @@
 
 static const struct facet_range one_group = {.size = sizeof one_group, .dimensions = 1, .global = {1}, .group = {1}};
 
-/* A kernel that waits at its gate, running. */
+/* A running kernel that waits at its gate. */
 struct gate {
     uint32_t id;
     uint64_t address, execution;
@@ -19,7 +19,7 @@ static struct gate close_gate(uint32_t id, uint32_t stream)
 
     gate.kernel = vgpu_kernel(id, "gate", gate.address, 0);
     gate.execution = vgpu_launch(id, stream, gate.kernel, 1);
-    assert_true(wait_for_word(id, gate.execution, FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(id, gate.execution, FACET_EXECUTION_RUNNING));
     return gate;
 }
 
@@ -56,7 +56,7 @@ static void an_execution_is_followed_to_its_end(void **state)
     assert_int_equal(info.queued, 1);
     assert_int_equal(info.streams_active, 1);
     REFUSED(FACET_TIMEOUT, facet_vgpu_synchronize(world.driver, 1, FACET_STREAM_ALL, MS, ERROR));
-    OK(facet_vgpu_cancel(world.driver, 1, gate.execution, ERROR)); /* its work-group is still inside */
+    OK(facet_vgpu_cancel(world.driver, 1, gate.execution, ERROR)); /* its work-group still runs */
     assert_int_equal(vgpu_execution(1, gated).status, FACET_EXECUTION_QUEUED);
     free_gate(&gate);
     facet_kernel_destroy(add);
@@ -80,7 +80,7 @@ static void a_range_is_divided_into_groups(void **state)
     facet_kernel_destroy(add);
 }
 
-/* Another launch has to open a gate, as copies come after all queued work. */
+/* Opens a gate by a copy in another stream: an immediate copy would wait for the launch at the gate. */
 static void open_gate(const struct gate *gate, uint32_t stream)
 {
     const uint64_t one = 1;
@@ -135,7 +135,7 @@ static void a_stream_waits_for_another(void **state)
     OK(facet_vgpu_wait(world.driver, 1, 1, 1, ERROR));
     free_gate(&gate);
     facet_kernel_destroy(add);
-    OK(facet_vgpu_destroy(world.driver, 1, ERROR)); /* with all that */
+    OK(facet_vgpu_destroy(world.driver, 1, ERROR)); /* with its queued work */
 }
 
 static void one_execution_is_cancelled(void **state)
@@ -168,7 +168,7 @@ static void one_execution_is_cancelled(void **state)
     facet_kernel_destroy(add);
 }
 
-/* More launches than records are kept: the last ones are known, old ones are said to be forgotten, sums are whole. */
+/* After more launches than records are kept, the last ones are known, old ones are not found, and sums are complete. */
 static void the_last_executions_are_known(void **state)
 {
     enum { LAUNCHES = 3000, KNOWN = 512 };
@@ -236,10 +236,10 @@ static void a_paused_vgpu_stops_and_continues(void **state)
     sum = vgpu_memory(1, 64);
     struct facet_kernel *burn = vgpu_kernel(1, "burn", sum, ROUNDS);
     execution = vgpu_launch(1, 0, burn, GROUPS);
-    assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, execution, FACET_EXECUTION_RUNNING));
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     assert_int_equal(vgpu_execution(1, execution).status, FACET_EXECUTION_RUNNING);
-    struct device_time before = device_time_now(1); /* including the running launches */
+    struct device_time before = device_time_now(1); /* includes the running launches */
     assert_true(before.busy_ns[0] > 0);
     vgpu_launch(1, 0, burn, 1); /* is queued */
     REFUSED(FACET_FROZEN, facet_vgpu_synchronize(world.driver, 1, 0, WAIT_NS, ERROR));
@@ -261,7 +261,8 @@ static void a_paused_vgpu_stops_and_continues(void **state)
     facet_kernel_destroy(other);
 }
 
-/* Live allocations, queued and running kernels, paused or not: all ends, and the memory is the next one's. */
+/* Destroying a vGPU, paused or not, ends its allocations and its queued and running kernels. The next vGPU gets the
+ * memory. */
 static void destroying_ends_everything(void **state)
 {
     struct facet_driver_device device = {.size = sizeof device};
@@ -272,7 +273,7 @@ static void destroying_ends_everything(void **state)
         uint64_t execution = vgpu_launch(1, 0, burn, 1u << 30);
         for (int i = 0; i < 10; i++)
             vgpu_launch(1, (uint32_t)i % 2, burn, 1u << 30);
-        assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
+        assert_true(wait_for_status(1, execution, FACET_EXECUTION_RUNNING));
         if (paused)
             OK(facet_vgpu_pause(world.driver, 1, ERROR));
         OK(facet_vgpu_destroy(world.driver, 1, ERROR));
@@ -283,7 +284,7 @@ static void destroying_ends_everything(void **state)
     assert_int_equal(device.promised_bytes, 0);
 }
 
-static void *synchronize_for_ever(void *result)
+static void *synchronize_forever(void *result)
 {
     *(enum facet_status *)result = facet_vgpu_synchronize(world.driver, 1, FACET_STREAM_ALL, FACET_FOREVER, NULL);
     return NULL;
@@ -298,8 +299,8 @@ static void destroying_ends_waits(void **state)
     vgpu_make(1);
     struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000);
     uint64_t execution = vgpu_launch(1, 0, burn, 1u << 30);
-    assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
-    assert_int_equal(pthread_create(&thread, NULL, synchronize_for_ever, &status), 0);
+    assert_true(wait_for_status(1, execution, FACET_EXECUTION_RUNNING));
+    assert_int_equal(pthread_create(&thread, NULL, synchronize_forever, &status), 0);
     nap(20 * MS);
     OK(facet_vgpu_destroy(world.driver, 1, ERROR));
     pthread_join(thread, NULL);
@@ -318,7 +319,7 @@ static void a_higher_stream_goes_first(void **state)
     REFUSED(FACET_OUT_OF_RANGE, facet_vgpu_set_stream_priority(world.driver, 1, 1, 3, ERROR));
     struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000);
     low = vgpu_launch(1, 0, burn, 1u << 30);
-    assert_true(wait_for_word(1, low, FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, low, FACET_EXECUTION_RUNNING));
     high = vgpu_launch(1, 1, burn, 10);
     OK(facet_vgpu_synchronize(world.driver, 1, 1, WAIT_NS, ERROR));
     assert_int_equal(vgpu_execution(1, high).status, FACET_EXECUTION_COMPLETED);
@@ -354,17 +355,18 @@ static void compute_virtualization_can_be_off(void **state)
 
 /* ---- many at once ---- */
 
-#define HAMMERS 64
-#define BLOWS   effort(40, 10)
+#define USERS       64
+#define USER_ROUNDS effort(40, 10)
 
 static atomic_uint unexpected;
 
-/* Makes, uses and ends vGPUs that others use too: the only refusal allowed is that one does not exist any more. */
+/* Creates, uses and destroys vGPUs that other threads use, too. A call may be refused only as its vGPU
+ * does not exist. */
 static void *use_shared_vgpus(void *argument)
 {
     uint64_t seed = (uintptr_t)argument * 2654435761u + 1;
 
-    for (uint32_t i = 0; i < BLOWS; i++) {
+    for (uint32_t i = 0; i < USER_ROUNDS; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         uint32_t id = 1 + (uint32_t)(seed >> 33) % 6;
         struct facet_vgpu_config config = vgpu_config(id);
@@ -419,12 +421,12 @@ static void *use_shared_vgpus(void *argument)
 static void many_threads_use_everything(void **state)
 {
     struct facet_driver_device device = {.size = sizeof device};
-    pthread_t threads[HAMMERS];
+    pthread_t threads[USERS];
     uint32_t count = 0;
 
-    for (uintptr_t i = 0; i < HAMMERS; i++)
+    for (uintptr_t i = 0; i < USERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_shared_vgpus, (void *)i), 0);
-    for (int i = 0; i < HAMMERS; i++)
+    for (int i = 0; i < USERS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(unexpected, 0);
     for (uint32_t id = 1; id <= 6; id++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that memory freed under a launch stays charged until the launch is over, and comes back; that no other
- * call waits for it; and that copies wait for as long as the launches before them take.
+ * Owns: the proof that memory which is freed under a launch stays charged until the launch has ended and is then
+ * returned, that no other call waits for this, and that copies wait as long as the launches before them take.
  */
 #include "world.h"
 
-#define QUICK_NS (1500 * MS) /* far from the seconds that a device waits, for a machine with much to do */
+#define QUICK_NS (1500 * MS) /* much less than the seconds that a device waits, but enough for a busy machine */
 
 static uint64_t now_ns(void)
 {
@@ -28,7 +28,7 @@ static struct gate close_gate(uint32_t id, uint32_t stream)
     OK(facet_vgpu_allocate(world.driver, id, 256, NULL, &gate.address, ERROR));
     OK(facet_vgpu_enqueue_fill(world.driver, id, stream, gate.address, 0, 16, NULL, ERROR));
     gate.kernel = vgpu_kernel(id, "gate", gate.address, 0);
-    assert_true(wait_for_word(id, vgpu_launch(id, stream, gate.kernel, 1), FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(id, vgpu_launch(id, stream, gate.kernel, 1), FACET_EXECUTION_RUNNING));
     return gate;
 }
 
@@ -83,7 +83,7 @@ static void memory_freed_under_a_launch_stays_charged(void **state)
     facet_kernel_destroy(gate.kernel);
 }
 
-/* Later launches do not keep it, and it is freed without another call. */
+/* Later launches do not keep freed memory, and it is unmapped without another call. */
 static void freed_memory_is_unmapped_after_earlier_launches(void **state)
 {
     uint64_t address, waited = 0;
@@ -159,7 +159,7 @@ static void neighbours_and_monitors_do_not_wait(void **state)
 
 /* ---- copies ---- */
 
-static void *copy_it(void *data)
+static void *run_copy(void *data)
 {
     uint64_t *arguments = data, word = 0;
     struct facet_error error;
@@ -180,7 +180,7 @@ static void a_copy_waits_for_queued_launches_without_a_deadline(void **state)
     struct facet_kernel *add = vgpu_kernel(1, "add", arguments[0], 5);
     struct gate gate = close_gate(1, 0);
     vgpu_launch(1, 0, add, 1);
-    assert_int_equal(pthread_create(&thread, NULL, copy_it, arguments), 0);
+    assert_int_equal(pthread_create(&thread, NULL, run_copy, arguments), 0);
     nap(4500 * MS);
     open_gate(&gate, 1);
     pthread_join(thread, NULL);
@@ -199,7 +199,7 @@ static void a_copy_ends_with_its_vgpu(void **state)
     uint64_t arguments[3] = {vgpu_memory(1, 8), 1, 0};
     struct facet_kernel *burn = vgpu_kernel(1, "burn", arguments[0], 1000000);
     vgpu_launch(1, 0, burn, 1000000);
-    assert_int_equal(pthread_create(&thread, NULL, copy_it, arguments), 0);
+    assert_int_equal(pthread_create(&thread, NULL, run_copy, arguments), 0);
     nap(100 * MS);
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     OK(facet_vgpu_destroy(world.driver, 1, ERROR));
@@ -207,7 +207,7 @@ static void a_copy_ends_with_its_vgpu(void **state)
     facet_kernel_destroy(burn);
 }
 
-/* A work-group that goes on for some seconds after its vGPU has ended. */
+/* The work-group runs for some seconds after its vGPU was destroyed. */
 static void memory_of_a_work_group_that_runs_on_comes_back(void **state)
 {
     uint64_t address, waited = 0, none = 0;
@@ -217,7 +217,7 @@ static void memory_of_a_work_group_that_runs_on_comes_back(void **state)
     make_large(2);
     address = vgpu_memory(1, 15 * MIB);
     struct facet_kernel *burn = vgpu_kernel(1, "burn", address, UINT64_C(3500000000));
-    assert_true(wait_for_word(1, vgpu_launch(1, 0, burn, 1), FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, vgpu_launch(1, 0, burn, 1), FACET_EXECUTION_RUNNING));
     OK(facet_vgpu_destroy(world.driver, 1, ERROR));
     enum facet_status status = facet_vgpu_allocate(world.driver, 2, 60 * MIB, NULL, &none, ERROR);
     for (; status == FACET_NO_SPACE && waited < WAIT_NS; waited += 20 * MS) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that a vGPU's life ends well after a failure of any inner call: a status for it, nothing left behind,
- * others undisturbed. Never: fails a release: no caller could recover from that.
+ * Owns: the proof that when any inner call fails, the caller gets a status, nothing is left behind, and other vGPUs are
+ * undisturbed. Never: fails a release, as no caller could recover from that.
  *
- * Allocations of the library fail through the linker's --wrap, the provider's operations through a table that is laid
- * over its own.
+ * The library's allocations fail all_succeeded the linker's --wrap. The provider's operations fail all_succeeded a
+ * table that replaces the provider's own.
  */
 #include "world.h"
 
@@ -14,7 +14,7 @@
 /* ---- failures ---- */
 
 static _Atomic long allocations_left, operations_left;
-static atomic_bool one_failed; /* of the operations */
+static atomic_bool one_failed; /* an operation of the provider has failed */
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -89,8 +89,8 @@ static struct facet_memory_ops memory_ops = {sizeof memory_ops, FACET_MEMORY_OPE
 static struct facet_execution_ops execution_ops = {sizeof execution_ops, FACET_EXECUTION_OPERATIONS(MEMBER)};
 static const struct facet_math_ops math_ops = {sizeof math_ops, FACET_MATH_OPERATIONS(MEMBER)};
 
-/* From now on the driver's calls go through the table above; those that give something back do not fail. */
-static void lay_over(struct facet_driver *driver)
+/* Makes the driver's calls go all_succeeded the tables above. Operations that release something do not fail. */
+static void replace_operations(struct facet_driver *driver)
 {
     static struct facet_provider provider;
 
@@ -106,9 +106,9 @@ static void lay_over(struct facet_driver *driver)
     driver->device[0].provider = &provider;
 }
 
-/* ---- a life ---- */
+/* ---- a vGPU's life ---- */
 
-/* Everything that a vGPU can be asked, for as long as it goes well. The last status. */
+/* Makes each kind of call of a vGPU until one fails; returns the last status. */
 static enum facet_status use_vgpu(uint32_t id)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {8}, .group = {1}};
@@ -153,13 +153,13 @@ static enum facet_status vgpu_life(uint32_t id)
     if (status != FACET_OK)
         return status;
     status = use_vgpu(id);
-    atomic_store(&allocations_left, 0); /* an end cannot fail */
+    atomic_store(&allocations_left, 0); /* destroying must not fail */
     atomic_store(&operations_left, 0);
     OK(facet_vgpu_destroy(world.driver, id, NULL));
     return status;
 }
 
-static void nothing_is_left(void)
+static void check_nothing_is_left(void)
 {
     struct facet_driver_device device = {.size = sizeof device};
     uint32_t count = 9;
@@ -172,16 +172,16 @@ static void nothing_is_left(void)
     assert_int_equal(world.driver->streams, 2);
 }
 
-/* One neighbour lives through all of it. */
+/* A neighbour exists during all failures. */
 static void set_up_neighbour(uint64_t *ret_words)
 {
     struct facet_driver_config config = world_config();
 
-    config.monitor_ns = 3600 * 1000 * MS; /* the thread that measures would take part in counting */
+    config.monitor_ns = 3600 * 1000 * MS; /* otherwise the monitoring thread's calls would be counted, too */
     world_open(&config);
     vgpu_make(50);
     *ret_words = vgpu_memory(50, 64);
-    lay_over(world.driver);
+    replace_operations(world.driver);
 }
 
 static void neighbour_works(uint64_t words)
@@ -201,8 +201,8 @@ static void each_operation_fails_in_turn(void **state)
     set_up_neighbour(&words);
     atomic_store(&one_failed, true);
     /*
-     * The failed call may have come from a thread of the driver's that still serves the neighbour, without an
-     * effect here.
+     * A thread of the driver that still serves the neighbour may have made the failed call. Then it has no effect
+     * here.
      */
     for (long nth = 1; atomic_load(&one_failed) && nth < 1000; nth++) {
         world.error = (struct facet_error){0};
@@ -214,7 +214,7 @@ static void each_operation_fails_in_turn(void **state)
             assert_int_equal(status, FACET_BUSY);
             assert_non_null(strstr(world.error.message, "made to fail"));
         }
-        nothing_is_left();
+        check_nothing_is_left();
         neighbour_works(words);
         rounds++;
     }
@@ -233,14 +233,14 @@ static void each_allocation_fails_in_turn(void **state)
     for (long nth = 1; nth < 1000; nth++) {
         atomic_store(&allocations_left, nth);
         status = vgpu_life(1);
-        bool through = atomic_exchange(&allocations_left, 0) > 0;
-        /* Where something is done without the memory, all is well in spite of it. */
+        bool all_succeeded = atomic_exchange(&allocations_left, 0) > 0;
+        /* A call that can do without the memory succeeds. */
         if (status != FACET_OK && status != FACET_NO_MEMORY)
             fail_msg("allocation %ld: %s: %s", nth, facet_status_name(status), world.error.message);
-        nothing_is_left();
+        check_nothing_is_left();
         neighbour_works(words);
         rounds++;
-        if (through || (status == FACET_OK && nth > 200))
+        if (all_succeeded || (status == FACET_OK && nth > 200))
             break;
     }
     assert_int_equal(status, FACET_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory, seen from both sides: each reads the other's writes, and only touched pages move.
+ * Managed memory, seen from host and device: each side reads the other's writes, and only touched pages move.
  *
  * FACET_TEST_PLACE=1 has the provider in this process, where both sides have one memory and nothing moves.
  */
@@ -61,7 +61,7 @@ static void *touch_pages(void *argument)
     return NULL;
 }
 
-/* Every third page, by several threads; the others never move. */
+/* Several threads touch every third page; the pages between never move. */
 static void only_touched_pages_move(void **state)
 {
     enum { PAGES = 120, THREADS = 4, STEP = 3 };
@@ -104,7 +104,7 @@ struct chain {
     uint64_t sum;
 };
 
-/* Links all over several allocations, in no order. */
+/* The links lie in random order in several allocations. */
 static void pointers_in_managed_memory_are_good_on_both_sides(void **state)
 {
     enum { LINKS = 1000, PIECES = 4, PIECE_PAGES = 8 };
@@ -215,7 +215,7 @@ static void writers_race_launches_and_nothing_is_lost(void **state)
         assert_int_equal(sums[i], RACE_ROUNDS);
 }
 
-/* One thread waits for a page while a kernel runs that another must let go on by a launch of its own. */
+/* A thread waits for a page while a kernel runs. The kernel ends only after this thread's launch opens its gate. */
 static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
 {
     struct toucher toucher;
@@ -230,7 +230,7 @@ static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
     OK(facet_vgpu_fill(world.driver, 1, (uintptr_t)words, 0, PAGE, ERROR));
     add(1, 0, words + mix(0) % PAGE_WORDS, 1, 1);
     vgpu_finish(1);
-    assert_true(wait_for_word(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
     toucher = (struct toucher){.words = words, .step = 1, .count = 1};
     pthread_create(&toucher.thread, NULL, touch_pages, &toucher);
     for (uint64_t waited = 0; waited < WAIT_NS && usage_of(1, words).faults_total == 0; waited += MS)
@@ -262,11 +262,11 @@ static void managed_memory_ends_with_its_pages_at_the_host(void **state)
     assert_false(can_read(two));
     if (!is_shared())
         assert_false(can_read(one));
-    let_signals_be();
+    restore_signals();
     vgpu_make(1);
     two = managed(1, PAGE);
     two[1] = 6;
-    assert_int_equal(two[0], 0); /* it was another's */
+    assert_int_equal(two[0], 0); /* the memory was another vGPU's */
     assert_int_equal(vgpu_word(1, (uintptr_t)(two + 1)), 6);
     assert_int_equal(vgpu_word(2, (uintptr_t)other), 5);
 }
@@ -388,7 +388,7 @@ static void a_forked_child_has_none(void **state)
     assert_int_equal(words[0], 3);
 }
 
-/* ---- beneath ---- */
+/* ---- the pages beneath ---- */
 
 static void pages_swap_and_move_beneath(void **state)
 {
@@ -440,11 +440,11 @@ static void a_paused_vgpu_gives_its_pages_later(void **state)
     uint64_t *words = managed(1, 2 * PAGE);
     OK(facet_vgpu_fill(world.driver, 1, (uintptr_t)words, 0, 2 * PAGE, ERROR));
     words[mix(0) % PAGE_WORDS] = 1;
-    vgpu_word(1, (uintptr_t)words); /* gone again */
+    vgpu_word(1, (uintptr_t)words); /* moves the page to the device again */
     words[PAGE_WORDS] = 8;
     OK(facet_vgpu_pause(world.driver, 1, ERROR));
     REFUSED(FACET_FROZEN, facet_vgpu_prefetch(world.driver, 1, words, 1, true, ERROR));
-    assert_int_equal(words[PAGE_WORDS], 8); /* is here */
+    assert_int_equal(words[PAGE_WORDS], 8); /* this page is at the host */
     uint64_t faults = usage_of(1, words).faults_total;
     toucher = (struct toucher){.words = words, .step = 1, .count = 1};
     pthread_create(&toucher.thread, NULL, touch_pages, &toucher);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory when calls of the system fail, when something is in the way, and when a page cannot come.
+ * Managed memory when system calls fail, when addresses are in use, and when a page cannot be brought to the host.
  *
- * FACET_TEST_PLACE=1 has the provider in this process, where nothing moves, and much of this cannot happen.
+ * With FACET_TEST_PLACE=1 the provider is in this process. Then pages do not move, and most of these failures cannot
+ * happen.
  */
 #include "managed.h"
 
@@ -11,41 +12,41 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
-/* ---- calls that fail when told (--wrap) ---- */
+/* ---- calls that fail on purpose (--wrap) ---- */
 
-#define FAULTS_NEVER 1 /* no userfaultfd at all */
-#define FAULTS_USER  2 /* only of user mode */
+#define REFUSE_ALL         1 /* no userfaultfd can be opened */
+#define REFUSE_KERNEL_MODE 2 /* only a userfaultfd for faults of user mode can be opened */
 
-static atomic_int left = -1; /* calls until one fails */
-static atomic_bool no_poison;
-static _Atomic uint64_t obstacle; /* bytes from the first address on that cannot be mapped */
+static atomic_int calls_left = -1; /* calls that succeed before one fails; below 0: none fails */
+static atomic_bool no_poison;      /* UFFDIO_POISON fails, as on older kernels */
+static _Atomic uint64_t obstacle;  /* bytes that cannot be mapped, from the address of the first try on */
 static uint64_t obstacle_at;
-static atomic_int refused_faults;
+static atomic_int userfaultfd_refusal; /* 0, REFUSE_ALL or REFUSE_KERNEL_MODE */
 
-static bool is_spent(void)
+static bool must_fail(void)
 {
-    return atomic_load(&left) >= 0 && atomic_fetch_sub(&left, 1) == 0;
+    return atomic_load(&calls_left) >= 0 && atomic_fetch_sub(&calls_left, 1) == 0;
 }
 
-/* True when none failed since: there are not so many. */
+/* Stops failing calls. True if fewer calls were made than were to succeed, so that none failed. */
 static bool disarm_fault(void)
 {
-    return atomic_exchange(&left, -1) >= 0;
+    return atomic_exchange(&calls_left, -1) >= 0;
 }
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return is_spent() ? NULL : __real_calloc(count, size);
+    return must_fail() ? NULL : __real_calloc(count, size);
 }
 
-/* Not the small ones: without memory for an answer a session takes its provider for lost. */
+/* Small allocations do not fail: without memory for an answer a session reports its provider as lost. */
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-    return size >= MIB && is_spent() ? NULL : __real_malloc(size);
+    return size >= MIB && must_fail() ? NULL : __real_malloc(size);
 }
 
 int __real_ioctl(int fd, unsigned long request, void *argument);
@@ -54,7 +55,7 @@ int __wrap_ioctl(int fd, unsigned long request, void *argument)
 {
     bool poison = request == _IOWR(UFFDIO, 0x08, char[32]);
 
-    if (request == UFFDIO_WAKE || !((poison && atomic_load(&no_poison)) || is_spent()))
+    if (request == UFFDIO_WAKE || !((poison && atomic_load(&no_poison)) || must_fail()))
         return __real_ioctl(fd, request, argument);
     errno = ENOMEM;
     return -1;
@@ -64,7 +65,7 @@ int __real_madvise(void *address, size_t bytes, int advice);
 int __wrap_madvise(void *address, size_t bytes, int advice);
 int __wrap_madvise(void *address, size_t bytes, int advice)
 {
-    if (!is_spent())
+    if (!must_fail())
         return __real_madvise(address, bytes, advice);
     errno = ENOMEM;
     return -1;
@@ -74,7 +75,7 @@ int __real_eventfd(unsigned int count, int flags);
 int __wrap_eventfd(unsigned int count, int flags);
 int __wrap_eventfd(unsigned int count, int flags)
 {
-    if (!is_spent())
+    if (!must_fail())
         return __real_eventfd(count, flags);
     errno = EMFILE;
     return -1;
@@ -84,14 +85,14 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
 {
-    return is_spent() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+    return must_fail() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
 }
 
 int __real_open64(const char *path, int flags, unsigned mode);
 int __wrap_open64(const char *path, int flags, unsigned mode);
 int __wrap_open64(const char *path, int flags, unsigned mode)
 {
-    if (!atomic_load(&refused_faults) || strcmp(path, "/dev/userfaultfd") != 0)
+    if (!atomic_load(&userfaultfd_refusal) || strcmp(path, "/dev/userfaultfd") != 0)
         return __real_open64(path, flags, mode);
     errno = EACCES;
     return -1;
@@ -101,9 +102,9 @@ long __real_syscall(long number, long a, long b, long c, long d, long e, long f)
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-    bool whole = number == SYS_userfaultfd && !(a & 1);
-    bool refused = number == SYS_userfaultfd &&
-                   (atomic_load(&refused_faults) == FAULTS_NEVER || (atomic_load(&refused_faults) && whole));
+    bool kernel_mode = number == SYS_userfaultfd && !(a & 1); /* without UFFD_USER_MODE_ONLY */
+    bool refused = number == SYS_userfaultfd && (atomic_load(&userfaultfd_refusal) == REFUSE_ALL ||
+                                                 (atomic_load(&userfaultfd_refusal) && kernel_mode));
 
     if (number == SYS_mmap && atomic_load(&obstacle) > 0) {
         obstacle_at = obstacle_at ? obstacle_at : (uint64_t)a;
@@ -112,7 +113,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
             return -1;
         }
     }
-    if (!refused && !(number == SYS_mmap && is_spent()))
+    if (!refused && !(number == SYS_mmap && must_fail()))
         return __real_syscall(number, a, b, c, d, e, f);
     errno = refused ? EPERM : ENOMEM;
     return -1;
@@ -120,7 +121,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 
 /* ---- allocating ---- */
 
-static void without_privilege_system_calls_are_refused(void **state)
+static void without_privilege_system_calls_fail_on_pages_at_the_device(void **state)
 {
     char *pointer = NULL;
     int ends[2];
@@ -128,18 +129,18 @@ static void without_privilege_system_calls_are_refused(void **state)
     (void)state;
     if (is_shared())
         return;
-    atomic_store(&refused_faults, FAULTS_NEVER);
+    atomic_store(&userfaultfd_refusal, REFUSE_ALL);
     vgpu_make(1);
     REFUSED(FACET_UNSUPPORTED, facet_vgpu_allocate_managed(world.driver, 1, 1, NULL, (void **)&pointer, ERROR));
     assert_int_equal(vgpu_info(1).allocations, 0);
-    atomic_store(&refused_faults, FAULTS_USER);
+    atomic_store(&userfaultfd_refusal, REFUSE_KERNEL_MODE);
     pointer = managed(1, 2 * PAGE);
-    atomic_store(&refused_faults, 0);
+    atomic_store(&userfaultfd_refusal, 0);
     assert_int_equal(usage_of(1, pointer).flags, 0);
     OK(facet_vgpu_fill(world.driver, 1, (uintptr_t)pointer, 'x', 2 * PAGE, ERROR));
     assert_int_equal(pointer[5], 'x');
     assert_int_equal(pipe(ends), 0);
-    assert_int_equal(write(ends[1], pointer, 100), 100); /* is here */
+    assert_int_equal(write(ends[1], pointer, 100), 100); /* this page is at the host */
     assert_int_equal(write(ends[1], pointer + PAGE, 100), -1);
     assert_int_equal(errno, EFAULT);
     assert_int_equal(pointer[PAGE], 'x');
@@ -147,7 +148,7 @@ static void without_privilege_system_calls_are_refused(void **state)
     close(ends[1]);
 }
 
-/* Something large is in the way: the allocation is made beyond it, and nothing stays of the tries before. */
+/* 20 MiB of addresses are in use: the allocation is made behind them, and the failed tries leave nothing. */
 static void an_allocation_avoids_addresses_in_use(void **state)
 {
     uint64_t *pointer = NULL;
@@ -169,7 +170,7 @@ static void an_allocation_avoids_addresses_in_use(void **state)
     assert_int_equal(vgpu_info(1).allocations, 1);
 }
 
-/* Whichever call of an allocation fails: a status, nothing left behind, and the next one works. */
+/* Whichever call within an allocation fails, it returns a status and leaves nothing, and the next allocation works. */
 static void an_allocation_is_whole_or_not_there(void **state)
 {
     bool over = false;
@@ -180,7 +181,7 @@ static void an_allocation_is_whole_or_not_there(void **state)
         uint64_t *pointer = NULL;
 
         vgpu_make(1);
-        atomic_store(&left, nth);
+        atomic_store(&calls_left, nth);
         enum facet_status status =
             facet_vgpu_allocate_managed(world.driver, 1, 3 * PAGE, NULL, (void **)&pointer, ERROR);
         over = disarm_fault();
@@ -200,7 +201,8 @@ static void an_allocation_is_whole_or_not_there(void **state)
     assert_in_range(refused, is_shared() ? 3 : 8, 1000);
 }
 
-/* Whichever call of a way to and back fails: a page comes later, a launch is refused, and nothing is lost. */
+/* Whichever call fails while pages move between host and device, no word is lost: the page comes later, or the launch
+ * is refused. */
 static void nothing_is_lost_when_calls_fail(void **state)
 {
     enum { PAGES = 4, ROUNDS = 60 };
@@ -215,7 +217,7 @@ static void nothing_is_lost_when_calls_fail(void **state)
     vgpu_launch(1, 0, kernel, 1);
     launches++;
     for (int nth = 0; nth < ROUNDS; nth++) {
-        atomic_store(&left, nth % 20);
+        atomic_store(&calls_left, nth % 20);
         for (uint64_t i = 0; i < PAGES; i++)
             words[i * PAGE_WORDS + 1]++;
         launches += facet_vgpu_execute(world.driver, 1, 0, kernel, &range, NULL, ERROR) == FACET_OK;
@@ -247,14 +249,15 @@ static void *wait_for_page(void *argument)
     return NULL;
 }
 
-/* A thread that waits for a page when its vGPU is destroyed gets a signal, and so does one whose device is lost. */
+/* A thread that waits for a page gets a signal when the vGPU is destroyed or its device is lost. */
 static void no_thread_waits_forever(void **state)
 {
     (void)state;
     if (is_shared())
         return;
-    for (int way = 0; way < 3; way++) {
-        bool destroy = way == 0;
+    enum { DESTROY, LOSE_DEVICE, LOSE_DEVICE_WITHOUT_POISON, ENDS };
+    for (int end = DESTROY; end < ENDS; end++) {
+        bool destroy = end == DESTROY;
         struct facet_driver_config config = world_config();
         struct waiter waiter;
 
@@ -268,9 +271,9 @@ static void no_thread_waits_forever(void **state)
         if (destroy)
             OK(facet_vgpu_pause(world.driver, 1, ERROR));
         else
-            assert_true(wait_for_word(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
+            assert_true(wait_for_status(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
         uint64_t faults = usage_of(1, words).faults_total;
-        atomic_store(&no_poison, way == 2); /* an older kernel */
+        atomic_store(&no_poison, end == LOSE_DEVICE_WITHOUT_POISON);
         catch_signals();
         waiter = (struct waiter){.word = words};
         pthread_create(&waiter.thread, NULL, wait_for_page, &waiter);
@@ -286,10 +289,10 @@ static void no_thread_waits_forever(void **state)
         assert_int_equal(signals, 1);
         if (!destroy) {
             assert_int_equal(vgpu_status(1), FACET_VGPU_ERROR);
-            assert_false(can_read(words + 1)); /* at once, now */
+            assert_false(can_read(words + 1)); /* fails at once, without a wait */
             assert_false(can_read(words + PAGE_WORDS));
         }
-        let_signals_be();
+        restore_signals();
         atomic_store(&no_poison, false);
         facet_kernel_destroy(kernel);
         world_close();
@@ -301,7 +304,7 @@ static void no_thread_waits_forever(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(without_privilege_system_calls_are_refused),
+        WITH_WORLD(without_privilege_system_calls_fail_on_pages_at_the_device),
         WITH_WORLD(an_allocation_avoids_addresses_in_use),
         WITH_WORLD(an_allocation_is_whole_or_not_there),
         WITH_WORLD(nothing_is_lost_when_calls_fail),

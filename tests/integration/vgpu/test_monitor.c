@@ -8,7 +8,7 @@
 
 /* ---- history ---- */
 
-/* Polls until there are so many samples; they stay in `samples`. */
+/* Polls until there are `wanted` samples, and stores them in `samples`. */
 static uint32_t wait_for_samples(uint32_t id, uint64_t after_ns, struct facet_sample *samples, uint32_t wanted)
 {
     for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
@@ -49,7 +49,7 @@ static void samples_count_the_launches_that_ran(void **state)
     assert_true(last->values[FACET_SAMPLE_BUSY_NS] >= info.busy_ns);
     for (int i = 1; i < 4; i++)
         assert_true(samples[i].time_ns > samples[i - 1].time_ns);
-    OK(facet_vgpu_get_history(world.driver, 2, 0, samples, &count, ERROR)); /* was never used */
+    OK(facet_vgpu_get_history(world.driver, 2, 0, samples, &count, ERROR)); /* vGPU 2 was never used */
     assert_int_equal(count, 0);
     REFUSED(FACET_NOT_FOUND, facet_vgpu_get_history(world.driver, 3, 0, samples, &count, ERROR));
     facet_kernel_destroy(burn);
@@ -129,7 +129,7 @@ static struct facet_driver_device device_now(void)
     return device;
 }
 
-/* Of the device and of the vGPU that works, as long as it does; false: not within WAIT_NS. */
+/* Waits until the utilization of the device and of vGPU 1 is above 0 (`some`), or is 0; false after WAIT_NS. */
 static bool utilization_becomes(bool some)
 {
     for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
@@ -161,8 +161,8 @@ static void utilization_is_measured(void **state)
     facet_kernel_destroy(burn);
 }
 
-/* One of two units taken is half of the device, and the vGPU has as much of that as the unit has of its processor;
- * false: not within WAIT_NS. */
+/* Waits until the device's utilization is near `milli` and vGPU 1's is at most that; false after WAIT_NS. A unit that
+ * is taken counts for the device, but for the vGPU only the time in which the unit had its processor. */
 static bool utilization_comes_near(uint32_t milli)
 {
     for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
@@ -194,7 +194,7 @@ static void utilization_is_as_much_as_works(void **state)
     world_close();
 }
 
-/* A kernel that does not end is seen at work while it runs. */
+/* A kernel that does not end counts as busy while it runs. */
 static void a_running_kernel_counts_as_busy(void **state)
 {
     struct facet_vgpu_info info;
@@ -231,8 +231,8 @@ static uint64_t clock_ns(void)
     return (uint64_t)now.tv_sec * 1000 * MS + (uint64_t)now.tv_nsec;
 }
 
-/* The device's process is stopped under a launch: neither that nor anything else that has its processors meanwhile is
- * time that the launch had. So it says the same in all places, for a vGPU that has the device to itself. */
+/* The device's process is stopped during a launch. Neither the stop, nor other programs on its processors meanwhile,
+ * count as the launch's time. All counters agree on this for a vGPU that has the device to itself. */
 static void processor_time_of_others_is_not_busy_time(void **state)
 {
     struct facet_sample sample;
@@ -240,12 +240,12 @@ static void processor_time_of_others_is_not_busy_time(void **state)
 
     (void)state;
     if (world_child() == 0)
-        return; /* in this process, which cannot stop itself */
+        return; /* the provider is in this process, which cannot stop itself */
     vgpu_make(1);
     gate = vgpu_memory(1, MIB);
     struct facet_kernel *kernel = vgpu_kernel(1, "gate", gate, 0);
     uint64_t execution = vgpu_launch(1, 0, kernel, 1);
-    assert_true(wait_for_word(1, execution, FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, execution, FACET_EXECUTION_RUNNING));
     pid_t child = world_child();
     kill(child, SIGSTOP);
     stopped_ns = clock_ns();
@@ -305,7 +305,7 @@ static void a_watch_reports_each_change_once(void **state)
     assert_true(wait_for_count(&event_log.raised, 1));
     assert_int_equal(event_log.value, 1000);
     assert_int_equal(event_log.watch, number);
-    OK(facet_vgpu_free(world.driver, 1, more, ERROR)); /* half: neither above nor back */
+    OK(facet_vgpu_free(world.driver, 1, more, ERROR)); /* half of the memory: between both thresholds */
     nap(50 * MS);
     assert_int_equal(event_log.cleared, 0);
     OK(facet_vgpu_free(world.driver, 1, address, ERROR));
@@ -359,7 +359,7 @@ static void devices_are_watched_too_and_bad_rules_refused(void **state)
     REFUSED(FACET_INVALID_ARGUMENT, facet_driver_watch(world.driver, &bad, &number, ERROR));
 }
 
-/* The answers that a watch's function gets when it makes calls that would wait for it. */
+/* What a watch's callback gets when it makes calls that would wait for that callback. */
 struct refused_calls {
     atomic_uint calls;
     enum facet_status destroy, watch, unwatch, info;
@@ -402,15 +402,15 @@ static void a_callback_is_refused_calls_that_would_wait_for_it(void **state)
     assert_int_equal(refused_calls.watch, FACET_BAD_STATE);
     assert_int_equal(refused_calls.unwatch, FACET_BAD_STATE);
     assert_int_equal(refused_calls.info, FACET_OK);
-    OK(facet_driver_unwatch(world.driver, number, ERROR)); /* here all of them go */
+    OK(facet_driver_unwatch(world.driver, number, ERROR)); /* outside of the callback the calls succeed */
     OK(facet_vgpu_destroy(world.driver, 1, ERROR));
 }
 
 /* ---- scaling ---- */
 
 /*
- * A vGPU that wants more than its request gets it while the other is idle, and no more than its limit. Its shown
- * request stays; and the other gets its own back when it comes.
+ * A vGPU that wants more than its request gets more, up to its limit, while the other vGPU is idle. The request that is
+ * shown does not change. The other vGPU gets its own request back when it has work.
  */
 static void shares_follow_demand(void **state)
 {

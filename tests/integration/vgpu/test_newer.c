@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that structs of a newer program, which are longer by zeros, do what they do at their known size.
- * Never: proves that a tail which is set is refused: tests/unit/base/test_sized.c does.
+ * Owns: the proof that structs of a newer program, which have zeros behind the known members, work as the known ones.
+ * Never: proves that a tail which is not zero is refused; tests/unit/base/test_sized.c does.
  */
 #include "world.h"
 
 #include <facet/balance.h>
 #include <facet/monitor.h>
 
-/* The library once judged a copy's tail, which is whatever lies behind the copy: the more bytes, the surer. */
+/* The library once read the tail behind its own shorter copy of a struct. The longer the tail, the surer
+ * a test fails. */
 static const uint32_t tails[] = {8, 300, 4096};
 #define TAILS (sizeof tails / sizeof *tails)
 
-/* A copy of a struct with so many zeros behind it; valid until the end of the test. */
+/* A copy of a struct with `tail` zero bytes behind it, to be freed by free_longer(). */
 static const void *make_longer(const void *known, uint32_t tail)
 {
     uint32_t size;
@@ -65,12 +66,12 @@ static void options_of_a_newer_program_allocate(void **state)
         OK(facet_vgpu_allocate(world.driver, 1, 4096, options, &address, ERROR));
         enum facet_status status = facet_vgpu_allocate_managed(world.driver, 1, 4096, options, &pointer, ERROR);
         if (status != FACET_OK && strstr(world.error.message, "this library knows"))
-            fail_msg("a tail of %u: %s", tails[i], world.error.message); /* other refusals: no userfaultfd here */
+            fail_msg("a tail of %u: %s", tails[i], world.error.message); /* other refusals: there is no userfaultfd */
         free_longer(options);
     }
 }
 
-/* An older library has to refuse what it does not know, in each place where it is given. */
+/* A library must refuse options that it does not know, in each call that takes them. */
 static void options_that_are_set_are_refused_for_managed_memory(void **state)
 {
     struct {

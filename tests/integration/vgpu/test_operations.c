@@ -109,7 +109,7 @@ static void mixed_precision_is_switched_at_run_time(void **state)
     assert_int_equal(vgpu_info(1).on, FACET_ON_MIXED_PRECISION);
     if (support.mixed)
         assert_false(product_of_fine_numbers(&gemm) > 1);
-    OK(facet_vgpu_set_tensor_cores(world.driver, 1, false, ERROR)); /* without them there is nothing to round for */
+    OK(facet_vgpu_set_tensor_cores(world.driver, 1, false, ERROR)); /* without tensor cores no operand is rounded */
     assert_true(product_of_fine_numbers(&gemm) > 1);
     OK(facet_vgpu_set_tensor_cores(world.driver, 1, true, ERROR));
     OK(facet_vgpu_set_mixed_precision(world.driver, 1, false, ERROR));
@@ -129,15 +129,15 @@ static uint16_t first_half(uint64_t address)
 }
 
 /*
- * With tensor cores off the bf16 units are not used: the record says which implementation ran, and the numbers say it,
- * too. The units of x86 processors take a factor below the normal numbers for 0 with any settings of the thread
- * (VDPBF16PS, TDPBF16PS: Intel's manual, volume 2); arithmetic in f32 does not.
+ * With tensor cores off the bf16 units are not used. The record names the implementation that ran, and the numbers show
+ * it, too: the units of x86 processors treat a subnormal factor as 0 with any settings of the thread (VDPBF16PS,
+ * TDPBF16PS: Intel's manual, volume 2), and arithmetic in f32 does not.
  */
 static void tensor_cores_are_switched_at_run_time(void **state)
 {
     static const uint16_t tiny[SIDE * SIDE] = {BF16_2_TO_MINUS_127}, large[SIDE * SIDE] = {BF16_2_TO_100};
     struct facet_execution with, without;
-    bool units_are_known = !getenv("FACET_TEST_PROVIDER"); /* of the cpu */
+    bool units_are_known = !getenv("FACET_TEST_PROVIDER"); /* the device is `cpu` */
 
     need_operation(FACET_MATH_GEMM, FACET_MATH_BF16);
     if (!(support.tensor_types & 1u << FACET_MATH_BF16)) {
@@ -181,7 +181,7 @@ static void features_that_the_driver_switches_off_stay_off(void **state)
     world_close();
 }
 
-/* A GPU is handed on as a whole: device time is its time, not a sum over its hundreds of units. */
+/* A vGPU's compute is a part of the whole GPU's time, not a sum of times of its hundreds of units. */
 static void a_vgpus_part_is_of_the_whole_device(void **state)
 {
     struct facet_vgpu_info info = {0};
@@ -202,7 +202,7 @@ static void a_vgpus_part_is_of_the_whole_device(void **state)
     assert_in_range(info.compute_milli, 20, 1000);
 }
 
-/* The device knows pages, which neighbours share. */
+/* The device could check only pages, which neighbouring allocations share. */
 static void operands_keep_to_their_allocations(void **state)
 {
     const uint64_t bytes = SIDE * SIDE * sizeof(float);
@@ -230,7 +230,7 @@ static void operands_keep_to_their_allocations(void **state)
     assert_false(first > 0);
 }
 
-/* Each kind of operation once, in each type that the device has it for: it runs to its end. */
+/* Each kind of operation completes once in each type in which the device supports it. */
 static void every_operation_runs_in_every_type(void **state)
 {
     static const uint32_t bytes_of[] = {4, 2, 2, 1};

@@ -3,7 +3,7 @@
  * asserts how long anything takes. */
 #include "world.h"
 
-/* Two vGPUs of 12 MiB each on 16; with `bytes` of swap. */
+/* Two vGPUs of 12 MiB each on 16 MiB, with `swap_bytes` of swap memory. */
 static void open_small(uint64_t swap_bytes)
 {
     struct facet_driver_config config = world_config();
@@ -13,7 +13,7 @@ static void open_small(uint64_t swap_bytes)
     world_open(&config);
 }
 
-static void make_of(uint32_t id, uint64_t memory_bytes)
+static void make_with_memory(uint32_t id, uint64_t memory_bytes)
 {
     struct facet_vgpu_config config = vgpu_config(id);
 
@@ -30,7 +30,7 @@ static uint32_t flags_of(uint32_t id, uint64_t address)
     return page.flags;
 }
 
-static void pages_are_told_of(void **state)
+static void pages_are_reported(void **state)
 {
     struct facet_page page = {.size = sizeof page};
     uint32_t milli = 7;
@@ -51,7 +51,7 @@ static void pages_are_told_of(void **state)
     OK(facet_vgpu_get_unusable(world.driver, 1, 256, &milli, ERROR));
     assert_int_equal(milli, 0);
     OK(facet_vgpu_get_unusable(world.driver, 1, MIB, &milli, ERROR));
-    assert_int_equal(milli, 1000); /* the rest of a pool's page */
+    assert_int_equal(milli, 1000); /* only the remainder of a pool's page is free */
 }
 
 static void pinned_memory_stays_when_others_need_room(void **state)
@@ -59,8 +59,8 @@ static void pinned_memory_stays_when_others_need_room(void **state)
     uint64_t kept, others[12], pin = 0, second = 0;
 
     open_small(32 * MIB);
-    make_of(1, 12 * MIB);
-    make_of(2, 12 * MIB);
+    make_with_memory(1, 12 * MIB);
+    make_with_memory(2, 12 * MIB);
     kept = vgpu_memory(1, 2 * MIB);
     uint64_t left = vgpu_memory(1, 4 * MIB);
     OK(facet_vgpu_pin(world.driver, 1, &kept, 1, WAIT_NS, &pin, ERROR));
@@ -68,7 +68,7 @@ static void pinned_memory_stays_when_others_need_room(void **state)
     for (int i = 0; i < 12; i++)
         others[i] = vgpu_memory(2, MIB);
     struct facet_kernel *kernel = vgpu_kernel(2, "add", others[0], 3);
-    vgpu_launch(2, 0, kernel, 1); /* brings in all that vGPU 2 has */
+    vgpu_launch(2, 0, kernel, 1); /* brings in all memory of vGPU 2 */
     vgpu_finish(2);
     facet_kernel_destroy(kernel);
     assert_true(flags_of(1, kept) & FACET_PAGE_VALID);
@@ -89,18 +89,18 @@ static void pinned_memory_stays_when_others_need_room(void **state)
     world_close();
 }
 
-/* A program that pins too much makes others wait, for as long as they allow; the end of its vGPU ends that. */
+/* A vGPU that pins too much makes calls of other vGPUs wait until their timeout, or until that vGPU is destroyed. */
 static void pins_end_with_their_vgpu(void **state)
 {
     uint64_t pin = 0;
 
     open_small(32 * MIB);
-    make_of(1, 12 * MIB);
-    make_of(2, 12 * MIB);
+    make_with_memory(1, 12 * MIB);
+    make_with_memory(2, 12 * MIB);
     vgpu_memory(1, 12 * MIB);
     OK(facet_vgpu_pin(world.driver, 1, NULL, 0, WAIT_NS, &pin, ERROR));
     vgpu_memory(2, 2 * MIB);
-    OK(facet_vgpu_pin(world.driver, 2, NULL, 0, WAIT_NS, &pin, ERROR)); /* there is room for that beside it */
+    OK(facet_vgpu_pin(world.driver, 2, NULL, 0, WAIT_NS, &pin, ERROR)); /* there is room beside the other pins */
     OK(facet_vgpu_unpin(world.driver, 2, pin, ERROR));
     uint64_t more = 0;
     OK(facet_vgpu_allocate(world.driver, 2, 8 * MIB, NULL, &more, ERROR));
@@ -113,14 +113,14 @@ static void pins_end_with_their_vgpu(void **state)
     world_close(); /* with a pin that is kept */
 }
 
-/* One vGPU may hold more than the device has, and copy it; but not launch before it has freed some. */
+/* A vGPU may hold and copy more memory than the device has, but must free some before a launch. */
 static void a_launch_with_more_memory_than_the_device_is_refused_with_advice(void **state)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
     uint64_t first, second, pin = 0;
 
     open_small(32 * MIB);
-    make_of(1, 24 * MIB);
+    make_with_memory(1, 24 * MIB);
     first = vgpu_memory(1, 12 * MIB);
     second = vgpu_memory(1, 12 * MIB);
     struct facet_kernel *kernel = vgpu_kernel(1, "add", first, 5);
@@ -176,7 +176,7 @@ static void pages_need_a_space(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(pages_are_told_of),
+        WITH_WORLD(pages_are_reported),
         cmocka_unit_test(pinned_memory_stays_when_others_need_room),
         cmocka_unit_test(pins_end_with_their_vgpu),
         cmocka_unit_test(a_launch_with_more_memory_than_the_device_is_refused_with_advice),

@@ -32,7 +32,7 @@ static int remove_folder(void **state)
     return world_unload(state);
 }
 
-/* The files in the folder of drivers whose names end so. */
+/* The number of files in the drivers' folder whose names end with `end`. */
 static int count_files(const char *end)
 {
     char path[128];
@@ -51,7 +51,7 @@ static int count_files(const char *end)
     return count;
 }
 
-/* Runs `facet metrics`; its exit status. */
+/* Runs `facet metrics`; returns its exit status, and its output in `text`. */
 static int read_metrics(char *text, size_t size)
 {
     char command[8192];
@@ -72,7 +72,7 @@ static void open_published(void)
     world_open(&config);
 }
 
-/* The text of the last second: polls until `wanted` is in it. */
+/* Polls the metrics until they contain `wanted`. */
 static bool metrics_say(const char *wanted)
 {
     static char text[1 << 20];
@@ -115,7 +115,7 @@ static void published_numbers_are_shown(void **state)
     assert_int_equal(count_files(".json") + count_files(".lock") + count_files(".new"), 0);
 }
 
-/* Two of one process, each by itself. */
+/* Two drivers of one process publish separately. */
 static void drivers_publish_side_by_side(void **state)
 {
     struct facet_driver_config config = world_config();
@@ -130,7 +130,7 @@ static void drivers_publish_side_by_side(void **state)
     world_close();
 }
 
-/* A driver may have one device twice: no two lines are of the same series. */
+/* A driver may have one device twice; then each has series of its own. */
 static void a_device_present_twice_is_two(void **state)
 {
     struct facet_driver_config config = world_config();
@@ -151,7 +151,7 @@ static void files_of_a_killed_process_are_removed(void **state)
 
     assert_true(child >= 0);
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test end before it */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* in case the test ends first */
         open_published();
         vgpu_make(1);
         for (;;)
@@ -167,7 +167,7 @@ static void files_of_a_killed_process_are_removed(void **state)
     assert_int_equal(count_files(".json") + count_files(".lock"), 0);
 }
 
-/* No file in the folder is a reason to fail. */
+/* Unusable files in the folder do not make the command fail. */
 static void garbage_is_passed_over(void **state)
 {
     static const char *const names[] = {"1-0.json", "x.lock", "1-1.lock", "..lock"};
@@ -208,7 +208,7 @@ static void put_text(const char *path, const char *text)
     fclose(file);
 }
 
-/* Of a program that went wild: nothing of it is shown as 0, and it is said which member cannot be. */
+/* A faulty program publishes impossible numbers: they are not shown as 0, and a message names the member. */
 static void impossible_numbers_are_left_out_and_reported(void **state)
 {
     static const char text[] =
@@ -240,7 +240,7 @@ static void impossible_numbers_are_left_out_and_reported(void **state)
     world_close();
 }
 
-/* Another user could put a file of its own there, or read private data. */
+/* In such a folder another user could put files, or read private data. */
 static void nothing_is_published_where_other_users_may_write(void **state)
 {
     static char text[1 << 20];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests that queued work keeps to allocations of its vGPU as immediate calls do: nothing behind the end of one,
- *       and nothing that was freed.
+ * Owns: the proof that queued work, like an immediate call, reaches only allocations of its vGPU: no bytes behind the
+ *       end of an allocation, and no memory that was freed.
  */
 #include "world.h"
 
 #define BYTES 4096u
 
-/* Neighbours in one page: of the vGPU's memory as far as the device knows. */
+/* Neighbouring blocks in one page. The device, which checks pages, would accept access to all of them. */
 static struct {
     uint64_t first, next, freed;
 } at;
@@ -23,8 +23,8 @@ static bool is_among(const uint64_t blocks[BLOCKS], uint64_t address)
 }
 
 /*
- * A thread that moves to another core gets its blocks from another slab: so the test searches several for three in a
- * row.
+ * A thread that moves to another core gets its blocks from another slab, so the test searches BLOCKS blocks for three
+ * adjacent ones.
  */
 static void make_neighbours(void)
 {
@@ -43,7 +43,7 @@ static void make_neighbours(void)
     OK(facet_vgpu_free(world.driver, 1, at.freed, ERROR));
 }
 
-static void nothing_was_queued(void)
+static void check_nothing_was_queued(void)
 {
     assert_int_equal(vgpu_info(1).launched_total, 0);
     assert_int_equal(vgpu_word(1, at.first), 0);
@@ -70,14 +70,14 @@ static void a_fill_keeps_to_its_allocation(void **state)
     fill_is_refused(at.first + 8, BYTES);
     fill_is_refused(at.first, UINT64_MAX);
     fill_is_refused(at.freed, 8);
-    nothing_was_queued();
+    check_nothing_was_queued();
     OK(facet_vgpu_enqueue_fill(world.driver, 1, 0, at.first, 7, BYTES, NULL, ERROR));
     vgpu_finish(1);
     assert_int_equal(vgpu_word(1, at.first + BYTES - 8), UINT64_C(0x0707070707070707));
     assert_int_equal(vgpu_word(1, at.next), 0);
 }
 
-/* By what was asked for, not by what a block has room for. */
+/* The limit is the requested size, not the size of the block. */
 static void a_fill_keeps_to_the_requested_size(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void a_copy_keeps_to_its_allocations(void **state)
     REFUSED_FOR("from", queue_copy(at.next, at.first + 8, BYTES, FACET_COPY_ON_DEVICE));
     REFUSED_FOR("to", queue_copy(at.freed, at.first, 8, FACET_COPY_ON_DEVICE));
     REFUSED_FOR("from", queue_copy(at.first, at.freed, 8, FACET_COPY_ON_DEVICE));
-    nothing_was_queued();
+    check_nothing_was_queued();
     OK(queue_copy(at.first, from, BYTES, FACET_COPY_TO_DEVICE));
     OK(queue_copy(at.next, at.first, BYTES, FACET_COPY_ON_DEVICE));
     vgpu_finish(1);
@@ -131,14 +131,15 @@ static void arguments_of_a_launch_are_in_allocations(void **state)
     struct facet_kernel *add = vgpu_kernel(1, "add", at.first, 3);
 
     REFUSED_FOR("words", launch_with(add, at.freed + 8));
-    nothing_was_queued();
+    check_nothing_was_queued();
     OK(launch_with(add, at.next + BYTES - 8));
     vgpu_finish(1);
     assert_int_equal(vgpu_word(1, at.next + BYTES - 8), 3);
     facet_kernel_destroy(add);
 }
 
-/* Where a loop over pointers ends: no memory is mapped there, and no part of this launch runs. */
+/* A pointer to the end of an allocation is valid, as loops over pointers need it. No memory is mapped there, so the
+ * launch is cancelled before it runs. */
 static void an_argument_may_be_the_end_of_an_allocation(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void an_argument_may_be_the_end_of_an_allocation(void **state)
     facet_kernel_destroy(add);
 }
 
-/* Also when all of it went, with its pages, and when it moves between host and device. */
+/* The rules hold for managed memory, too: after all of it was freed, and for moves between host and device. */
 static void managed_memory_is_no_exception(void **state)
 {
     void *pointer = NULL, *other = NULL;
@@ -179,7 +180,7 @@ static void managed_memory_is_no_exception(void **state)
     assert_int_equal(*(unsigned char *)pointer, 7);
 }
 
-/* Where no process can have memory: a member of a struct that is NULL, and what lies behind the last address. */
+/* No process has memory near address 0 (a member of a struct that is NULL), or behind the last address. */
 static void an_address_that_no_process_has_is_no_host_memory(void **state)
 {
     static const uint64_t wild[] = {1, 16, 4095, UINT64_C(1) << 63, UINT64_MAX - 20, UINT64_MAX};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that a call which is refused for its arguments holds nothing: each function of a driver or a
- * balancer is called with each pointer NULL in turn and each `size` 0 in turn, and then all is ended. That numbers
- * which are of no enum are refused; and that each function says of a device that is lost that it is. Never: asserts
- * the effect of a valid call.
+ * Owns: the proof that a call which is refused for its arguments keeps no lock or reference. Each function of a driver
+ * or a balancer is called with each pointer NULL in turn and each `size` 0 in turn; then everything must be closable.
+ * Further proofs: numbers that are in no enum are refused, and each function reports a lost device. Never: asserts the
+ * effect of a valid call.
  *
- * A function that is not in the table fails the last test, which reads the headers.
+ * The last test reads the headers and fails if a function is missing in the table.
  */
 #include "refused.h"
 
@@ -16,8 +16,8 @@
 static void *end_all(void *unused)
 {
     (void)unused;
-    facet_balancer_close(function_count.balancer);
-    (void)facet_vgpu_destroy(world.driver, 1, NULL); /* one test has destroyed it */
+    facet_balancer_close(valid_arguments.balancer);
+    (void)facet_vgpu_destroy(world.driver, 1, NULL); /* fails in the test that has destroyed it */
     facet_driver_close(world.driver);
     return NULL;
 }
@@ -32,7 +32,7 @@ static void end_in_time(const char *name)
     until.tv_sec += (time_t)(WAIT_NS / (1000 * MS));
     assert_int_equal(pthread_create(&thread, NULL, end_all, NULL), 0);
     if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
-        print_error("after calls of %s() that were refused not all could be ended\n", name);
+        print_error("after refused calls of %s(), closing balancer, vGPU and driver did not return\n", name);
         _exit(1);
     }
     world.driver = NULL;
@@ -45,22 +45,22 @@ static void prepare_vgpu(uint32_t place)
     config.place = place;
     world_open(&config);
     vgpu_make(1);
-    function_count.address = vgpu_memory(1, BYTES);
-    function_count.kernel = vgpu_kernel(1, "add", function_count.address, 1);
-    function_count.execution = vgpu_launch(1, 0, function_count.kernel, 1);
-    function_count.managed = NULL;
-    if (facet_vgpu_allocate_managed(world.driver, 1, BYTES, NULL, &function_count.managed, ERROR) != FACET_OK)
-        assert_null(function_count.managed); /* no userfaultfd here */
+    valid_arguments.address = vgpu_memory(1, BYTES);
+    valid_arguments.kernel = vgpu_kernel(1, "add", valid_arguments.address, 1);
+    valid_arguments.execution = vgpu_launch(1, 0, valid_arguments.kernel, 1);
+    valid_arguments.managed = NULL;
+    if (facet_vgpu_allocate_managed(world.driver, 1, BYTES, NULL, &valid_arguments.managed, ERROR) != FACET_OK)
+        assert_null(valid_arguments.managed); /* there is no userfaultfd */
     vgpu_finish(1);
-    function_count.balancer = NULL;
+    valid_arguments.balancer = NULL;
 }
 
 static void prepare_balancer(void)
 {
     const struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members};
 
-    OK(facet_balancer_open(world.driver, &config, &function_count.balancer, ERROR));
-    OK(facet_balancer_allocate(function_count.balancer, BYTES, &function_count.buffer, ERROR));
+    OK(facet_balancer_open(world.driver, &config, &valid_arguments.balancer, ERROR));
+    OK(facet_balancer_allocate(valid_arguments.balancer, BYTES, &valid_arguments.buffer, ERROR));
 }
 
 static void a_refused_call_holds_nothing(void **state)
@@ -80,7 +80,7 @@ static void a_refused_call_holds_nothing(void **state)
     }
     if (function->call(-1) == FACET_INVALID_ARGUMENT)
         fail_msg("%s(), nothing wrong: %s", function->name, world.error.message);
-    facet_kernel_destroy(function_count.kernel);
+    facet_kernel_destroy(valid_arguments.kernel);
     end_in_time(function->name);
 }
 
@@ -88,8 +88,8 @@ static void a_refused_call_holds_nothing(void **state)
 
 #define ABSURD_VALUE 99
 
-/* The argument for which a call that answered this refused; "": none. */
-static const char *refused_status(enum facet_status status)
+/* The argument that a refused call named; "" if it named none, or was not refused as invalid. */
+static const char *refused_argument(enum facet_status status)
 {
     static char argument[sizeof world.error.argument];
 
@@ -99,13 +99,13 @@ static const char *refused_status(enum facet_status status)
     return argument;
 }
 
-#define REFUSED_FOR(name, call) assert_string_equal(refused_status(call), name)
+#define REFUSED_FOR(name, call) assert_string_equal(refused_argument(call), name)
 
 static enum facet_status submit_task(uint32_t priority, uint32_t access)
 {
     const uint64_t value = 1;
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {1}, .group = {1}};
-    const struct facet_balancer_argument arguments[] = {{.buffer = function_count.buffer, .access = access},
+    const struct facet_balancer_argument arguments[] = {{.buffer = valid_arguments.buffer, .access = access},
                                                         {.value = &value, .bytes = sizeof value}};
     const struct facet_balancer_work work = {.size = sizeof work,
                                              .priority = priority,
@@ -115,7 +115,7 @@ static enum facet_status submit_task(uint32_t priority, uint32_t access)
                                              .arguments = arguments,
                                              .count = 2};
 
-    return facet_balancer_submit(function_count.balancer, &work, NULL, ERROR);
+    return facet_balancer_submit(valid_arguments.balancer, &work, NULL, ERROR);
 }
 
 static void numbers_of_no_enum_are_refused(void **state)
@@ -127,7 +127,7 @@ static void numbers_of_no_enum_are_refused(void **state)
 
     prepare_vgpu(world_config().place);
     prepare_balancer();
-    const uint64_t at = function_count.address, host = (uintptr_t)&byte;
+    const uint64_t at = valid_arguments.address, host = (uintptr_t)&byte;
     REFUSED_FOR("priority", facet_vgpu_set_priority(world.driver, 1, ABSURD_VALUE, ERROR));
     REFUSED_FOR("priority", facet_vgpu_set_stream_priority(world.driver, 1, 0, ABSURD_VALUE, ERROR));
     REFUSED_FOR("policy", facet_driver_set_policy(world.driver, 0, ABSURD_VALUE, true, 0, ERROR));
@@ -142,7 +142,7 @@ static void numbers_of_no_enum_are_refused(void **state)
     REFUSED_FOR("work", submit_task(ABSURD_VALUE, 0));
     REFUSED_FOR("arguments", submit_task(0, ABSURD_VALUE));
     OK(submit_task(0, 0));
-    facet_kernel_destroy(function_count.kernel);
+    facet_kernel_destroy(valid_arguments.kernel);
     end_in_time("all");
 }
 
@@ -165,7 +165,7 @@ static void settings_of_no_enum_are_refused(void **state)
     assert_null(driver);
 }
 
-/* Without a space only the driver checks a copy. */
+/* Without virtual memory, only the driver checks a copy's arguments. */
 static void copies_without_a_space_are_refused_alike(void **state)
 {
     struct facet_driver_config config = world_config();
@@ -201,7 +201,7 @@ static void every_function_says_that_the_device_is_lost(void **state)
 {
     prepare_vgpu(FACET_SESSION_CHILD);
     kill(world_child(), SIGKILL);
-    REFUSED(FACET_DEVICE_LOST, facet_vgpu_fill(world.driver, 1, function_count.address, 0, 1, ERROR));
+    REFUSED(FACET_DEVICE_LOST, facet_vgpu_fill(world.driver, 1, valid_arguments.address, 0, 1, ERROR));
     for (size_t i = 0; i < FUNCTIONS; i++) {
         enum facet_status status = is_about_the_device(functions[i].name) ? functions[i].call(-1) : FACET_DEVICE_LOST;
 
@@ -209,11 +209,11 @@ static void every_function_says_that_the_device_is_lost(void **state)
             fail_msg("%s(): %s", functions[i].name, facet_status_name(status));
     }
     assert_int_equal(vgpu_info(1).status, FACET_VGPU_ERROR);
-    facet_kernel_destroy(function_count.kernel);
+    facet_kernel_destroy(valid_arguments.kernel);
     end_in_time("all");
 }
 
-/* ---- all of them ---- */
+/* ---- completeness of the table ---- */
 
 static bool is_tested(const char *name, size_t length)
 {

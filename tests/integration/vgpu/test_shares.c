@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the proof that policies, shares, bounds and scaling decide the use of the device `cpu`, and that changes while
- * kernels run affect those kernels. Never: asserts how long anything takes, or looks only at settings: vGPUs are
- * compared by the device time that each got. */
+ * kernels run affect those kernels. vGPUs are compared by the device time that each got. Never: asserts how long
+ * anything takes, or only the values of settings. */
 #include "device_time.h"
 
 static int set_up_with_units(const char *units, void **state)
@@ -22,7 +22,8 @@ static int two_units(void **state)
     return set_up_with_units("2", state);
 }
 
-/* Work without end of vGPUs 1, 2, ..., whose work-groups take so many rounds. */
+/* Endless work of the vGPUs 1, 2, ... Each joins by enter_contest(), which says how many rounds its
+ * work-groups take. */
 struct contest {
     uint32_t count;
     struct facet_kernel *kernels[MEASURED_VGPUS];
@@ -35,8 +36,8 @@ static void enter_contest(struct contest *contest, uint64_t rounds)
     uint64_t execution = vgpu_launch(id, 0, burn, ENDLESS_GROUPS);
 
     contest->kernels[id - 1] = burn;
-    if (id == 1) /* those that come later may have to wait: the policy decides */
-        assert_true(wait_for_word(id, execution, FACET_EXECUTION_RUNNING));
+    if (id == 1) /* by some policies later vGPUs have to wait */
+        assert_true(wait_for_status(id, execution, FACET_EXECUTION_RUNNING));
 }
 
 static void end_contest(struct contest *contest)
@@ -87,11 +88,11 @@ static void each_policy_divides_in_its_own_way(void **state)
     OK(facet_vgpu_set_priority(world.driver, 2, FACET_PRIORITY_NORMAL, ERROR));
     expect_percent_of_first(2, 69, 81, "priority, among equals");
     OK(facet_vgpu_set_priority(world.driver, 1, FACET_PRIORITY_HIGH, ERROR));
-    expect_percent_of_first(2, 97, 100, "priority, of the first");
+    expect_percent_of_first(2, 97, 100, "priority of the first");
     end_contest(&contest);
 }
 
-/* A turn costs the time of a work-group: one is the same to round_robin, but not to fair. */
+/* To round_robin a long and a short work-group are one turn each; fair compares their times. */
 static void turns_are_not_time(void **state)
 {
     struct contest contest = {0};
@@ -106,8 +107,8 @@ static void turns_are_not_time(void **state)
     end_contest(&contest);
 }
 
-/* Of two vGPUs the one that came second, on one unit (another that is late to begin would be free for it): with
- * preemption it gets in, by each policy as that says; without it waits. */
+/* Two vGPUs share one unit, as a second unit could be free for the late vGPU. With preemption the policy decides
+ * whether the late vGPU runs; without preemption it waits. */
 static void policies_decide_whether_a_late_vgpu_gets_in(void **state)
 {
     static const struct {
@@ -130,13 +131,13 @@ static void policies_decide_whether_a_late_vgpu_gets_in(void **state)
         struct facet_kernel *first = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 20000),
                             *second = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 20000);
         uint64_t long_one = vgpu_launch(1, 0, first, 20000);
-        assert_true(wait_for_word(1, long_one, FACET_EXECUTION_RUNNING));
+        assert_true(wait_for_status(1, long_one, FACET_EXECUTION_RUNNING));
         uint64_t short_one = vgpu_launch(2, 0, second, 500);
         vgpu_finish(2);
         vgpu_finish(1);
         bool got_in = vgpu_execution(2, short_one).end_ns < vgpu_execution(1, long_one).end_ns;
         if (got_in != cases[i].gets_in)
-            fail_msg("case %zu: got in: %d", i, got_in);
+            fail_msg("case %zu: the late vGPU got in: %d, expected %d", i, got_in, cases[i].gets_in);
         facet_kernel_destroy(first);
         facet_kernel_destroy(second);
         OK(facet_vgpu_destroy(world.driver, 1, ERROR));
@@ -146,7 +147,7 @@ static void policies_decide_whether_a_late_vgpu_gets_in(void **state)
     REFUSED(FACET_NOT_FOUND, facet_driver_set_policy(world.driver, 1, 0, true, 0, ERROR));
 }
 
-/* The same from the opening of the driver on. */
+/* A policy in the driver's settings holds from its opening on. */
 static void a_driver_is_opened_with_its_policy(void **state)
 {
     static const struct {
@@ -196,7 +197,7 @@ static void shares_hold(void **state)
     end_contest(&contest);
 }
 
-/* Of kernels that run, and neither end nor begin meanwhile. */
+/* A change takes effect while both kernels run; none ends or begins. */
 static void shares_change_at_run_time(void **state)
 {
     struct contest contest = {0};
@@ -219,7 +220,7 @@ static void shares_change_at_run_time(void **state)
     end_contest(&contest);
 }
 
-/* How much of the time that goes by vGPU 1 has the device's one unit, in percent. */
+/* The percentage of wall-clock time in which vGPU 1 has the device's one unit. */
 static uint64_t percent_of_time(uint64_t ns)
 {
     (void)device_time_over(1, SETTLE_NS);
@@ -247,8 +248,8 @@ static void limits_change_at_run_time(void **state)
     assert_in_range(narrow, 0, 14);
     if (without < 80 || again < 80 || with < 22 || narrow < 6) {
         /*
-         * The machine's timer wakes a unit when its limit lets it go on, and may be late. Above the limit the share
-         * cannot miss, so it is asserted where the unit had its processor at all.
+         * A timer of the machine wakes a unit when its limit lets it go on, and may be late, so the share may be less
+         * than the limit. An upper bound always holds; a lower one only if the unit had its processor.
          */
         print_message("# %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", then %" PRIu64 " %% of the time\n", without, with,
                       narrow, again);
@@ -258,7 +259,7 @@ static void limits_change_at_run_time(void **state)
 
 /* ---- units and launches ---- */
 
-/* How many of two units, in hundredths, are held, whether they have their processors or wait for them. */
+/* How many units are held, in hundredths, whether they run on their processors or wait for them. */
 static uint64_t units_at_work(void)
 {
     struct facet_driver_device device = {.size = sizeof device};
@@ -298,7 +299,8 @@ static void units_change_at_run_time(void **state)
     end_contest(&contest);
 }
 
-/* While one launch may run, the second waits; it begins when two may, beside the first. And the other way around. */
+/* While one launch may run at a time, the second waits. When two may, it begins beside the first. The bound is then
+ * lowered again. */
 static void launches_change_at_run_time(void **state)
 {
     enum { PAIRS = 20 };
@@ -309,12 +311,12 @@ static void launches_change_at_run_time(void **state)
     assert_int_equal(vgpu_info(1).launches, 1);
     struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000);
     endless[0] = vgpu_launch(1, 0, burn, ENDLESS_GROUPS);
-    assert_true(wait_for_word(1, endless[0], FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, endless[0], FACET_EXECUTION_RUNNING));
     endless[1] = vgpu_launch(1, 1, burn, ENDLESS_GROUPS);
     nap(20 * MS);
     assert_int_equal(vgpu_execution(1, endless[1]).status, FACET_EXECUTION_QUEUED);
     OK(facet_vgpu_set_bounds(world.driver, 1, 0, 2, ERROR));
-    assert_true(wait_for_word(1, endless[1], FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, endless[1], FACET_EXECUTION_RUNNING));
     assert_int_equal(vgpu_execution(1, endless[0]).status, FACET_EXECUTION_RUNNING);
     for (uint32_t i = 0; i < 2 * PAIRS; i++)
         executions[i] = vgpu_launch(1, i % 2, burn, 200);
@@ -323,7 +325,7 @@ static void launches_change_at_run_time(void **state)
     OK(facet_vgpu_cancel(world.driver, 1, endless[1], ERROR));
     vgpu_finish(1);
     for (uint32_t i = 0; i < 2 * PAIRS; i++)
-        for (uint32_t j = i + 1; j < 2 * PAIRS; j += 2) { /* those of the other stream */
+        for (uint32_t j = i + 1; j < 2 * PAIRS; j += 2) { /* the launches of the other stream */
             struct facet_execution left = vgpu_execution(1, executions[i]), right = vgpu_execution(1, executions[j]);
 
             assert_true(left.start_ns >= right.end_ns || right.start_ns >= left.end_ns);
@@ -331,7 +333,7 @@ static void launches_change_at_run_time(void **state)
     facet_kernel_destroy(burn);
 }
 
-/* A unit or a launch at a time is a bound that no load passes. */
+/* No load exceeds a bound of one unit or one launch at a time. */
 static void bounds_hold(void **state)
 {
     uint64_t executions[2];
@@ -366,9 +368,9 @@ static void open_scaling(uint32_t scaling, const char *units)
 }
 
 /*
- * A client that asked for 300 and has more work than that, beside best effort, which has the rest of the guarantees: an
- * idle best-effort client, as another vGPU and the driver's own work on the device, takes nothing of that. With scaling
- * the first grows into it, as far as its limit.
+ * vGPU 1 requests 300 milli and has more work than that. vGPU 2 is best effort and gets what guarantees leave. Idle
+ * best-effort work, which is another vGPU and the driver's own work on the device, takes nothing of that. With scaling,
+ * vGPU 1 gets more of it, up to its limit.
  */
 static void a_share_scaled_by_demand_is_given(void **state)
 {
@@ -397,7 +399,7 @@ static void a_share_scaled_by_demand_is_given(void **state)
     }
 }
 
-/* As long as nothing waits one unit is enough for it; it gets the other when something does. */
+/* A vGPU has one unit as long as no launch waits, and gets the second unit when one does. */
 static void units_follow_demand(void **state)
 {
     struct facet_vgpu_config config = vgpu_config(1);

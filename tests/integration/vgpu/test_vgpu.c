@@ -78,7 +78,7 @@ static void bad_settings_are_refused(void **state)
 }
 
 /*
- * A provider without a device that can hold vGPUs is refused, and the message names one that has some: `null` has none.
+ * The provider `null` has no device that can hold vGPUs. It is refused, and the message names a provider that has one.
  */
 static void a_provider_without_devices_is_refused(void **state)
 {
@@ -124,7 +124,7 @@ static void a_driver_may_have_several_devices(void **state)
     for (uint32_t i = 0; i < 2; i++) {
         assert_true(facet_driver_get_device(world.driver, i, &device));
         assert_string_equal(device.id, "cpu:0");
-        assert_int_equal(device.vgpus, 2); /* one by one where there is less */
+        assert_int_equal(device.vgpus, 2); /* each vGPU went to the device with fewer vGPUs */
         assert_int_equal(device.promised_bytes, 32 * MIB);
         assert_int_equal(device.memory_bytes, 64 * MIB);
         assert_int_equal(device.lost, 0);
@@ -142,7 +142,7 @@ static void a_driver_may_have_several_devices(void **state)
     world_close();
 }
 
-/* Memory in use is the memory taken from the device, in chunks; total less that is available to other vGPUs. */
+/* Memory in use is what was taken from the device, in chunks. The rest of the total is available to other vGPUs. */
 static void memory_used_is_the_memory_taken_from_the_device(void **state)
 {
     struct facet_driver_device before = {.size = sizeof before}, after = before;
@@ -187,7 +187,7 @@ static void status_follows_the_life_of_a_vgpu(void **state)
     assert_null(facet_vgpu_status_name(6));
 }
 
-/* Every call by the number of one that is no more, or never was, is refused and touches nothing. */
+/* Every call with the number of a vGPU that was destroyed, or never existed, is refused and changes nothing. */
 static void unknown_numbers_are_refused(void **state)
 {
     struct facet_driver *driver = world.driver;
@@ -280,7 +280,7 @@ static void bad_vgpus_are_refused_and_leave_nothing(void **state)
     vgpu_make(1);
     const struct facet_vgpu_config again = vgpu_config(1);
     REFUSED(FACET_ALREADY_EXISTS, facet_vgpu_create(world.driver, &again, NULL, ERROR));
-    vgpu_memory(1, 100); /* the first is as it was */
+    vgpu_memory(1, 100); /* vGPU 1 still works */
 }
 
 static void vgpus_and_streams_are_bounded(void **state)
@@ -341,7 +341,7 @@ static void all_are_listed_by_number(void **state)
     assert_int_equal(infos[2].size, sizeof infos[2]);
 }
 
-/* A program that was built when the struct was smaller has them closer together. */
+/* A program that was built when the struct was smaller has an array of shorter elements. */
 static void a_list_of_smaller_structs_is_filled_as_they_lie(void **state)
 {
     struct older {
@@ -357,7 +357,7 @@ static void a_list_of_smaller_structs_is_filled_as_they_lie(void **state)
     assert_int_equal(older[0].size, sizeof older[0]);
     assert_int_equal(older[0].id, 5);
     assert_int_equal(older[1].id, 6);
-    assert_int_equal(older[2].id, 0); /* not ours */
+    assert_int_equal(older[2].id, 0); /* behind the array's end */
     older[1].size = 8;
     REFUSED(FACET_INVALID_ARGUMENT, facet_vgpu_list(world.driver, (struct facet_vgpu_info *)older, 3, &count, ERROR));
 }
@@ -434,7 +434,7 @@ static void memory_of_others_is_out_of_reach(void **state)
     assert_int_equal(vgpu_word(2, other_address), 0);
 }
 
-/* Memory that one vGPU had is zero when the next gets it. */
+/* Memory of a destroyed vGPU is zero when another vGPU gets it. */
 static void memory_is_cleared_between_vgpus(void **state)
 {
     struct facet_vgpu_config config = vgpu_config(1);
@@ -451,7 +451,7 @@ static void memory_is_cleared_between_vgpus(void **state)
         assert_int_equal(vgpu_word(1, address + at), 0);
 }
 
-/* Limits above the device, in turns: nothing is lost, and kernels find their data. */
+/* Two vGPUs whose limits exceed the device's memory run kernels in turns; no data is lost. */
 static void more_than_the_device_has(void **state)
 {
     enum { PIECES = 12, ROUNDS = 4 };
@@ -484,7 +484,7 @@ static void more_than_the_device_has(void **state)
     world_close();
 }
 
-/* Without virtualization there is the device itself: no limit, and nothing that needs a space. */
+/* Without virtual memory a vGPU uses the device's memory directly: it has no limit and no calls that need a space. */
 static void memory_virtualization_can_be_off(void **state)
 {
     struct facet_driver_config config = world_config();
@@ -496,7 +496,7 @@ static void memory_virtualization_can_be_off(void **state)
     world_open(&config);
     REFUSED(FACET_UNSUPPORTED, facet_vgpu_create(world.driver, &limited, NULL, ERROR));
     OK(facet_vgpu_create(world.driver, NULL, NULL, ERROR));
-    address = vgpu_memory(1, 128 * MIB); /* more than the memory would have had */
+    address = vgpu_memory(1, 128 * MIB); /* more than its quota would be */
     struct facet_kernel *kernel = vgpu_kernel(1, "add", address, 5);
     vgpu_launch(1, 0, kernel, 10);
     vgpu_finish(1);
@@ -512,7 +512,7 @@ static void memory_virtualization_can_be_off(void **state)
 
 /* ---- a device that is lost ---- */
 
-static void a_lost_device_is_said_and_nothing_hangs(void **state)
+static void a_lost_device_is_reported_and_nothing_hangs(void **state)
 {
     struct facet_driver_config config = world_config();
     struct facet_driver_device device = {.size = sizeof device};
@@ -524,7 +524,7 @@ static void a_lost_device_is_said_and_nothing_hangs(void **state)
     vgpu_make(1);
     gate = vgpu_memory(1, 16);
     struct facet_kernel *kernel = vgpu_kernel(1, "gate", gate, 0);
-    assert_true(wait_for_word(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
+    assert_true(wait_for_status(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
     pid_t child = world_child();
     assert_true(child > 0);
     kill(child, SIGKILL);
@@ -564,7 +564,7 @@ int main(void)
         WITH_WORLD(memory_is_cleared_between_vgpus),
         cmocka_unit_test(more_than_the_device_has),
         cmocka_unit_test(memory_virtualization_can_be_off),
-        cmocka_unit_test(a_lost_device_is_said_and_nothing_hangs),
+        cmocka_unit_test(a_lost_device_is_reported_and_nothing_hangs),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

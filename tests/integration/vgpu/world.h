@@ -3,7 +3,7 @@
  * A driver on the device `cpu`, or of the provider FACET_TEST_PROVIDER, with kernels of kernels_image.c, for test_*.c
  * of this folder.
  *
- * Owns: opening and closing, and the shortest way to a launch. Never: asserts the subject of a test.
+ * Owns: opening and closing the driver, and short calls that make a launch. Never: asserts the subject of a test.
  *
  * FACET_TEST_PLACE=1 runs the provider in the test's own process, where sanitizers see both sides at once.
  */
@@ -85,7 +85,7 @@ static inline void world_close(void)
     world.driver = NULL;
 }
 
-/* A vGPU of that number with 16 MiB and two streams. */
+/* A vGPU with number `id`, 16 MiB and two streams. */
 static inline struct facet_vgpu_config vgpu_config(uint32_t id)
 {
     return (struct facet_vgpu_config){
@@ -170,8 +170,8 @@ static inline void nap(uint64_t ns)
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / (1000 * MS)), .tv_nsec = (long)(ns % (1000 * MS))}, NULL);
 }
 
-/* Polls, since a gate is on the other side of a process's wall; false after WAIT_NS. */
-static inline int wait_for_word(uint32_t id, uint64_t execution, uint32_t status)
+/* Polls, since a gate is in another process; false after WAIT_NS. */
+static inline int wait_for_status(uint32_t id, uint64_t execution, uint32_t status)
 {
     for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
         if (vgpu_execution(id, execution).status == status)
@@ -181,13 +181,13 @@ static inline int wait_for_word(uint32_t id, uint64_t execution, uint32_t status
     return 0;
 }
 
-/* The provider's process: the youngest of this program's; 0: none. */
+/* The provider's process: the youngest one of this program; 0 if there is none. */
 static inline pid_t world_child(void)
 {
     return provider_process(getpid());
 }
 
-/* The image, for all tests of a program. */
+/* Loads the image once for all tests of a program. */
 static inline int world_load(void **state)
 {
     static char bytes[1 << 20];

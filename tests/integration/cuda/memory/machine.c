@@ -44,7 +44,7 @@ void machine_make(uint32_t count, const uint64_t *limits, const char *context)
     machine.count = count;
     machine.no_nvml = machine.is_old = machine.is_apart = false;
     for (uint32_t i = 0; i < count; i++) {
-        /* state.c: "fake-gpu", and the device's number at the end. */
+        /* as state.c makes it: "fake-gpu", and the device's number at the end */
         snprintf(text, sizeof text, "GPU-66616b65-2d67-7075-0000-%012x", i + 1);
         assert_true(test_segment_make(&machine.segments[i], text, limits[i]));
         machine.usage[i] = map_usage(machine.segments[i].dir);
@@ -88,7 +88,7 @@ pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* none outlives a test that failed */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no role outlives a test that failed */
         set_environment(in_vgpu);
         role(argument);
         _exit(0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A made-up machine with vGPUs on it, whose truth the test reads, and roles: children that call CUDA through ours.
+ * A fake machine with vGPUs on it, whose state the test reads, and roles: children that call CUDA through our library.
  *
  * Owns: the machine's file, the segments, and the functions that a role calls.
- * Never: calls CUDA in the test's own process. A role is a fork of it: it sees the segments and the truth as the test
- * does, and ends with CHECK() where something is not as it should be. In the test's own process the truth (state.h) is
- * that of the first machine for which it is asked.
+ * Never: calls CUDA in the test's own process. A role is a fork of that process. It sees the segments and the machine's
+ * state as the test does, and ends by CHECK() if something is not as it should be. In the test's own process, state.h's
+ * functions always read the first machine for which they were called.
  */
 #ifndef FACET_TEST_CUDA_MACHINE_H
 #define FACET_TEST_CUDA_MACHINE_H
@@ -59,14 +59,14 @@ struct machine {
     int file;
     uint32_t count; /* of vGPUs; vGPU N is of device N */
     bool no_nvml;   /* set by a test: roles find no management library */
-    bool is_old;    /* and this: their driver is that of CUDA 12.0 */
-    bool is_apart;  /* and this: the driver knows them by other numbers, as those of a container */
+    bool is_old;    /* set by a test: the roles' driver is that of CUDA 12.0 */
+    bool is_apart;  /* set by a test: the driver lists roles by other process ids, as it does for a container */
     struct test_segment segments[MACHINE_DEVICES];
     struct facet_usage *usage[MACHINE_DEVICES];
 };
 extern struct machine machine;
 
-/* A machine of `count` devices of 8 GiB, on each a vGPU of so many bytes; a context costs `context` ("300M"). */
+/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes; a context costs `context` ("300M"). */
 void machine_make(uint32_t count, const uint64_t *limits, const char *context);
 void machine_remove(void);
 
@@ -74,14 +74,14 @@ void machine_remove(void);
 pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu);
 void machine_wait(pid_t pid);
 
-/* Both, in the one vGPU of a machine with a context of MACHINE_CONTEXT. */
+/* Starts `role` and waits for it, in a new machine with one vGPU of `limit` bytes and contexts of MACHINE_CONTEXT. */
 void machine_run(void (*role)(void *argument), uint64_t limit);
 
 /* The sum of all slots of a vGPU, and the bytes in this process's own slot. */
 uint64_t machine_charged(uint32_t device);
 uint64_t machine_own(uint32_t device);
 
-/* The driver's functions, ours in front. Roles call cuda.cuMemAlloc_v2(...). */
+/* The driver's functions, through our library. Roles call cuda.cuMemAlloc_v2(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \
     X(cuInit)                                                                                                          \
     X(cuGetProcAddress)                                                                                                \

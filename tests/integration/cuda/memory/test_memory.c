@@ -6,7 +6,7 @@
 
 #include "machine.h"
 
-/* The charge is the bytes requested from the driver and a context, now and when they have been given back. */
+/* The charge equals the bytes requested from the driver and one context. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (bytes));                                                    \
@@ -74,11 +74,11 @@ static void role_fragments_slabs(void *argument)
     CHECK_EQUAL(machine_charged(0), held);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY); /* of another size: a slab of its own */
-    CHECK(fake_used(0) <= held + 2 * MIB); /* that slab, empty, which the driver keeps */
+    CHECK(fake_used(0) <= held + 2 * MIB); /* the driver keeps that slab, which is empty */
     CHECK_EQUAL(machine_charged(0), held);
     for (uint32_t i = 0; i < SMALL_SLABS * SMALL_PER_SLAB; i++)
         if (i % SMALL_PER_SLAB)
-            allocate_memory(SMALL_BYTES); /* where others lie there is room, which is paid for */
+            allocate_memory(SMALL_BYTES); /* slabs that hold other blocks have room, which is charged already */
     CHECK_CHARGED(SMALL_QUOTA);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
@@ -130,7 +130,7 @@ static void *allocate_and_free(void *argument)
     return NULL;
 }
 
-/* Slabs come and go under them, and the quota is met. */
+/* Threads allocate and free small blocks, so that slabs come and go, near the quota. */
 static void role_threads_of_small_blocks(void *argument)
 {
     pthread_t threads[4];
@@ -271,7 +271,7 @@ static void role_memory_info(void *argument)
     CHECK_EQUAL(bytes, total);
 }
 
-static void test_programs_are_told_the_smaller_of_quota_and_device(void **state)
+static void test_programs_see_the_smaller_of_quota_and_device(void **state)
 {
     uint64_t limits[] = {GIB, 16 * GIB};
 
@@ -453,7 +453,7 @@ static void role_two_devices(void *argument)
         CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
         pointer = allocate_memory(2 * MIB);
     }
-    role_enter(0); /* the last one is of the other device's, and freed from here */
+    role_enter(0); /* the last block is the other device's, and is freed with this device current */
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * MIB);
     CHECK_EQUAL(machine_charged(1), MACHINE_CONTEXT);
@@ -493,7 +493,7 @@ static void role_shares_handle(void *argument)
 
     int go[2];
     CHECK(pipe(go) == 0);
-    pid = fork(); /* before the driver is initialised: a child of a process that has cannot use it */
+    pid = fork(); /* before the driver is initialised; a later child could not use it */
     if (pid == 0) {
         CHECK(read(go[0], &handle, sizeof handle) == (ssize_t)sizeof handle);
         role_opens_handle(&handle);
@@ -524,7 +524,7 @@ int main(void)
         cmocka_unit_test(test_pitched_and_managed_memory_is_charged_in_full_and_host_memory_is_not),
         cmocka_unit_test(test_arrays_are_charged_by_their_rows),
         cmocka_unit_test(test_one_byte_beyond_the_quota_is_refused),
-        cmocka_unit_test(test_programs_are_told_the_smaller_of_quota_and_device),
+        cmocka_unit_test(test_programs_see_the_smaller_of_quota_and_device),
         cmocka_unit_test(test_outside_of_a_vgpu_nothing_is_changed),
         cmocka_unit_test(test_memory_is_freed_from_any_thread),
         cmocka_unit_test(test_a_child_neither_pays_nor_frees_for_its_parent),

@@ -10,7 +10,7 @@
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\nsecond 1000\n";
 
-/* The charge is the memory that the driver has taken, now. */
+/* The charge equals the memory that the driver has taken. */
 static void check_code_charged(int line, uint64_t code)
 {
     if (fake_used_of_kind(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_CONTEXT + code)
@@ -52,7 +52,8 @@ static void role_lazy_loading(void *argument)
     CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_CODE_CHARGED(GLOBALS_BYTES);
     CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
-    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, other, "first"), CUDA_SUCCESS); /* a name that another had */
+    CHECK_EQUAL(cuda.cuModuleGetFunction(&function, other, "first"),
+                CUDA_SUCCESS); /* another module has this name, too */
     CHECK_CODE_CHARGED(GLOBALS_BYTES + CODE_BYTES);
     CHECK_EQUAL(cuda.cuModuleUnload(other), CUDA_SUCCESS);
     CHECK_CODE_CHARGED(0);
@@ -80,7 +81,7 @@ static void role_eager_loading(void *argument)
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuModuleLoadData(&modules[2], image), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 2 * GLOBALS_BYTES + 5 * CODE_BYTES);
-    CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS); /* its module with it */
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS); /* unloads its module, too */
     CHECK_CODE_CHARGED(GLOBALS_BYTES + 3 * CODE_BYTES);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
@@ -121,7 +122,7 @@ static void role_library_code(void *argument)
     CHECK_CODE_CHARGED(0);
 }
 
-/* By the forms that are asked less: each loads the same, and once. */
+/* Less common lookups load the same code, and only once. */
 static void role_other_lookups(void *argument)
 {
     CUlibrary library;
@@ -175,7 +176,7 @@ static void role_code_over_quota(void *argument)
     enter_role();
     if (argument) {
         CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_ERROR_OUT_OF_MEMORY);
-        CHECK_CODE_CHARGED(0); /* it was loaded, and is not any more */
+        CHECK_CODE_CHARGED(0); /* the module was loaded and unloaded again */
         return;
     }
     CHECK_EQUAL(cuda.cuModuleLoadData(&module, image), CUDA_SUCCESS);
@@ -185,7 +186,7 @@ static void role_code_over_quota(void *argument)
     CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_CODE_CHARGED(0);
     CHECK_EQUAL(cuda.cuModuleLoadData(&module, "FAKE-CUDA\nfirst 1000\n"),
-                CUDA_SUCCESS); /* owes nothing of the other */
+                CUDA_SUCCESS); /* is not charged for the other module */
     CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
     CHECK_CODE_CHARGED(CODE_BYTES);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 3 * MIB), CUDA_ERROR_OUT_OF_MEMORY);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each process pays for its own contexts, with any other process on the device.
+ * Owns: proofs that each process is charged for its own contexts, with any other processes on the device.
  * Never: depends on an order: a neighbour is always in the middle of a call when a context is made.
  */
 #include <pthread.h>
@@ -70,7 +70,7 @@ static void role_repeated_contexts(void *argument)
     }
 }
 
-/* A process of another vGPU, or of none: its memory is in no account of ours. */
+/* The neighbour is in no vGPU, so its memory must not be charged to ours. */
 static void test_a_neighbour_that_takes_and_gives_changes_no_context(void **state)
 {
     shared_make();
@@ -90,7 +90,7 @@ static void role_simultaneous_start(void *argument)
     role_open();
     atomic_fetch_add(&shared->ready, 1);
     while (atomic_load(&shared->ready) < NEIGHBOURS)
-        ; /* all of them begin in the same moment */
+        ; /* all processes begin at the same moment */
     for (uint32_t i = 0; i < ROUNDS; i++) {
         role_enter(0);
         CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
@@ -139,7 +139,7 @@ static void test_without_nvml_the_device_is_asked(void **state)
     machine_remove();
 }
 
-/* Memory that another process allocates meanwhile is charged to that one before the device is measured again. */
+/* Memory that another process allocates meanwhile is charged to that process before the device is measured again. */
 static void role_simultaneous_start_and_end(void *argument)
 {
     role_open();
@@ -182,7 +182,7 @@ static void role_holds_memory(void *argument)
         nap();
 }
 
-/* A process that is charged for a neighbour's memory is charged this much at most (measure.h). */
+/* A process that is wrongly charged for a neighbour's memory is charged at most this much (measure.h). */
 static void role_charge_is_bounded(void *argument)
 {
     role_open();
@@ -216,7 +216,7 @@ static void role_context_is_charged_apart(void *argument)
     CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT);
 }
 
-/* As in a container with numbers of its own: NVML lists others, and the memory of all of them. */
+/* As in a container with a PID namespace of its own, NVML lists other process ids, each with its memory. */
 static void test_a_neighbours_memory_is_not_charged_where_nvml_does_not_list_us(void **state)
 {
     shared_make();
@@ -244,7 +244,7 @@ static void role_attached_context(void *argument)
     CHECK_EQUAL(cuda.cuCtxAttach(&again, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_SUCCESS);
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
-    CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_SUCCESS); /* the last one ends it */
+    CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_SUCCESS); /* the last detach ends the context */
     CHECK_EQUAL(machine_own(0), 0);
     CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_EQUAL(cuda.cuCtxDetach(NULL), CUDA_ERROR_INVALID_CONTEXT);
@@ -289,7 +289,7 @@ static void role_green_contexts(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * MIB); /* retained by now */
+    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * MIB); /* the primary context is retained by now */
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_own(0), 0);
     CHECK_EQUAL(fake_used(0), 0);
@@ -331,11 +331,11 @@ static void *free_all(void *argument)
     role_enter(0);
     atomic_store(&context_end->started, true);
     for (uint32_t i = 0; i < BLOCKS; i++)
-        (void)cuda.cuMemFree_v2(context_end->blocks[i]); /* or the context was first: then it is refused */
+        (void)cuda.cuMemFree_v2(context_end->blocks[i]); /* refused if the context has ended before */
     return NULL;
 }
 
-/* In any order, nothing stays charged. Half are small, and half are not. */
+/* Nothing stays charged, in whichever order frees and the context's end come. Half of the blocks are small. */
 static void role_context_ends_during_frees(void *argument)
 {
     role_open();
@@ -368,7 +368,7 @@ static void *free_after_the_end(void *argument)
     return NULL;
 }
 
-/* The end of its context waits for a free, but not for as long as this one takes. */
+/* The end of a context waits for a free in flight, but not as long as this free takes. */
 static void role_context_ends_before_a_late_free(void *argument)
 {
     role_open();
@@ -383,7 +383,7 @@ static void role_context_ends_before_a_late_free(void *argument)
         CHECK_EQUAL(pthread_create(&thread, NULL, free_after_the_end, &context_end), 0);
         while (!atomic_load(&context_end.started))
             sched_yield();
-        usleep(50000); /* for the thread to come from there to the driver */
+        usleep(50000); /* until the thread is in the driver's call */
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS);
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
         role_enter(0);

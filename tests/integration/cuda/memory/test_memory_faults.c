@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that the accounts stay true in programs that are not well behaved, and on drivers that lack much.
- * Never: proves the charge of a kind of memory; the file of that kind does.
+ * Owns: proofs that charges stay right in programs that misuse the driver, and on drivers that lack functions.
+ * Never: proves the charge of a kind of memory; the test of that kind does.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 
 static const char image[] = "FAKE-CUDA\nfirst 1000\n";
 
-/* The charge is all memory that the process takes of the device. */
+/* The charge equals all memory that processes take of the device. */
 #define CHECK_TRUE(device) CHECK_EQUAL(machine_charged(device), fake_used(device))
 
 static CUdeviceptr allocate_memory(uint64_t bytes)
@@ -36,14 +36,14 @@ static CUmodule load_module(void)
     return module;
 }
 
-/* ---- programs that mix the ways of the runtime and of the driver ---- */
+/* ---- programs that use primary and created contexts ---- */
 
 static void role_mixed_contexts(void *argument)
 {
     CUcontext primary, own, again;
 
     role_open();
-    CHECK_EQUAL(cuda.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS); /* before the primary one, which comes later */
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS); /* before the primary context exists */
     CUdeviceptr mine = allocate_memory(2 * MIB);
     primary = role_enter(0);
     CUdeviceptr of_primary = allocate_memory(4 * MIB);
@@ -52,7 +52,7 @@ static void role_mixed_contexts(void *argument)
     CHECK(again == primary);
     CHECK_TRUE(0);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(own), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuMemFree_v2(of_primary), CUDA_SUCCESS); /* from the other one */
+    CHECK_EQUAL(cuda.cuMemFree_v2(of_primary), CUDA_SUCCESS); /* while the other context is current */
     CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 2 * MIB);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(primary), CUDA_SUCCESS);
@@ -73,7 +73,7 @@ static void test_programs_that_mix_two_kinds_of_contexts(void **state)
     machine_run(role_mixed_contexts, GIB);
 }
 
-/* ---- opened and closed and opened ---- */
+/* ---- a library that is opened again ---- */
 
 static void *open_ours(void)
 {
@@ -97,7 +97,7 @@ static void role_reopened_library(void *argument)
         CHECK(dlclose(open_ours()) == 0);
         CHECK_TRUE(0);
     }
-    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).processes, 1); /* one slot, however often */
+    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).processes, 1); /* one slot, however often it was opened */
 }
 
 static void test_the_library_may_be_closed_and_opened_again(void **state)
@@ -115,7 +115,7 @@ static void role_exits_with_memory(void *argument)
     load_module();
     CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB);
     if (argument)
-        abort(); /* as one that is killed: nothing of ours runs */
+        abort(); /* as in a killed process, none of our code runs */
     exit(0);
 }
 
@@ -135,12 +135,12 @@ static void test_memory_of_an_ended_program_is_released(void **state)
     machine_remove();
 }
 
-/* A child of a program that had nothing yet begins by itself; the parent's accounts are the parent's. */
+/* A child of a program that has not used the driver begins by itself. No child changes its parent's charges. */
 static void role_forks(void *argument)
 {
     int status = -1;
 
-    role_open(); /* initialised, so that a child cannot use it: the driver says so */
+    role_open(); /* initialises the driver, so that it refuses a child's calls */
     pid_t pid = fork();
     if (pid == 0) {
         CUcontext context;
@@ -197,7 +197,7 @@ static void role_two_threads_one_device(void *argument)
     CUcontext context;
 
     role_open();
-    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 1), CUDA_ERROR_OUT_OF_MEMORY); /* less than a context costs */
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 1), CUDA_ERROR_OUT_OF_MEMORY); /* a context costs more */
     CHECK_EQUAL(machine_charged(1), 0);
     for (uintptr_t i = 0; i < 2; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, work_on_device, (void *)(uintptr_t)0), 0);
@@ -217,7 +217,7 @@ static void role_two_threads_two_devices(void *argument)
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < 2; i++)
-        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* one thread on each: nothing disturbs a measurement */
+        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* exact, as only one thread uses each device */
 }
 
 static void test_one_gpu_too_small_for_a_context_does_not_hurt_the_other(void **state)
@@ -253,10 +253,11 @@ static void role_old_driver(void *argument)
     CHECK_EQUAL(cuda.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuLibraryGetKernel(&kernel, library, "first"), CUDA_SUCCESS);
     for (uint32_t i = 0; i < 2; i++)
-        CHECK_EQUAL(cuda.cuKernelGetFunction(&function, kernel), CUDA_SUCCESS); /* of which library it does not say */
+        CHECK_EQUAL(cuda.cuKernelGetFunction(&function, kernel),
+                    CUDA_SUCCESS); /* this driver names no library for it */
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * CODE_BYTES);
     CHECK_EQUAL(cuda.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuFuncLoad(function), CUDA_ERROR_NOT_SUPPORTED); /* of 12.4 */
+    CHECK_EQUAL(cuda.cuFuncLoad(function), CUDA_ERROR_NOT_SUPPORTED); /* exists since CUDA 12.4 */
     CHECK_EQUAL(cuda.cuGreenCtxCreate(&green, (CUdevResourceDesc)&resource, 0, 1), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(NULL, NULL, NULL, 0, NULL, NULL, 0, NULL), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
@@ -265,7 +266,7 @@ static void role_old_driver(void *argument)
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, NULL), CUDA_SUCCESS);
     CHECK_TRUE(0);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_charged(0), 4 * MIB); /* the driver holds it for graphs on */
+    CHECK_EQUAL(machine_charged(0), 4 * MIB); /* the driver still holds it for graphs */
     CHECK_TRUE(0);
 }
 
@@ -326,7 +327,7 @@ static void role_wrong_arguments(void *argument)
     CHECK_EQUAL(fake_requested(0), 0);
 }
 
-/* The driver's answer to a request is the one it would give without us. */
+/* The driver answers a request as it would without our library. */
 static void role_lookups(void *argument)
 {
     static const int versions[] = {-1, 0, 1999, 3019, 3020, 12050, 13000, 13001, 1 << 30};

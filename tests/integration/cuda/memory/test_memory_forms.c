@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a function's older forms, and those for the thread's own stream, charge what the newest does.
- * Never: forms of launches and copies (test_execution.c, tests/unit/interpose).
+ * Owns: proofs that a function's older forms, and its forms for the thread's own stream, charge as the newest form
+ * does. Never: forms of launches and copies (test_execution.c, tests/unit/interpose).
  */
 #include "machine.h"
 
@@ -124,7 +124,7 @@ static void role_array_forms(void *argument)
     CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * 64 * KIB);
     CHECK_EQUAL(fake_requested(0), 4 * 64 * KIB);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
-    flat.Height = 10 * 1000 * 1000; /* more than there can be */
+    flat.Height = 10 * 1000 * 1000; /* more than any array can have */
     CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_ERROR_INVALID_VALUE);
     flat.Height = 65536;
     CHECK_EQUAL(cuda.cuArrayCreate(&array, &flat), CUDA_ERROR_OUT_OF_MEMORY);
@@ -160,7 +160,7 @@ static void role_pool_forms(void *argument)
     CHECK_EQUAL(cuda.cuMemFreeAsync_ptsz(pointer, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, GIB - MACHINE_CONTEXT), CUDA_SUCCESS); /* nothing of it is left */
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, GIB - MACHINE_CONTEXT), CUDA_SUCCESS); /* the pool holds no memory */
 }
 
 static void test_a_pool_is_charged_in_the_threads_own_stream(void **state)

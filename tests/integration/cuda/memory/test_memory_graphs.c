@@ -9,7 +9,7 @@
 #define FEW_NODES  500u
 #define MANY_NODES 4000u
 
-/* The charge is the memory that the driver holds for graphs, now. */
+/* The charge equals the memory that the driver holds for graphs. */
 static void check_graph_bytes(int line, uint64_t bytes)
 {
     uint64_t reserved;
@@ -88,7 +88,7 @@ static void role_launched_graph(void *argument)
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphExecDestroy(executable), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphDestroy(graph), CUDA_SUCCESS);
-    CHECK_GRAPH_BYTES(10 * MIB); /* the driver holds it on */
+    CHECK_GRAPH_BYTES(10 * MIB); /* the driver still holds the memory */
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
     CHECK_GRAPH_BYTES(0);
 }
@@ -108,7 +108,7 @@ static void role_kept_graph_memory(void *argument)
     CUdeviceptr pointer = add_allocation(graph, &node, NULL, 6 * MIB);
     CUgraphExec executable = instantiate_graph(graph, 0), again = instantiate_graph(graph, 1);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_ERROR_INVALID_VALUE); /* it is allocated */
+    CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_ERROR_INVALID_VALUE); /* its memory is still allocated */
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
     CHECK_GRAPH_BYTES(6 * MIB); /* in use */
     CHECK_EQUAL(cuda.cuMemsetD8_v2(pointer, 1, 6 * MIB), CUDA_SUCCESS);
@@ -147,19 +147,19 @@ static void role_graph_over_quota(void *argument)
     CHECK_EQUAL(cuda.cuGraphLaunch(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuGraphUpload(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(NULL), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(large, NULL), CUDA_ERROR_INVALID_CONTEXT); /* that is wrong, however large */
+    CHECK_EQUAL(cuda.cuGraphLaunch(large, NULL), CUDA_ERROR_INVALID_CONTEXT); /* comes before a refusal for its size */
     CHECK_EQUAL(cuda.cuGraphUpload(large, NULL), CUDA_ERROR_INVALID_CONTEXT);
     role_enter(0);
     CHECK_EQUAL(most_used_bytes(), 0); /* the driver was not called */
     CHECK_GRAPH_BYTES(0);
-    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 in sum, 40 at a time */
+    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 MiB in sum, 40 MiB at a time */
     CHECK_GRAPH_BYTES(40 * MIB);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* unused memory makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 80 * MIB);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
-/* So is a graph that is uploaded at its instantiation. */
+/* A graph that is uploaded at its instantiation must fit into the quota then. */
 static void role_uploaded_graph(void *argument)
 {
     CUstream stream = enter_role();
@@ -188,7 +188,7 @@ static void test_a_graph_uploaded_at_instantiation_needs_room_before(void **stat
     machine_run(role_uploaded_graph, MACHINE_CONTEXT + 100 * MIB);
 }
 
-/* As before with pools: unused graph memory makes room for them. */
+/* Unused graph memory makes room for pools, and unused memory of pools for graphs. */
 static void role_trims_for_pools(void *argument)
 {
     CUstream stream = enter_role();
@@ -238,7 +238,7 @@ static void test_only_a_row_of_nodes_is_known_to_use_memory_again(void **state)
     machine_run(role_graph_shapes, MACHINE_CONTEXT + 100 * MIB);
 }
 
-/* All `count` allocations are alive at once, and then freed. */
+/* All `count` allocations exist at once before they are freed. */
 static CUgraph capture_heap(CUstream stream, uint32_t count)
 {
     static CUdeviceptr pointers[MANY_NODES];
@@ -281,7 +281,8 @@ static void role_large_graphs(void *argument)
     CHECK_GRAPH_BYTES(16 * MIB);
 }
 
-/* Eight times as many nodes may cost three times that; where each is sought among all, they cost 64 times as much. */
+/* Eight times as many nodes may take 24 times as long. If each node were searched among all, they would take 64 times
+ * as long. */
 static void test_instantiating_many_nodes_costs_hardly_more_each_than_few(void **state)
 {
     machine_run(role_large_graphs, GIB);

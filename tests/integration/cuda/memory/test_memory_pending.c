@@ -23,7 +23,7 @@
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\n";
 
-/* The loader reads the charges while the allocators wait at `allocators_pause` and hold no memory. */
+/* The loading thread reads charges while the allocators wait at `allocators_pause` and hold no memory. */
 static struct {
     pthread_barrier_t allocators_start, allocators_pause;
     _Atomic bool stop, pause;
@@ -65,7 +65,7 @@ static void pause_allocators(void)
     pthread_barrier_wait(&shared.allocators_pause);
 }
 
-static void check_books(uint64_t besides)
+static void check_charges(uint64_t besides)
 {
     CHECK_EQUAL(fake_used(0), SECOND + besides);
     CHECK_EQUAL(machine_charged(0), SECOND + besides);
@@ -79,12 +79,12 @@ static void load_and_unload(void)
     for (uint32_t i = 0; i < MODULES; i++)
         CHECK_EQUAL(cuda.cuModuleLoadData(&modules[i], image), CUDA_SUCCESS);
     pause_allocators();
-    check_books(MODULES * MODULE);
+    check_charges(MODULES * MODULE);
     resume_allocators();
     for (uint32_t i = 0; i < MODULES; i++)
         CHECK_EQUAL(cuda.cuModuleUnload(modules[i]), CUDA_SUCCESS);
     pause_allocators();
-    check_books(0);
+    check_charges(0);
 }
 
 static void make_and_destroy(void)
@@ -95,17 +95,17 @@ static void make_and_destroy(void)
     for (uint32_t i = 0; i < CONTEXTS; i++)
         CHECK_EQUAL(cuda.cuCtxCreate_v2(&contexts[i], 0, 0), CUDA_SUCCESS);
     pause_allocators();
-    check_books(CONTEXTS * SECOND);
+    check_charges(CONTEXTS * SECOND);
     resume_allocators();
     for (uint32_t i = 0; i < CONTEXTS; i++)
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(contexts[i]), CUDA_SUCCESS);
     pause_allocators();
-    check_books(0);
+    check_charges(0);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(shared.context), CUDA_SUCCESS);
 }
 
-/* The driver's calls take longer than a reading waits: the charge may be too small, but never too large. */
-static void load_beside_slow_ones(void)
+/* The driver's calls take longer than a measurement waits. The charge may then be too small, but never too large. */
+static void load_beside_slow_calls(void)
 {
     CUmodule modules[3];
 
@@ -119,7 +119,7 @@ static void load_beside_slow_ones(void)
     for (uint32_t i = 0; i < 3; i++)
         CHECK_EQUAL(cuda.cuModuleUnload(modules[i]), CUDA_SUCCESS);
     pause_allocators();
-    check_books(0);
+    check_charges(0);
 }
 
 static void role_loads(void *argument)
@@ -139,13 +139,13 @@ static void role_loads(void *argument)
     pthread_barrier_wait(&shared.allocators_start);
     for (uint32_t i = 0; i < ALLOCATORS; i++)
         CHECK_EQUAL(pthread_join(threads[i], NULL), 0);
-    check_books(0);
+    check_charges(0);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
 /* The peak charge must not exceed the most that can have been allocated. */
-static void run_beside(void (*what)(void), uint64_t besides, bool no_nvml, const char *linger_ns)
+static void run_beside_allocators(void (*what)(void), uint64_t besides, bool no_nvml, const char *linger_ns)
 {
     setenv("FAKE_CUDA_LINGER", linger_ns, 1);
     machine_make(1, &(uint64_t){LIMIT}, "20M");
@@ -159,22 +159,22 @@ static void run_beside(void (*what)(void), uint64_t besides, bool no_nvml, const
 
 static void test_modules_are_charged_their_memory(void **state)
 {
-    run_beside(load_and_unload, MODULES * MODULE, false, SHORT_CALL_NS);
+    run_beside_allocators(load_and_unload, MODULES * MODULE, false, SHORT_CALL_NS);
 }
 
 static void test_modules_are_charged_their_memory_without_nvml(void **state)
 {
-    run_beside(load_and_unload, MODULES * MODULE, true, SHORT_CALL_NS);
+    run_beside_allocators(load_and_unload, MODULES * MODULE, true, SHORT_CALL_NS);
 }
 
 static void test_contexts_are_charged_their_memory(void **state)
 {
-    run_beside(make_and_destroy, CONTEXTS * SECOND, false, SHORT_CALL_NS);
+    run_beside_allocators(make_and_destroy, CONTEXTS * SECOND, false, SHORT_CALL_NS);
 }
 
 static void test_pending_bytes_are_charged_to_no_other_process(void **state)
 {
-    run_beside(load_beside_slow_ones, 3 * MODULE, false, LONG_CALL_NS);
+    run_beside_allocators(load_beside_slow_calls, 3 * MODULE, false, LONG_CALL_NS);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the charges for memory without one place: managed, the host's pools, memory that neither a handle nor
- * a mapping holds. Never: several processes.
+ * Owns: proofs of the charges for managed memory, which has no fixed place, for the host's pools, and for memory that
+ * neither a handle nor a mapping holds. Never: several processes.
  */
 #include "machine.h"
 
@@ -39,7 +39,7 @@ static void role_moves_managed(void *argument)
         CHECK_EQUAL(turn ? cuda.cuMemPrefetchAsync_v2(pointer, 300 * MIB, location_of(to), 0, NULL)
                          : cuda.cuMemPrefetchAsync(pointer, 300 * MIB, to, NULL),
                     CUDA_SUCCESS);
-        CHECK_EQUAL(fake_used_of_kind((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* there it is, and nowhere else */
+        CHECK_EQUAL(fake_used_of_kind((uint32_t)to, FAKE_MANAGED), 300 * MIB); /* the memory is only on that device */
         CHECK_EQUAL(fake_used_of_kind((uint32_t)!to, FAKE_MANAGED), 0);
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 300 * MIB);
         CHECK_EQUAL(machine_charged(1), 300 * MIB);
@@ -62,7 +62,7 @@ static void role_moves_until_refused_by_quota(void *argument)
     CHECK_EQUAL(machine_charged(1), MACHINE_CONTEXT);
 }
 
-/* Memory left behind is freed with the context that it was made in, on each GPU. */
+/* Memory that was not freed is released on each GPU when the context in which it was allocated ends. */
 static void role_leaves_memory_behind(void *argument)
 {
     CUdeviceptr pointer;
@@ -178,7 +178,7 @@ static void role_sparse_arrays(void *argument)
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemMapArrayAsync(NULL, 2, NULL), CUDA_ERROR_INVALID_VALUE);
-    for (int turn = 0; turn < 3; turn++) { /* a repetition uses up nothing */
+    for (int turn = 0; turn < 3; turn++) { /* repeating it uses no more memory */
         CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &shape), CUDA_SUCCESS);
         CHECK_VIRTUAL_CHARGED(0);
         tiles[0].resource.array = array;
@@ -198,7 +198,7 @@ static void role_sparse_arrays(void *argument)
     CHECK_EQUAL(cuda.cuMemMapArrayAsync(tiles, 1, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
     CHECK_VIRTUAL_CHARGED(4 * MIB);
-    CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS); /* and takes its arrays along */
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS); /* destroys its arrays, too */
     CHECK_VIRTUAL_CHARGED(0);
 }
 

@@ -5,9 +5,10 @@
 
 #include "machine.h"
 
-#define POOL_STEP (32 * MIB) /* in which the fake's pools grow, as the driver's do */
+#define POOL_STEP (32 * MIB) /* the fake driver's pools grow by this, as the real driver's do */
 
-/* Pools give memory back at synchronisations, unseen: asking how much is free brings the account up to date. */
+/* Pools give memory back at synchronisations, which our library does not see. A query of free memory updates the
+ * charge. */
 static void check_charged(int line, uint64_t bytes)
 {
     size_t free_bytes, total;
@@ -54,7 +55,7 @@ static void role_default_pool(void *argument)
     CHECK_EQUAL(cuda.cuMemFreeAsync(first, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_ERROR_INVALID_VALUE);
-    CHECK_CHARGED(2 * POOL_STEP); /* the pool holds it on */
+    CHECK_CHARGED(2 * POOL_STEP); /* the pool still holds the memory */
     CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 10 * MIB), CUDA_SUCCESS);
     CHECK_CHARGED(10 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync_ptsz(third, NULL), CUDA_SUCCESS);
@@ -282,7 +283,7 @@ static void role_virtual_memory(void *argument)
     CHECK_EQUAL(cuda.cuMemsetD8_v2(place, 1, 4 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
-    CHECK_CHARGED(10 * MIB); /* mapped */
+    CHECK_CHARGED(10 * MIB); /* the mapping holds the memory */
     CHECK_EQUAL(cuda.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(place + 5 * MIB)), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemUnmap(place, 10 * MIB), CUDA_SUCCESS); /* three at once */
     CHECK_CHARGED(10 * MIB);                                     /* each by a handle */
@@ -330,7 +331,7 @@ static void role_imports_pool(void *argument)
     CHECK_EQUAL(cuda.cuMemCreate(&handle, 722 * MIB, &on_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
     close(fd);
     handle = create_memory(720 * MIB);
-    CHECK_EQUAL(machine_own(0), GIB); /* as far as this process knows, another process holds a reference */
+    CHECK_EQUAL(machine_own(0), GIB); /* another process may hold a reference to the exported memory */
     CHECK_EQUAL(fake_requested(0), 720 * MIB);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that the process that reaped a child reports the memory that the child left. Never: has an owner that
- * would notice it.
+ * Owns: proofs that after a process has reaped its child, free memory includes the child's. Never: runs an owner of the
+ * segment, which would release that memory itself.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -54,7 +54,8 @@ static uint64_t query_free_bytes(bool of_old)
     return free_of_old;
 }
 
-/* Asks, for its parent, whenever a byte comes; which says in which form, and the answer is 8 bytes. */
+/* For each byte that the parent sends, queries free memory and answers with 8 bytes. The byte names the
+ * query's form. */
 static void role_answers_with_free_bytes(const int *questions, const int *answers)
 {
     char form;
@@ -77,7 +78,7 @@ static uint64_t ask_child(const int *questions, const int *answers, char form)
     return free_bytes;
 }
 
-/* The children are of a process without a context, so that it can fork; the one that asks is its child, too. */
+/* The parent has no context, so that it can fork. The process that queries free memory is a child, too. */
 static void role_reaps_children(void *argument)
 {
     const uint64_t free_alone = QUOTA - MACHINE_CONTEXT, free_with_other = free_alone - MACHINE_CONTEXT - BLOCK_BYTES;

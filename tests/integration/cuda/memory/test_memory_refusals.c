@@ -18,7 +18,7 @@ static uint64_t denied_count(void)
     return totals.denied;
 }
 
-/* The call answers so, and is counted as denied or not. */
+/* The call returns `answer`. It counts as denied if that is "out of memory". */
 #define REFUSED(call, answer)                                                                                          \
     do {                                                                                                               \
         uint64_t counted = denied_count(), used = fake_used(0);                                                        \
@@ -27,7 +27,7 @@ static uint64_t denied_count(void)
         CHECK_EQUAL(fake_used(0), used);                                                                               \
     } while (0)
 
-/* Each form of asking for memory, with nothing wrong but how much it is. */
+/* Requests memory by each form of call; only the amount is wrong. */
 static void request_each_form(CUmemoryPool pool, CUresult answer)
 {
     const CUDA_ARRAY3D_DESCRIPTOR cube = {
@@ -162,7 +162,7 @@ static void fill_and_request(CUmemoryPool pool, uint64_t bytes)
     CHECK_EQUAL(cuda.cuMemFreeAsync(first, NULL), CUDA_SUCCESS);
 }
 
-/* Spare memory in a pool makes room for plain memory, and that the pool had to be trimmed counts as no refusal. */
+/* Unused memory of a pool makes room for plain memory. Trimming the pool for it does not count as a denial. */
 static void role_trims_a_pool(void *argument)
 {
     uint64_t threshold = UINT64_MAX, before;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: CUDA's steps of tests/integration/cuda/shared.h: handles and pools. Never: handles of old (test_memory.c). */
+/* Owns: CUDA's steps for tests/integration/cuda/shared.h, with handles and pools. Never: the older IPC handles
+ * (test_memory.c). */
 #include "machine.h"
 
 #include "../shared.h"
@@ -45,24 +46,24 @@ static void import_handle(int fd, const char data[HANDED_BYTES])
     OK(cuda.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, DESCRIPTOR));
 }
 
-static void look_at_handle(char text[8])
+static void read_through_handle(char text[8])
 {
     map_shared();
     OK(cuda.cuMemcpyDtoH_v2(text, address, sizeof SHARED_TEXT));
 }
 
-static void let_handle_go(void)
+static void release_handle(void)
 {
     OK(cuda.cuMemUnmap(address, SHARED_BYTES));
     OK(cuda.cuMemRelease(handle));
 }
 
-static void test_an_imported_handle_is_its_makers_to_pay(void **state)
+static void test_an_imported_handle_is_charged_to_its_exporter(void **state)
 {
     shared_run(&(const struct shared_steps){.make = make_handle,
                                             .import = import_handle,
-                                            .look = look_at_handle,
-                                            .let_go = let_handle_go,
+                                            .look = read_through_handle,
+                                            .let_go = release_handle,
                                             .kind = FAKE_VIRTUAL});
 }
 
@@ -92,7 +93,7 @@ static void import_pool(int fd, const char data[HANDED_BYTES])
     OK(cuda.cuMemPoolImportPointer(&pointer, pool, &exported));
 }
 
-static void look_into_pool(char text[8])
+static void read_pool_memory(char text[8])
 {
     CUdeviceptr other;
 
@@ -100,7 +101,7 @@ static void look_into_pool(char text[8])
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&other, MIB, pool, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void let_pool_go(void)
+static void release_pool(void)
 {
     OK(cuda.cuMemFree_v2(pointer));
     OK(cuda.cuMemPoolDestroy(pool));
@@ -112,12 +113,12 @@ static void give_pool_back(void)
     OK(cuda.cuMemPoolDestroy(pool));
 }
 
-static void test_an_imported_pool_is_its_makers_to_pay(void **state)
+static void test_an_imported_pool_is_charged_to_its_exporter(void **state)
 {
     shared_run(&(const struct shared_steps){.make = make_pool,
                                             .import = import_pool,
-                                            .look = look_into_pool,
-                                            .let_go = let_pool_go,
+                                            .look = read_pool_memory,
+                                            .let_go = release_pool,
                                             .give_back = give_pool_back,
                                             .kind = FAKE_POOL});
 }
@@ -125,8 +126,8 @@ static void test_an_imported_pool_is_its_makers_to_pay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_an_imported_handle_is_its_makers_to_pay),
-        cmocka_unit_test(test_an_imported_pool_is_its_makers_to_pay),
+        cmocka_unit_test(test_an_imported_handle_is_charged_to_its_exporter),
+        cmocka_unit_test(test_an_imported_pool_is_charged_to_its_exporter),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: CUDA's calls of tests/integration/cuda/storm.h, of each kind. Never: judges an account. */
+/* Owns: CUDA's calls for tests/integration/cuda/storm.h, of each kind of memory. Never: checks an account. */
 #include "machine.h"
 
 #include "../storm.h"
@@ -18,14 +18,14 @@ struct storm_bag {
     CUmemoryPool pools[2];
     CUdeviceptr addresses; /* PAGE_COUNT pages are reserved here */
     bool mapped[PAGE_COUNT];
-    CUcontext second_context; /* comes and goes, with the objects made in it */
+    CUcontext second_context; /* created and destroyed again and again, with the objects in it */
     CUmodule modules[FEW_OBJECTS];
     CUgraphExec graphs[FEW_OBJECTS];
     CUdevResourceDesc green_units;
     CUgreenCtx green;
 };
 
-/* A call that is refused because memory is out has not failed. */
+/* A refusal for lack of memory is no failure of the test. */
 static bool succeeded(CUresult result)
 {
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
@@ -125,7 +125,7 @@ static void change_pool(struct storm_bag *bag)
         CHECK_EQUAL(cuda.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), CUDA_SUCCESS);
 }
 
-/* Its memory is not freed here: it ends with its context. */
+/* Memory in the second context is not freed; the context's end releases it. */
 static void change_context(struct storm_bag *bag)
 {
     CUdeviceptr left_behind;
@@ -141,7 +141,7 @@ static void change_context(struct storm_bag *bag)
     }
 }
 
-/* A module that is loaded and refused would stay, uncharged, until it is unloaded. */
+/* A module that was loaded, but not charged, would stay until it is unloaded; so the test unloads it. */
 static void change_module(struct storm_bag *bag)
 {
     CUmodule *module = &bag->modules[storm_draw(FEW_OBJECTS)];
@@ -262,7 +262,7 @@ static void settle_charges(void)
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
 }
 
-/* To the byte: the requested memory, and the memory that contexts, green ones and modules took besides. */
+/* The exact sum of the requested memory and of the memory of contexts, green contexts and modules. */
 static uint64_t requested_bytes(void)
 {
     return fake_requested(0) + fake_used_of_kind(0, FAKE_CONTEXT) + fake_used_of_kind(0, FAKE_MODULE);

@@ -22,7 +22,7 @@ static void check_launches(int line, uint32_t device, uint64_t count)
 }
 #define CHECK_LAUNCHES(device, count) check_launches(__LINE__, device, count)
 
-/* ---- small ones of several GPUs ---- */
+/* ---- small transfers on several GPUs ---- */
 
 static CUdeviceptr buffers[2];
 
@@ -34,7 +34,7 @@ static void fill_times(uint32_t device, int times, CUresult (*call)(CUdeviceptr,
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-/* Sixteen small ones make a launch, where all of them were done. */
+/* Sixteen small transfers on one GPU count as one launch there. */
 static void role_transfers_on_two_devices(void *argument)
 {
     uint64_t before = 0;
@@ -95,15 +95,15 @@ static void role_unreadable(void *argument)
     CHECK_EQUAL(cuda.cuMemBatchDecompressAsync((CUmemDecompressParams *)(void *)readable, absurd, 0, NULL, NULL),
                 CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    CHECK_LAUNCHES(0, 0); /* an absurd request was admitted, and given back uncounted when the driver had refused it */
+    CHECK_LAUNCHES(0, 0); /* the absurd requests were admitted, but are not counted, as the driver refused them */
 }
 
-static void test_lists_that_cannot_be_read_are_the_drivers_to_refuse(void **state)
+static void test_the_driver_refuses_lists_that_cannot_be_read(void **state)
 {
     machine_run(role_unreadable, GIB);
 }
 
-/* More transfers than are read before the driver's call: it is a launch all the same. */
+/* A batch with more transfers than are read before the driver's call counts as a launch nevertheless. */
 static void role_long_batch(void *argument)
 {
     enum { TRANSFERS = 5000 };
@@ -140,7 +140,7 @@ static void role_batch_decompression(void *argument)
     CHECK_LAUNCHES(0, 1);
     CHECK_EQUAL(cuda.cuMemBatchDecompressAsync(list, 1, 0, NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    CHECK_LAUNCHES(0, 1); /* a small one */
+    CHECK_LAUNCHES(0, 1); /* a small batch */
 }
 
 static void test_decompressed_bytes_count_as_copied_bytes(void **state)
@@ -152,7 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small_copies_are_summed_for_each_gpu),
-        cmocka_unit_test(test_lists_that_cannot_be_read_are_the_drivers_to_refuse),
+        cmocka_unit_test(test_the_driver_refuses_lists_that_cannot_be_read),
         cmocka_unit_test(test_a_batch_too_long_to_read_counts),
         cmocka_unit_test(test_decompressed_bytes_count_as_copied_bytes),
     };

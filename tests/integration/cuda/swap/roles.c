@@ -169,7 +169,7 @@ static void role_graph(void)
     OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuStreamSynchronize(stream));
     launch_on_words("store_words_10us", working_set, 512,
-                    77); /* when the test counts this launch, the graph's has ended */
+                    77); /* when the test counts this launch, the graph's launch has ended */
     wait_for_signal();
     check_working_set(client.cuMemcpyDtoH_v2, 77);
 }

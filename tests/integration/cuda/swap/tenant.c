@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program with a set of memory that it works on and knows every word of: cuda-swap-tenant MIB LAUNCHES KERNEL
+ * A program that checks every word of the memory that it works on: cuda-swap-tenant MIB LAUNCHES KERNEL
  *
  * Fills MIB in blocks, launches KERNEL ("add_words_100us": adds 1 to some words), and reads everything back at the end.
- * Told to terminate, it launches no more. Says {"launches", "work_s", "wrong"}: work_s from when the set was filled to
- * when the last launch was complete.
+ * After SIGTERM it launches no more. Prints {"launches", "work_s", "wrong"}, where work_s is the time from the end of
+ * filling to the completion of the last launch.
  *
- * Owns: that loop. Never: includes anything of Facet.
+ * Owns: the loop of launches. Never: includes anything of Facet.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@
 #define MIB               ((uint64_t)1 << 20)
 #define BLOCK             (24 * MIB)
 #define BLOCKS            64u
-#define SPOTS             16u  /* of a block, on which launches work */
-#define WORDS             512u /* of a spot */
+#define SPOTS             16u  /* parts of a block on which launches work */
+#define WORDS             512u /* words of a spot */
 #define LAUNCHES_PER_WAIT 8u   /* launches between two waits */
 
 struct block {

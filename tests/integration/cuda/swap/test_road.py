@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole road: `facet run --oversubscribe` by the real daemon, with the provider over the fake driver.
+"""The whole path of `facet run --oversubscribe`: through the real daemon, with the provider over the fake driver.
 
-Owns: that the option does what it says, and that without it the second program is refused as ever. Never: judges time.
+Owns: the proof that both programs run with the option, and that the second is refused memory without it. Never: judges
+time.
 """
 import json
 import os
@@ -30,7 +31,7 @@ def two_programs_that_do_not_fit_both_run():
     with Place(real=True) as place:
         machine(place)
         running = [start(place, "--oversubscribe", "--name", name) for name in ("one", "other")]
-        wait_until(lambda: len(place.json("vgpu", "list", "--json")["vgpus"]) == 2, "both are there")
+        wait_until(lambda: len(place.json("vgpu", "list", "--json")["vgpus"]) == 2, "both vGPUs exist")
         equal(place.json("vgpu", "show", "one", "--json")["oversubscribe"], True)
         for process in running:
             output, errors = process.communicate(timeout=120)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that vGPUs whose memory sums up to more than the device's keep their bytes and their addresses.
- * Never: asserts a time. The device has 128 MiB, of which a context costs 2.
+ * Owns: proofs that vGPUs whose memory exceeds the device's in sum keep their data and their addresses.
+ * Never: asserts a time. The device has 128 MiB, of which a context costs 2 MiB.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "tests/integration/cuda/world.h"
 
 #define MIB             (UINT64_C(1) << 20)
-#define LIMIT           (1024 * MIB) /* the cost of a context may count neighbours (memory/context.h) */
+#define LIMIT           (1024 * MIB) /* ample, as a context may be charged for neighbours' memory (memory/context.h) */
 #define WORKING_SET_MIB "96"
 #define LAUNCHES        "4000"
 #define KERNEL          "add_words_200us"
@@ -139,7 +139,7 @@ static void test_two_processes_of_three_quarters_keep_every_word(void **state)
     pid_t pids[] = {start_tenant(one, WORKING_SET_MIB, "1000000", KERNEL),
                     start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL)};
 
-    for (int i = 0; i < 2; i++) { /* one that is whole leaves the other no room to be */
+    for (int i = 0; i < 2; i++) { /* when one is wholly resident, the other has no room to be so */
         wait_until(is_wholly_resident, one);
         wait_until(is_wholly_resident, other);
     }
@@ -153,7 +153,8 @@ static void test_two_processes_of_three_quarters_keep_every_word(void **state)
     assert_nothing_left(other);
 }
 
-/* Any three leave room for a context, whose memory stays on the device and does not wait for room (ADR 21). */
+/* Any three working sets leave room for a context, whose memory is never swapped and does not wait for
+ * room (ADR 21). */
 static void test_four_processes_in_two_vgpus(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 700), other = world_add_oversubscribed(&world, LIMIT, 100);
@@ -181,7 +182,7 @@ static void test_programs_that_fit_are_never_swapped(void **state)
     end_tenant(pids[1]);
 }
 
-/* At moments that differ, so that it hits every step of moving. */
+/* The kill comes at different moments, so that it hits every step of a move. */
 static void test_a_program_killed_while_it_is_swapped_blocks_no_other(void **state)
 {
     int victim = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -200,7 +201,7 @@ static void test_a_program_killed_while_it_is_swapped_blocks_no_other(void **sta
     end_tenant(survivor);
 }
 
-/* No process can be swapped out, so no other fits: the second is refused, and the first keeps all its words. */
+/* No process can be swapped out, so the second program is refused memory, and the first keeps all its words. */
 static void test_a_host_without_memory_refuses_and_nothing_is_lost(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -309,7 +310,7 @@ static void test_a_graph_finds_its_memory_on_the_device(void **state)
     pid_t neighbour, pid = start_and_swap_out(vgpu, "graph", other, &neighbour);
 
     wait_until(is_wholly_resident, vgpu);
-    wait_until(has_launched_thrice, vgpu); /* two signals at once would be one */
+    wait_until(has_launched_thrice, vgpu); /* two signals at once would merge into one */
     end_tenant(pid);
     end_tenant(neighbour);
 }
@@ -347,7 +348,7 @@ static bool is_swapped_out_again(int vgpu)
     return !is_stuck(vgpu) && is_partly_swapped_out(vgpu);
 }
 
-/* A program that holds the device's memory gives none: its neighbour is refused, and does not wait forever. */
+/* The holder does not give up the device's memory, so its neighbour is refused and does not wait forever. */
 static void expect_refusal(int holder, int other)
 {
     assert_int_equal(world_wait(start_usual_tenant(other)), 3);

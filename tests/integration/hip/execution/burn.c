@@ -2,8 +2,8 @@
 /*
  * A program that keeps a GPU busy: hip-burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]
  *
- * Launches KERNEL, at most DEPTH launches ahead of completion (1: each is waited for), and says at the end how
- * long launches stood: {"launches","stall_p99_us","stall_most_us"}.
+ * Launches KERNEL, at most DEPTH launches ahead of completion (1: each is waited for), and prints at the end how
+ * long the launch calls blocked: {"launches","stall_p99_us","stall_most_us"}.
  *
  * Owns: this loop. Never: includes anything of Facet.
  */
@@ -47,7 +47,7 @@ static hipGraphExec_t make_graph(hipFunction_t function, unsigned blocks, int no
     return executable;
 }
 
-/* Events as a ring: the launch `depth` before this one is complete when this one goes. */
+/* A ring of `depth` events: a launch waits for the event of the launch that is `depth` launches before it. */
 struct ring {
     hipEvent_t events[256];
     unsigned depth;

@@ -7,7 +7,7 @@
 
 #define TEXT(name) #name
 
-/* An ELF file has, for the fake runtime, every function that is asked for. */
+/* The fake runtime finds every requested function in an ELF file. */
 static const char image[64] = "\177ELF";
 
 struct client client;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The runtime as a program finds it: opened by its name, functions by theirs, kernels registered as hipcc's output
- * registers them.
+ * The runtime as a program finds it: the library and its functions are opened by name, and kernels are registered as
+ * hipcc's output registers them.
  *
  * Owns: the functions that tests and benches call.
  * Never: is linked against a runtime, ours or a fake one.
@@ -104,11 +104,11 @@ struct client {
 };
 extern struct client client;
 
-/* The words that tests/integration/cuda/launch.c has for any vendor's. */
+/* The names that tests/integration/cuda/launch.c uses for every vendor's types. */
 typedef hipFunction_t client_function_t;
 typedef hipStream_t client_stream_t;
 
-/* A stream of the calling thread's own, which waits for no other. 0, or the runtime's error. */
+/* Makes a stream for the calling thread that waits for no other stream. Returns 0 or the runtime's error. */
 int client_enter(client_stream_t *ret_stream);
 
 /* The host's symbol of a kernel of 20 us, registered by client_open(). */
@@ -117,7 +117,7 @@ extern const char client_symbol;
 /* Opens libamdhip64.so.6, registers the symbol, and loads an image that has every function. */
 bool client_open(void);
 
-/* The function of that name, which states its duration ("work_100us"). After a reset, client_load() comes first. */
+/* The function `name`, which states its duration ("work_100us"). After a reset, client_load() must be called first. */
 bool client_load(void);
 hipFunction_t client_function(const char *name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the ends of ends_role.h for HIP, where the device takes the place of contexts. Never: includes anything of
+ * Owns: the roles of ends_role.h for HIP, which resets the device where CUDA ends contexts. Never: includes anything of
  * Facet.
  */
 #include "tests/integration/cuda/ends_role.h"
@@ -59,7 +59,7 @@ static bool launch_between(hipEvent_t first, hipEvent_t event, hipStream_t strea
            client.hipEventRecord(event, stream) == hipSuccess;
 }
 
-/* A launch that records both by itself. */
+/* A launch call that records both events itself. */
 static bool launch_with(hipEvent_t first, hipEvent_t event, hipStream_t stream)
 {
     hipFunction_t function = client_function(ENDS_SHORT);
@@ -86,7 +86,7 @@ static bool launch_and_wait_for_event(const char *way, hipStream_t stream)
     return true;
 }
 
-/* By way of another stream. */
+/* Another stream waits for an event of `stream`, and the host waits for that other stream. */
 static bool wait_by_other_stream(hipStream_t stream)
 {
     static hipStream_t other;
@@ -114,7 +114,7 @@ static bool wait_for_stream(const char *way, hipStream_t stream)
 
 #define THREADS 4u
 
-/* Into a stream that all have, and into one of its own, in turn; each is waited for. */
+/* Launches into a shared stream and into the thread's own in turn, and waits for each launch. */
 static void *launch_and_wait(void *count)
 {
     hipStream_t own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles of the tests of launches. Never: waits forever: the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits forever, as the test has set an alarm. */
 #include "roles.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ static void launch_symbols(hipStream_t stream)
     OK(client.hipLaunchByPtr(&client_symbol));
     client.CLIENT_GGL_LAUNCH((uintptr_t)&client_symbol, &grid, &block, 0, stream, NULL);
     OK(client.hipEventSynchronize(stop));
-    OK(client.hipEventElapsedTime(&milliseconds, start, stop)); /* the program's own events are its own */
+    OK(client.hipEventElapsedTime(&milliseconds, start, stop)); /* the interposer leaves the program's events alone */
 }
 
 static void launch_functions(hipStream_t stream)
@@ -80,7 +80,7 @@ static void role_launch_calls(void)
     CHECK(totals_inside().busy_ns > 0);
 }
 
-/* One call, several launches, each counted for itself. */
+/* One call makes several launches, and each counts. */
 static void role_launches_of_one_call(void)
 {
     hipFunction_t function = client_function("work_20us");
@@ -141,7 +141,7 @@ static void role_refused_launches(void)
     CHECK(totals.inflight == 0 && totals.busy_ns == 0);
 }
 
-/* Transfers count as work from 1 MiB on, and smaller ones once they sum up to as much. The bytes arrive. */
+/* A transfer of 1 MiB or more counts as a launch; smaller ones count once their sum reaches 1 MiB. The bytes arrive. */
 static void role_transfers(void)
 {
     static unsigned char source[2 << 20], returned[2 << 20];
@@ -163,7 +163,7 @@ static void role_transfers(void)
     CHECK_SETTLED(5);
 }
 
-/* Each of 2 MiB, in pieces that are below the counted size. */
+/* Batches of 2 MiB each, in pieces that are below the counted size. */
 static void copy_batches(unsigned char *memory, hipStream_t stream)
 {
     void *from[] = {memory, memory + (1 << 20)}, *to[] = {memory + (8 << 20), memory + (9 << 20)};
@@ -190,7 +190,7 @@ static void copy_arrays(unsigned char *memory, hipStream_t stream)
     OK(client.hipMemcpy2DFromArrayAsync(memory, 4096, array, 0, 0, 2048, 1024, hipMemcpyDeviceToDevice, stream));
 }
 
-/* Rows, boxes, batches, arrays and prefetches count by their sum of bytes. So do those without a stream. */
+/* Rows, boxes, batches, arrays and prefetches count by their sum of bytes. So do calls that take no stream. */
 static void role_transfer_shapes(void)
 {
     static unsigned char source[2 << 20], returned[2 << 20];
@@ -255,7 +255,7 @@ static void role_graphs(void)
     CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
 }
 
-/* Many launches, sampled among them, while streams are captured in every mode: each graph holds the captured
+/* Many launches, some of them sampled, while streams are captured in every mode: each graph holds exactly the captured
  * launches. */
 static void role_capture(void)
 {
@@ -283,7 +283,7 @@ static void role_capture(void)
     CHECK(world_launches(getpid()) == outside + 30 * 50);
 }
 
-/* Every form that begins or ends a capture, of a stream and of the thread's own: captured work is no launch. */
+/* Every form that begins or ends a capture, of a stream or of the thread's own stream: captured work is no launch. */
 static void role_capture_forms(void)
 {
     hipStream_t stream = new_stream(), other = new_stream();
@@ -326,7 +326,7 @@ static void check_step_order(void *argument)
         step->order->wrong++;
 }
 
-/* A stream's work runs in its order, sampled launches and all. */
+/* A stream's work runs in order, sampled launches included. */
 static void role_stream_order(void)
 {
     hipFunction_t function = client_function("work_3000us");
@@ -344,7 +344,7 @@ static void role_stream_order(void)
     CHECK_SETTLED(20);
 }
 
-/* The reported device time is the one that the device spent: together, apart, and with pauses. False when it is not. */
+/* Whether the reported device time is the time that the device spent, for launches together, apart, and with pauses. */
 static bool reported_time_is_true(uint64_t *count)
 {
     hipFunction_t functions[] = {client_function("work_50us"), client_function("work_150us"),
@@ -365,7 +365,7 @@ static bool reported_time_is_true(uint64_t *count)
     return reported > spent * 93 / 100 && reported < spent * 107 / 100;
 }
 
-/* A process that is delayed between an event and its launch reports too much: it fails only when three attempts do. */
+/* A process that is delayed between an event and its launch reports too much, so the role has three attempts. */
 static void role_reported_time(void)
 {
     uint64_t count = 0;
@@ -378,7 +378,7 @@ static void role_reported_time(void)
 
 /* ---- objects that end ---- */
 
-/* Streams that are made and destroyed with work in them, by the thousand. */
+/* Thousands of streams are created, and destroyed with work in them. */
 static void role_streams(void)
 {
     hipFunction_t function = client_function("work_30us");
@@ -435,7 +435,7 @@ static void role_threads(void)
     CHECK_SETTLED(3 * 8 * 500);
 }
 
-/* A child cannot use the runtime, as with the runtime alone; the parent launches before and after the fork. */
+/* A child cannot use the runtime, with or without the interposer. The parent launches before and after the fork. */
 static void role_fork(void)
 {
     hipFunction_t function = client_function("work_5000us");
@@ -450,7 +450,7 @@ static void role_fork(void)
     CHECK_SETTLED(2);
 }
 
-/* A device that is lost: every call fails, and nothing is in flight forever. */
+/* After the device is lost every call fails, and no launch stays in flight. */
 static void role_lost_device(void)
 {
     hipFunction_t function = client_function("work_5000us");
@@ -465,7 +465,7 @@ static void role_lost_device(void)
 
 /* ---- with another process ---- */
 
-/* Ends with work in flight, as programs do that crash or do not care. */
+/* Ends with work in flight, as a program does that crashes or does not wait. */
 static void role_exit(void)
 {
     hipFunction_t function = client_function("work_100000us");
@@ -499,7 +499,7 @@ static void role_waits(void)
     CHECK_SETTLED(1);
 }
 
-/* Its vGPU is destroyed: the launch is refused, and a program that only asks for the last error gets the error. */
+/* The role's vGPU is destroyed. Then a launch is refused, and a program that only asks for the last error gets it. */
 static void role_outlives(void)
 {
     hipFunction_t function = client_function("work_10us");

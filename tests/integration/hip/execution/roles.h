@@ -26,8 +26,8 @@
     X(fork)                                                                                                            \
     X(lost_device)
 
-/* Does the action of the name, or "exit", "hang", "waits", "outlives": 0, or ends the process with 1 and names the
- * failed check. */
+/* Plays the role `name`, which is one of ROLES, "exit", "hang", "waits" or "outlives". Returns 0, or ends the process
+ * with 1 and names the failed check. */
 int execution_role(const char *name);
 
 #endif

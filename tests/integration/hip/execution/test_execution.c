@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of launches in a vGPU with the gate open: each kind admitted, counted and measured; captures unharmed;
- * streams, devices and threads that go; fork; a vGPU that goes. The roles in the vGPU are in roles.c.
- * Never: decides by a time of this machine: tests compare with the device's own count.
+ * Owns: tests of launches in a vGPU whose gate is open. Each kind of launch is admitted, counted and measured;
+ * captures, fork, and the ends of streams, devices, threads and the vGPU are handled. The roles in the vGPU are in
+ * roles.c. Never: judges by this machine's time; tests compare with the device's own count.
  *
- * The test is its own tenant: it starts itself again in a vGPU, with the name of a role.
+ * The test program is also the tenant: it starts itself again in a vGPU, with the name of a role.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,8 +45,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Waits ten seconds at most until the counts are as expected. */
-static bool comes_to(bool (*holds)(const struct facet_usage_totals *totals))
+/* Waits until `holds` is true of the vGPU's counts; false after ten seconds. */
+static bool wait_for_totals(bool (*holds)(const struct facet_usage_totals *totals))
 {
     for (int i = 0; i < 2000; i++) {
         struct facet_usage_totals totals = world_totals(&world, vgpu);
@@ -58,7 +58,7 @@ static bool comes_to(bool (*holds)(const struct facet_usage_totals *totals))
     return false;
 }
 
-static bool at_rest(const struct facet_usage_totals *totals)
+static bool is_idle(const struct facet_usage_totals *totals)
 {
     return !totals->inflight && !totals->inflight_ns && !totals->waiting && !totals->processes;
 }
@@ -73,7 +73,7 @@ static bool one_launch_waits(const struct facet_usage_totals *totals)
     return totals->waiting == 1;
 }
 
-static bool one_launched(const struct facet_usage_totals *totals)
+static bool any_launched(const struct facet_usage_totals *totals)
 {
     return totals->launches > 0;
 }
@@ -81,7 +81,7 @@ static bool one_launched(const struct facet_usage_totals *totals)
 static void run_role(const char *role)
 {
     assert_int_equal(world_wait(start_role(role)), 0);
-    assert_true(comes_to(at_rest));
+    assert_true(wait_for_totals(is_idle));
 }
 
 #define TEST(role)                                                                                                     \
@@ -101,10 +101,10 @@ static void test_killed_with_work_in_flight(void **state)
 {
     pid_t pid = start_role("hang");
 
-    assert_true(comes_to(five_in_flight));
+    assert_true(wait_for_totals(five_in_flight));
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(world_wait(pid), 1000 + SIGKILL);
-    assert_true(comes_to(at_rest));
+    assert_true(wait_for_totals(is_idle));
 }
 
 static void test_frozen_launch_waits(void **state)
@@ -113,11 +113,11 @@ static void test_frozen_launch_waits(void **state)
 
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], true, &error), FACET_OK);
     pid_t pid = start_role("waits");
-    assert_true(comes_to(one_launch_waits));
+    assert_true(wait_for_totals(one_launch_waits));
     usleep(50000);
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], false, &error), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
-    assert_true(comes_to(at_rest));
+    assert_true(wait_for_totals(is_idle));
     assert_true(world_totals(&world, vgpu).throttled_ns > 0);
 }
 
@@ -126,7 +126,7 @@ static void test_launch_in_a_destroyed_vgpu_fails(void **state)
     struct facet_error error = {0};
     pid_t pid = start_role("outlives");
 
-    assert_true(comes_to(one_launched));
+    assert_true(wait_for_totals(any_launched));
     assert_int_equal(scheduler_remove(world.scheduler, world.ids[vgpu], &error), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
 }

@@ -62,7 +62,7 @@ class KernelResourceSpec:
 
 
 async def load_plugins(config):
-    """By entry point, with the rules that the agent has for names."""
+    """Loads plugins by their entry points, and checks names by the agent's rules."""
     found = {}
     for entry in importlib.metadata.entry_points(group=GROUP):
         plugin = entry.load()(config.get(entry.name, {}), {})
@@ -77,7 +77,7 @@ async def load_plugins(config):
 
 
 def allocate(maps, slots, order, devices, policy, **options):
-    """All types of devices or none: later types are near the devices given of the types before."""
+    """Allocates all types of devices or none. Devices of a type are near those that earlier types gave."""
     saved, granted, chosen = copy.deepcopy(maps), {}, None
     try:
         for name in order:
@@ -93,7 +93,7 @@ def allocate(maps, slots, order, devices, policy, **options):
 
 
 def merge(into, other):
-    """Maps recurse, lists are extended, all else is overwritten."""
+    """Merges `other` into `into`: maps recursively, lists by appending; other values are overwritten."""
     for key, value in other.items():
         if isinstance(value, dict):
             merge(into.setdefault(key, {}), value)

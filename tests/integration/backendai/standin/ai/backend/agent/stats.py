@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the agent's measurements. Owns: shapes. Never: statistics."""
+"""A stand-in for the agent's measurements. Owns: classes and fields. Never: computes statistics."""
 from dataclasses import dataclass, field
 
 from ai.backend.common.types import MetricTypes

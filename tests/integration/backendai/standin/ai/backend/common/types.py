@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for Backend.AI's types, from its documented interface. Owns: shapes. Never: behaviour."""
+"""A stand-in for Backend.AI's types, from its documented interface. Owns: classes and fields. Never: has behaviour."""
 import enum
 from dataclasses import dataclass
 
