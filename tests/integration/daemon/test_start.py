@@ -313,13 +313,8 @@ def limits_that_a_daemon_may_not_undo_are_in_its_log():
     with Shell() as place:
         equal(place.facet("vgpu", "list", preexec_fn=limit).returncode, 0)
         log = place.read("run/facetd.log")
-<<<<<<< HEAD
         contains(log, "warning: this daemon cannot undo settings of the shell that started it: a nice value of "
-                      f"{NICER}")
-=======
-        contains(log, "warning: this daemon keeps of the shell that started it what it may not undo: a nice value of "
                       f"{LOWERED_NICE}")
->>>>>>> h-i
         contains(log, "no_new_privs, so that no helper of a driver (nvidia-modprobe) has rights of its own")
     with Shell() as place:
         equal(place.facet("vgpu", "list").returncode, 0)

@@ -125,13 +125,8 @@ static bool balancer_life(void)
     return good;
 }
 
-<<<<<<< HEAD
-/* In this process: a channel to another one may take what it cannot allocate for a broken connection. */
-static int open_world(void **state)
-=======
 /* The provider is in this process: a channel to another process reports a failed allocation as a lost connection. */
-static void each_allocation_fails_in_turn(void **state)
->>>>>>> h-i
+static int open_world(void **state)
 {
     struct facet_driver_config config = world_config();
 

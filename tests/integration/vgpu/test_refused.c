@@ -120,7 +120,7 @@ static enum facet_status submit_task(uint32_t priority, uint32_t access)
 
 static void numbers_of_no_enum_are_refused(void **state)
 {
-    const struct facet_watch watch = {.size = sizeof watch, .vgpu = 1, .told = told, .below = 2};
+    const struct facet_watch watch = {.size = sizeof watch, .vgpu = 1, .told = ignore_event, .below = 2};
     struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = members, .strategy = ABSURD_VALUE};
     struct facet_balancer *other = NULL;
     char byte = 0;
