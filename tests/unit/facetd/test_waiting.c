@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of which connection is hung up on. Never: asks a server (daemon/test_refusals.py does). */
+/* Owns: proofs of which connection is closed to make room. Never: asks a server (daemon/test_refusals.py does). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
