@@ -85,8 +85,7 @@ static void refusals_of_requests_that_can_never_fit_name_the_limit(void **state)
     assert_refusal_names(allocate_bytes(space, DEVICE + 1), FACET_OUT_OF_RANGE, "bytes", DEVICE);
     assert_refusal_names(allocate_bytes(space, UINT64_MAX), FACET_OUT_OF_RANGE, "bytes", DEVICE);
     assert_int_equal(allocate_bytes(space, MIB / 2), FACET_OK);
-    assert_refusal_names(allocate_bytes(space, MIB), FACET_QUOTA, "",
-                         MIB / 2); /* this request would fit into an empty space */
+    assert_refusal_names(allocate_bytes(space, MIB), FACET_QUOTA, "", MIB / 2); /* an empty space could hold it */
     watched_end(&watched, memory);
 }
 

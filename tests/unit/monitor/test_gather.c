@@ -403,8 +403,7 @@ static struct facet_measurement rate_after(struct facet_subject *subject, uint64
 
 #define INTERFACE(name, bytes) "  " name ": " bytes " 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
 
-/* One interface received 6 bytes, and another one, with a count of 5, is gone. The sum grew by 1, but that is no rate.
- */
+/* One interface received 6 bytes, and another, with a count of 5, is gone: the growth of the sum is no rate. */
 static void a_removed_interface_leaves_no_wrong_rate(void **state)
 {
     const struct facet_subject_config config = {

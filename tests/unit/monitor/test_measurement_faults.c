@@ -104,8 +104,7 @@ static void measurements_are_added_all_or_none_without_memory(void **state)
     assert_int_equal(tries, 9); /* five meters, and three that are computed from them */
     assert_int_equal(facet_subject_meters(subject), 8);
     arm_failure(1);
-    assert_int_equal(facet_subject_add(subject, look, look_at(2, look), &error),
-                     FACET_OK); /* no allocation is left to do */
+    assert_int_equal(facet_subject_add(subject, look, look_at(2, look), &error), FACET_OK); /* no allocation */
     facet_subject_destroy(subject);
 }
 

@@ -222,7 +222,7 @@ static void test_gpu_clustering_keeps_kinds_together(void **state)
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).node, 1);
     assert_int_equal(placed(fleet, request_of(1, 1, 700, NULL), NULL).node, 0);
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).score, 78); /* 25 (8-7)/8 + 75 */
-    assert_int_equal(placed(fleet, request_of(1, 2, 1000, NULL), NULL).node, 1);   /* none is idle or of one kind: fuller */
+    assert_int_equal(placed(fleet, request_of(1, 2, 1000, NULL), NULL).node, 1);   /* none is idle or alike: fuller */
     facet_fleet_destroy(fleet);
 }
 
@@ -281,8 +281,7 @@ static void test_facet_learns_the_mix_of_jobs(void **state)
     uint64_t allocation;
 
     (void)state;
-    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).node,
-                     0); /* no job is known yet: the first node */
+    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).node, 0); /* no job is known yet */
     for (uint32_t i = 0; i < 16; i++) {
         placed(fleet, request_of(8, 1, 1000, "T4"), &allocation);
         facet_fleet_release(fleet, allocation, NULL);
