@@ -26,7 +26,7 @@ static void set_fills_status_and_message(void **state)
     assert_string_equal(error.message, "3 of them");
 }
 
-static void argument_is_named(void **state)
+static void an_error_names_its_argument(void **state)
 {
     struct facet_error error;
 
@@ -79,7 +79,7 @@ static void null_error_is_allowed(void **state)
     assert_int_equal(facet_error_prefix(NULL, "x"), FACET_INTERNAL);
 }
 
-static void ends_in_dots(const struct facet_error *error)
+static void assert_ends_in_dots(const struct facet_error *error)
 {
     assert_int_equal(strlen(error->message), sizeof error->message - 1);
     assert_string_equal(error->message + sizeof error->message - 4, "...");
@@ -91,7 +91,7 @@ static void a_cut_is_visible(void **state)
 
     memset(long_text, 'x', sizeof long_text - 1);
     facet_error_set(&error, FACET_IO, "%s", long_text);
-    ends_in_dots(&error);
+    assert_ends_in_dots(&error);
 }
 
 static void errno_chooses_the_status(void **state)
@@ -136,7 +136,7 @@ static void prefix_of_a_full_message_stays_in_bounds(void **state)
     facet_error_prefix(&error, "doing");
     assert_memory_equal(error.message, "doing: xxx", 10);
     assert_int_equal(strnlen(error.message, sizeof error.message), sizeof error.message - 1);
-    ends_in_dots(&error);
+    assert_ends_in_dots(&error);
 }
 
 static void errno_after_a_full_message_is_cut_visibly(void **state)
@@ -146,7 +146,7 @@ static void errno_after_a_full_message_is_cut_visibly(void **state)
     memset(long_text, 'x', sizeof error.message - 5);
     long_text[sizeof error.message - 5] = '\0';
     facet_error_errno(&error, ENOENT, "%s", long_text);
-    ends_in_dots(&error);
+    assert_ends_in_dots(&error);
 }
 
 /* A message goes into JSON, which holds only UTF-8: one invalid byte would prevent the whole answer. */
@@ -184,7 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_fills_status_and_message),
-        cmocka_unit_test(argument_is_named),
+        cmocka_unit_test(an_error_names_its_argument),
         cmocka_unit_test(control_bytes_are_shown_as_question_marks),
         cmocka_unit_test(messages_are_utf8),
         cmocka_unit_test(null_error_is_allowed),

@@ -322,7 +322,7 @@ static void follow_works(const struct world *world, bool visited[WORKS][MEMBERS]
     }
 }
 
-static void test_random_loads_come_to_rest(void **state)
+static void test_actions_under_random_loads_come_to_an_end(void **state)
 {
     static bool visited[WORKS][MEMBERS];
     static struct world world;
@@ -348,7 +348,7 @@ static void test_random_loads_come_to_rest(void **state)
 }
 
 /* While loads change all the time, works do not move back and forth with them. */
-static void test_changing_loads_do_not_toss_works(void **state)
+static void test_changing_loads_do_not_move_works_back_and_forth(void **state)
 {
     static struct world world;
     uint64_t seed = effort_seed(815);
@@ -500,8 +500,8 @@ int main(void)
         cmocka_unit_test(test_idle_share_is_lent_and_given_back),
         cmocka_unit_test(test_units_follow_demand),
         cmocka_unit_test(test_preemption_lets_higher_priority_in),
-        cmocka_unit_test(test_random_loads_come_to_rest),
-        cmocka_unit_test(test_changing_loads_do_not_toss_works),
+        cmocka_unit_test(test_actions_under_random_loads_come_to_an_end),
+        cmocka_unit_test(test_changing_loads_do_not_move_works_back_and_forth),
         cmocka_unit_test(test_equal_members_are_balanced_whenever_possible),
         cmocka_unit_test(test_unequal_members_are_balanced_or_wait_less),
         cmocka_unit_test(test_thousand_members_are_balanced),

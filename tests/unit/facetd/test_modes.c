@@ -229,7 +229,7 @@ static void a_mode_refuses_members_it_does_not_take(void **state)
     assert_int_equal(registry_count(registry), 0);
 }
 
-static void a_full_device_refuses(void **state)
+static void a_full_device_refuses_a_partition(void **state)
 {
     create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
     create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
@@ -550,7 +550,7 @@ int main(void)
         MODES_TEST(the_smallest_sufficient_template_is_chosen),
         MODES_TEST(a_hard_vgpu_gets_the_same_share_of_both),
         MODES_TEST(a_mode_refuses_members_it_does_not_take),
-        MODES_TEST(a_full_device_refuses),
+        MODES_TEST(a_full_device_refuses_a_partition),
         MODES_TEST(modes_that_exclude_each_other_are_refused_by_name),
         MODES_TEST(limits_of_a_hard_vgpu_cannot_be_changed),
         MODES_TEST(a_partition_that_vanished_is_made_again),

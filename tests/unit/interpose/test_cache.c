@@ -120,7 +120,7 @@ static void test_damaged_cache_is_read_safely(void **state)
     assert_false(facet_cache_each("/nonexistent/cache", "libone.so", note_path, NULL));
 }
 
-static void test_cache_of_this_machine(void **state)
+static void test_cache_of_this_machine_is_read(void **state)
 {
     if (access("/etc/ld.so.cache", R_OK) != 0)
         skip();
@@ -147,7 +147,7 @@ int main(void)
         cmocka_unit_test(test_entries_behind_the_older_format_are_found),
         cmocka_unit_test(test_an_entry_that_is_taken_ends_the_search),
         cmocka_unit_test(test_damaged_cache_is_read_safely),
-        cmocka_unit_test(test_cache_of_this_machine),
+        cmocka_unit_test(test_cache_of_this_machine_is_read),
     };
 
     return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -54,7 +54,7 @@ void *facet_forward_target(const char *name)
     return strcmp(name, "test_same") == 0 ? (void *)same_value : (void *)absent_function;
 }
 
-static void test_arguments_and_results(void **state)
+static void test_arguments_and_results_are_passed_on(void **state)
 {
     const struct large last = {{10, 0, 0, 0, 20}};
 
@@ -116,7 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_binding_keeps_errno),
-        cmocka_unit_test(test_arguments_and_results),
+        cmocka_unit_test(test_arguments_and_results_are_passed_on),
         cmocka_unit_test(test_a_target_is_looked_up_once),
         cmocka_unit_test(test_threads_may_make_the_first_call_together),
         cmocka_unit_test(test_names_are_those_of_the_list),

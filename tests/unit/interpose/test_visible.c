@@ -36,7 +36,7 @@ static void test_numbers_count_the_vgpus(void **state)
     assert_string_equal(shown_list("0,1,2"), "GPU-aa01,GPU-aa02,MIG-bb01");
 }
 
-static void test_addresses_and_their_beginnings(void **state)
+static void test_addresses_and_their_beginnings_name_vgpus(void **state)
 {
     assert_string_equal(shown_list("MIG-bb01,GPU-aa02"), "MIG-bb01,GPU-aa02");
     assert_string_equal(shown_list("MIG-"), "MIG-bb01");
@@ -77,7 +77,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_variable_all_are_shown),
         cmocka_unit_test(test_numbers_count_the_vgpus),
-        cmocka_unit_test(test_addresses_and_their_beginnings),
+        cmocka_unit_test(test_addresses_and_their_beginnings_name_vgpus),
         cmocka_unit_test(test_first_entry_that_names_no_vgpu_ends_the_list),
         cmocka_unit_test(test_a_list_that_repeats_a_device_shows_none),
         cmocka_unit_test(test_list_that_does_not_fit),

@@ -155,7 +155,7 @@ static void a_header_that_appears_is_a_miss(void **state)
     assert_true(compile_hits(FACET_CACHE_USE, source));
 }
 
-static void a_folder_and_a_file_are_two_things(void **state)
+static void a_file_that_replaces_a_folder_is_a_miss(void **state)
 {
     char source[256], path[128];
 
@@ -408,7 +408,7 @@ int main(void)
         WITH_CACHE(warnings_are_shown_again),
         WITH_CACHE(a_header_is_known_by_its_contents),
         WITH_CACHE(a_header_that_appears_is_a_miss),
-        WITH_CACHE(a_folder_and_a_file_are_two_things),
+        WITH_CACHE(a_file_that_replaces_a_folder_is_a_miss),
         WITH_CACHE(images_that_depend_on_the_time_are_not_kept),
         WITH_CACHE(errors_come_with_all_remarks_and_are_not_kept),
         WITH_CACHE(a_wrong_description_by_the_compiler_is_refused),

@@ -486,7 +486,7 @@ static void a_crash_has_a_place(void **state)
 }
 
 /* A superfluous word is inserted at each place of a source, as a typing error may. */
-static void a_superfluous_word_ends_no_process(void **state)
+static void a_superfluous_word_does_not_end_the_process(void **state)
 {
     static const char *const words[] = {"kernel ", "__attribute__((nvptx_kernel)) ", "( ", "} "};
     struct facet_backend_result result;
@@ -562,7 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_variable_that_is_a_kernel_is_an_error),
         cmocka_unit_test(a_crash_has_a_place),
-        cmocka_unit_test(a_superfluous_word_ends_no_process),
+        cmocka_unit_test(a_superfluous_word_does_not_end_the_process),
         cmocka_unit_test(a_header_s_variable_that_is_a_kernel_is_an_error),
         cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
         cmocka_unit_test(deep_nests_are_refused),

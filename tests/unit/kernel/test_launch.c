@@ -131,7 +131,7 @@ static void set_all(struct facet_kernel *kernel)
     assert_int_equal(facet_kernel_set_value(kernel, 4, &(uint32_t){0x11}, 4, NULL), FACET_OK);
 }
 
-static void a_launch_carries_everything(void **state)
+static void a_launch_carries_all_arguments_and_sizes(void **state)
 {
     struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     const struct facet_range range = {sizeof range, 2, {64, 6, 99}, {16, 2, 99}, {5, 0, 99}};
@@ -194,7 +194,7 @@ static void kernels_that_are_not_there_are_refused(void **state)
     assert_int_equal(seen.unloads, 0);
 }
 
-static void arguments_are_of_their_kind_and_size(void **state)
+static void arguments_of_a_wrong_kind_or_size_are_refused(void **state)
 {
     struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     struct facet_error error = {0};
@@ -320,10 +320,10 @@ static void wrong_ranges_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_launch_carries_everything, clear_seen),
+        cmocka_unit_test_setup(a_launch_carries_all_arguments_and_sizes, clear_seen),
         cmocka_unit_test_setup(a_checked_launch_says_how_long_local_memory_is, clear_seen),
         cmocka_unit_test_setup(kernels_that_are_not_there_are_refused, clear_seen),
-        cmocka_unit_test_setup(arguments_are_of_their_kind_and_size, clear_seen),
+        cmocka_unit_test_setup(arguments_of_a_wrong_kind_or_size_are_refused, clear_seen),
         cmocka_unit_test_setup(nothing_is_launched_before_all_arguments_are_set, clear_seen),
         cmocka_unit_test(chosen_groups_divide_the_range),
         cmocka_unit_test(group_sizes_of_zero_are_chosen),

@@ -163,7 +163,7 @@ static void test_private_memory_is_each_items_own(void **state)
     }
 }
 
-static void test_atomics_add_up(void **state)
+static void test_atomic_additions_lose_nothing(void **state)
 {
     (void)state;
     FOR_EACH_MODE (mode, size) {
@@ -211,7 +211,7 @@ static void rotate_expected(const int *x, int *out, uint32_t items, int rounds)
         out[i] = sum[i] + mine[i][i & 3];
 }
 
-static void test_state_across_barriers(void **state)
+static void test_state_is_kept_across_barriers(void **state)
 {
     static int expect[WORDS];
 
@@ -293,7 +293,7 @@ static void check_inside(int all, int low, int high)
 }
 
 /* Takes a branch with all lanes in some chunks, with some lanes in others, and with none in others. */
-static void test_branch_taken_by_some_lanes(void **state)
+static void test_a_branch_taken_by_some_lanes_is_right(void **state)
 {
     static const int places[][2] = {{1, 170}, {16, 32}, {17, 33}, {5, 6}, {32, 32}, {1, 4000}};
 
@@ -453,7 +453,7 @@ static void test_memory_beyond_32_bits_is_refused(void **state)
 }
 
 /* Private memory that is too large for a thread's stack is scratch memory, which one chunk after the other uses. */
-static void test_private_memory_off_the_stack(void **state)
+static void test_large_private_memory_is_scratch_memory(void **state)
 {
     static const struct {
         uint32_t elements;
@@ -571,19 +571,19 @@ int main(void)
         cmocka_unit_test(test_barriers_in_a_loop_order_the_items),
         cmocka_unit_test(test_divergent_loop_runs_each_item_to_its_end),
         cmocka_unit_test(test_private_memory_is_each_items_own),
-        cmocka_unit_test(test_atomics_add_up),
+        cmocka_unit_test(test_atomic_additions_lose_nothing),
         cmocka_unit_test(test_operations_that_stay_atomic),
-        cmocka_unit_test(test_state_across_barriers),
+        cmocka_unit_test(test_state_is_kept_across_barriers),
         cmocka_unit_test(test_divergent_barrier_ends_the_group),
         cmocka_unit_test(test_work_item_functions_give_each_dimension),
         cmocka_unit_test(test_guarded_division_is_exact),
-        cmocka_unit_test(test_branch_taken_by_some_lanes),
+        cmocka_unit_test(test_a_branch_taken_by_some_lanes_is_right),
         cmocka_unit_test(test_simple_kernels_are_vectorized),
         cmocka_unit_test(test_rows_need_global_ids_alone),
         cmocka_unit_test(test_loop_of_loads_is_unrolled_not_vectorized),
         cmocka_unit_test(test_unknown_and_recursive_calls_are_refused),
         cmocka_unit_test(test_memory_beyond_32_bits_is_refused),
-        cmocka_unit_test(test_private_memory_off_the_stack),
+        cmocka_unit_test(test_large_private_memory_is_scratch_memory),
     };
 
     LLVMInitializeNativeTarget();

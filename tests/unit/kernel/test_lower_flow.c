@@ -332,7 +332,7 @@ static void test_division_never_traps(void **state)
 }
 
 /* One block of 8000 loads and sums: more than the code generator takes at once. */
-static void test_block_of_8000_terms(void **state)
+static void test_a_block_of_8000_terms_is_compiled(void **state)
 {
     enum { TERMS = 8000 };
     size_t size = TERMS * 128 + 256, used;
@@ -371,7 +371,7 @@ int main(void)
         cmocka_unit_test(test_copied_struct_keeps_its_fields),
         cmocka_unit_test(test_unsupported_flow_is_refused),
         cmocka_unit_test(test_division_never_traps),
-        cmocka_unit_test(test_block_of_8000_terms),
+        cmocka_unit_test(test_a_block_of_8000_terms_is_compiled),
     };
 
     LLVMInitializeNativeTarget();

@@ -20,7 +20,7 @@ static struct facet_memory *open_memory(struct watched *watched, uint32_t chunks
     return watched_open(watched, chunks * FRAMES * PAGE, (struct facet_memory_config){.chunk_bytes = FRAMES * PAGE});
 }
 
-static void test_chunks_come_and_go(void **state)
+static void test_chunks_are_created_and_returned(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 4);
@@ -192,7 +192,7 @@ static void test_stale_plan_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks_come_and_go),
+        cmocka_unit_test(test_chunks_are_created_and_returned),
         cmocka_unit_test(test_the_last_chunk_may_be_a_part),
         cmocka_unit_test(test_memory_of_another_space_is_cleared),
         cmocka_unit_test(test_plans_end_in_the_least_chunks),

@@ -188,7 +188,7 @@ static void no_launch_is_lost_between_random_clients(void **state)
 }
 
 /* After all of this each unit still works: as many work-groups as there are units run at once. */
-static void no_unit_is_lost(void **state)
+static void no_unit_stops_working(void **state)
 {
     struct cpu_executor *executor = executor_of(4, NULL);
 
@@ -317,7 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(no_launch_is_lost_between_random_clients, world_reset),
-        cmocka_unit_test_setup(no_unit_is_lost, world_reset),
+        cmocka_unit_test_setup(no_unit_stops_working, world_reset),
         cmocka_unit_test_setup(no_wake_up_is_lost, world_reset),
         cmocka_unit_test_setup(a_capped_tenant_runs_again_and_again, world_reset),
         cmocka_unit_test_setup(a_launch_without_scratch_memory_fails_alone, world_reset),

@@ -166,7 +166,7 @@ static void restored_work_continues_where_it_was(void **state)
 }
 
 /* A kernel that is half done at the snapshot runs only its other half afterwards. */
-static void progress_is_kept(void **state)
+static void progress_of_a_kernel_is_kept(void **state)
 {
     (void)state;
     struct work work = begin_work();
@@ -401,7 +401,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uninterrupted_run_has_the_expected_result),
         cmocka_unit_test(restored_work_continues_where_it_was),
-        cmocka_unit_test(progress_is_kept),
+        cmocka_unit_test(progress_of_a_kernel_is_kept),
         cmocka_unit_test(another_process_continues_the_work),
         cmocka_unit_test(zero_pages_are_not_written),
         cmocka_unit_test(mismatches_are_refused),

@@ -323,7 +323,7 @@ static void every_text_of_the_abi_is_checked(void **state)
     assert_int_equal(found, known);
 }
 
-static void a_struct_is_believed_or_not(void **state)
+static void invalid_fields_of_a_struct_are_found(void **state)
 {
     struct facet_event event = {.size = sizeof event, .kind = FACET_EVENT_ECC, .uuid = "u", .message = "m"};
     uint32_t short_struct[2] = {8, FACET_EVENT_ECC};
@@ -428,7 +428,7 @@ int main(void)
         cmocka_unit_test(the_table_of_mathematics_is_not_looked_for_behind_a_provider),
         cmocka_unit_test(a_table_ends_where_its_size_says),
         cmocka_unit_test(every_text_of_the_abi_is_checked),
-        cmocka_unit_test(a_struct_is_believed_or_not),
+        cmocka_unit_test(invalid_fields_of_a_struct_are_found),
         cmocka_unit_test(every_text_is_terminated),
         cmocka_unit_test(enumerations_are_known_or_refused),
         cmocka_unit_test(texts_are_copied_without_control_characters),

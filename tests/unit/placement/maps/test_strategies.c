@@ -226,7 +226,7 @@ static void test_affinity_chooses_the_socket(void **state)
     check_sockets(FACET_MAP_EVENLY, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 2, 1, (int64_t[]){0, 0, 1, 1, 0, 0, 1, 1});
 }
 
-static void test_affinity_of_the_caller(void **state)
+static void test_affinity_of_the_caller_is_followed(void **state)
 {
     const struct facet_maps_item item = {"cpu", ONE};
     struct facet_maps *maps = open_sockets(FACET_MAP_FRACTION, FACET_MAP_EVENLY);
@@ -282,16 +282,11 @@ static void test_many_devices_are_filled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_discrete_amounts_are_split),
-        cmocka_unit_test(test_fraction_best_fit),
-        cmocka_unit_test(test_fractions_are_split_evenly),
-        cmocka_unit_test(test_amounts_are_whole_quanta),
-        cmocka_unit_test(test_places_passed_over_are_named),
-        cmocka_unit_test(test_guard_refuses_fragments),
-        cmocka_unit_test(test_guard_compares_with_the_free_amounts),
-        cmocka_unit_test(test_affinity_chooses_the_socket),
-        cmocka_unit_test(test_affinity_of_the_caller),
-        cmocka_unit_test(test_many_devices_are_filled),
+        cmocka_unit_test(test_discrete_amounts_are_split),           cmocka_unit_test(test_fraction_best_fit),
+        cmocka_unit_test(test_fractions_are_split_evenly),           cmocka_unit_test(test_amounts_are_whole_quanta),
+        cmocka_unit_test(test_places_passed_over_are_named),         cmocka_unit_test(test_guard_refuses_fragments),
+        cmocka_unit_test(test_guard_compares_with_the_free_amounts), cmocka_unit_test(test_affinity_chooses_the_socket),
+        cmocka_unit_test(test_affinity_of_the_caller_is_followed),   cmocka_unit_test(test_many_devices_are_filled),
     };
 
     return cmocka_run_group_tests_name("placement/maps_strategies", tests, NULL, NULL);
