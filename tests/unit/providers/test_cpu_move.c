@@ -19,7 +19,7 @@ static struct {
     bool no_faults, no_remap, one_mapping;
 } failures;
 
-static bool is_spent(int *count)
+static bool call_fails(int *count)
 {
     return *count >= 0 && (*count)-- == 0;
 }
@@ -28,14 +28,14 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return is_spent(&failures.calloc) ? NULL : __real_calloc(count, size);
+    return call_fails(&failures.calloc) ? NULL : __real_calloc(count, size);
 }
 
 void *__real_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-    if (!is_spent(&failures.mmap))
+    if (!call_fails(&failures.mmap))
         return __real_mmap64(address, bytes, protection, flags, fd, offset);
     errno = ENOMEM;
     return MAP_FAILED;
@@ -45,8 +45,8 @@ int __real_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_ioctl(int fd, unsigned long request, void *argument)
 {
-    if ((request == UFFDIO_WRITEPROTECT && is_spent(&failures.protect)) ||
-        (request == UFFDIO_REGISTER && is_spent(&failures.register_watch))) {
+    if ((request == UFFDIO_WRITEPROTECT && call_fails(&failures.protect)) ||
+        (request == UFFDIO_REGISTER && call_fails(&failures.register_watch))) {
         errno = ENOMEM;
         return -1;
     }
@@ -65,7 +65,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     bool refused = number == SYS_userfaultfd && failures.no_faults;
     bool full = number == SYS_mremap && (failures.no_remap || failures.remap == 0);
 
-    if (!refused && !full && !(number == SYS_mmap && is_spent(d & MAP_FIXED ? &failures.remap : &failures.mmap)))
+    if (!refused && !full && !(number == SYS_mmap && call_fails(d & MAP_FIXED ? &failures.remap : &failures.mmap)))
         return __real_syscall(number, a, b, c, d, e, f);
     errno = refused ? EPERM : ENOMEM;
     return -1;
