@@ -86,7 +86,8 @@ static void malformed_values_are_refused(void **state)
     }
 }
 
-/* The grammar of sizes refuses zero and more than 64 bits, the setting the others: the user sees one range. */
+/* The grammar of sizes refuses 0 and what exceeds 64 bits, and the setting refuses other sizes. Both messages state the
+ * same range. */
 static void a_size_has_one_range(void **state)
 {
     static const char *const wrong[] = {"0", "1", "65535", "1025T", "99999999999T"};
@@ -101,7 +102,7 @@ static void a_size_has_one_range(void **state)
     }
 }
 
-/* Words of a message that are no values. */
+/* False for the words of a message that describe a value instead of being one. */
 static bool is_value(const char *word)
 {
     static const char *const others[] = {"a",    "an",   "absolute", "and", "as",    "from",  "or",
@@ -131,7 +132,7 @@ static void values_named_by_a_refusal_are_accepted(void **state)
             assert_non_null(rest);
             rest += strlen("expected ");
             if (strncmp(rest, "at ", 3) == 0 || strncmp(rest, "less ", 5) == 0)
-                continue; /* a bound, no example */
+                continue; /* the message states a bound and no value */
             while ((word = strtok_r(NULL, " ,:;", &rest)))
                 if (is_value(word)) {
                     named++;
@@ -145,7 +146,7 @@ static void values_named_by_a_refusal_are_accepted(void **state)
     assert_true(named > 20);
 }
 
-static void a_text_is_no_number(void **state)
+static void a_setting_that_is_text_is_not_read_as_a_number(void **state)
 {
     uint64_t value = 4711;
 
@@ -206,7 +207,7 @@ int main(void)
         cmocka_unit_test_setup(malformed_values_are_refused, clear_environment),
         cmocka_unit_test_setup(a_size_has_one_range, clear_environment),
         cmocka_unit_test_setup(values_named_by_a_refusal_are_accepted, clear_environment),
-        cmocka_unit_test_setup(a_text_is_no_number, clear_environment),
+        cmocka_unit_test_setup(a_setting_that_is_text_is_not_read_as_a_number, clear_environment),
         cmocka_unit_test_setup(the_level_decides_which_messages_are_logged, clear_environment),
         cmocka_unit_test_setup(a_message_stays_one_line, clear_environment),
     };

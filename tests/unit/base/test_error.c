@@ -26,7 +26,7 @@ static void set_fills_status_and_message(void **state)
     assert_string_equal(error.message, "3 of them");
 }
 
-static void argument_is_named(void **state)
+static void an_error_names_its_argument(void **state)
 {
     struct facet_error error;
 
@@ -47,7 +47,7 @@ static void control_bytes_are_shown_as_question_marks(void **state)
     assert_string_equal(error.message, "a?b: '1?2?[31mX??\xc3\xa4'");
 }
 
-/* So that JSON can hold every message, with any quoted text and any cut. */
+/* JSON can hold every message, whatever text the message quotes and wherever it is cut. */
 static void messages_are_utf8(void **state)
 {
     struct facet_error error;
@@ -57,7 +57,7 @@ static void messages_are_utf8(void **state)
     assert_string_equal(error.message, "? \xc3\xa4 ? \xe2\x82\xac ??? \xf0\x9f\x98\x80 ?? ??");
     facet_error_set(&error, FACET_IO, "'%.3s'", "\xc3\xa4\xc3\xa4");
     assert_string_equal(error.message, "'\xc3\xa4?'");
-    /* Two bytes each, from an odd place on: both the cut and the dots fall into a character. */
+    /* Characters of two bytes, from an odd position on: both the cut and the dots fall into a character. */
     for (size_t start = 0; start < 2; start++) {
         memset(long_text, 'a', sizeof long_text - 1);
         for (size_t i = start; i + 2 < sizeof long_text; i += 2)
@@ -79,7 +79,7 @@ static void null_error_is_allowed(void **state)
     assert_int_equal(facet_error_prefix(NULL, "x"), FACET_INTERNAL);
 }
 
-static void ends_in_dots(const struct facet_error *error)
+static void assert_ends_in_dots(const struct facet_error *error)
 {
     assert_int_equal(strlen(error->message), sizeof error->message - 1);
     assert_string_equal(error->message + sizeof error->message - 4, "...");
@@ -91,7 +91,7 @@ static void a_cut_is_visible(void **state)
 
     memset(long_text, 'x', sizeof long_text - 1);
     facet_error_set(&error, FACET_IO, "%s", long_text);
-    ends_in_dots(&error);
+    assert_ends_in_dots(&error);
 }
 
 static void errno_chooses_the_status(void **state)
@@ -136,7 +136,7 @@ static void prefix_of_a_full_message_stays_in_bounds(void **state)
     facet_error_prefix(&error, "doing");
     assert_memory_equal(error.message, "doing: xxx", 10);
     assert_int_equal(strnlen(error.message, sizeof error.message), sizeof error.message - 1);
-    ends_in_dots(&error);
+    assert_ends_in_dots(&error);
 }
 
 static void errno_after_a_full_message_is_cut_visibly(void **state)
@@ -146,10 +146,10 @@ static void errno_after_a_full_message_is_cut_visibly(void **state)
     memset(long_text, 'x', sizeof error.message - 5);
     long_text[sizeof error.message - 5] = '\0';
     facet_error_errno(&error, ENOENT, "%s", long_text);
-    ends_in_dots(&error);
+    assert_ends_in_dots(&error);
 }
 
-/* A message goes into JSON, which has no other texts: one byte too much, and there is no answer at all. */
+/* A message goes into JSON, which holds only UTF-8: one invalid byte would prevent the whole answer. */
 static void invalid_utf8_is_shown_as_question_marks(void **state)
 {
     static const struct {
@@ -159,9 +159,9 @@ static void invalid_utf8_is_shown_as_question_marks(void **state)
         {"\xff\xfe", "??"},
         {"a\xc3", "a?"},              /* cut off */
         {"\xe2\x82.", "??."},         /* cut in two */
-        {"\xc0\xaf", "??"},           /* longer than it has to be */
-        {"\xed\xa0\x80", "???"},      /* half of a pair */
-        {"\xf4\x90\x80\x80", "????"}, /* beyond the last one */
+        {"\xc0\xaf", "??"},           /* an overlong encoding */
+        {"\xed\xa0\x80", "???"},      /* half of a surrogate pair */
+        {"\xf4\x90\x80\x80", "????"}, /* beyond U+10FFFF */
         {"\xc2\x9b[2J", "??[2J"},     /* begins an escape sequence */
     };
     struct facet_error error;
@@ -184,7 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(set_fills_status_and_message),
-        cmocka_unit_test(argument_is_named),
+        cmocka_unit_test(an_error_names_its_argument),
         cmocka_unit_test(control_bytes_are_shown_as_question_marks),
         cmocka_unit_test(messages_are_utf8),
         cmocka_unit_test(null_error_is_allowed),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof that a hidden process is one: no signal, nothing for wait(), and yet its end is known. */
+/* Owns: the proof that the surrounding program notices nothing of a hidden process, whose end is still reported: no
+ * signal arrives, and wait() finds no child. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,8 +36,8 @@ static void assert_nothing_is_noticed(void)
     assert_int_equal(signals, 0);
 }
 
-/* However the program treats its children. */
-static void a_hidden_child_tells_its_end(void **state)
+/* The program may handle, ignore or not know SIGCHLD. */
+static void the_end_of_a_hidden_child_is_reported(void **state)
 {
     void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, count_signal};
 
@@ -51,7 +52,7 @@ static void a_hidden_child_tells_its_end(void **state)
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 7);
         assert_nothing_is_noticed();
-        assert_int_equal(facet_hidden_wait(child, 0), -1); /* not twice */
+        assert_int_equal(facet_hidden_wait(child, 0), -1); /* the end is reported once */
     }
     signal(SIGCHLD, SIG_DFL);
 }
@@ -74,7 +75,7 @@ static void a_wait_without_delay_leaves_a_running_process(void **state)
     close(ends[1]);
 }
 
-/* The output of a program that was started this way, to its end. */
+/* Runs a program as a hidden process, and reads its output to the end. */
 static int run_program(const char *path, const char *script, char *text, size_t size, int *ret_pidfd)
 {
     char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)script, NULL};
@@ -121,7 +122,7 @@ static void an_orphan_is_none_of_our_children(void **state)
         assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
         assert_nothing_is_noticed();
         assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 60000), 1); /* it has ended */
-        facet_hidden_reap(pidfd);                                                             /* not ours: nothing */
+        facet_hidden_reap(pidfd);                                                             /* not our child */
         close(pidfd);
     }
     signal(SIGCHLD, SIG_DFL);
@@ -140,8 +141,8 @@ static void a_program_that_cannot_start_gives_the_reason(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-/* As the first process of a PID namespace, which adopts every orphan. */
-static void an_orphan_of_ours_is_reaped(void **state)
+/* This process adopts orphans, as the first process of a PID namespace does. */
+static void an_orphan_that_this_process_adopts_is_reaped(void **state)
 {
     int pidfd = -1;
     char text[16];
@@ -157,7 +158,7 @@ static void an_orphan_of_ours_is_reaped(void **state)
 }
 
 /* The caller's mask is its own again, and signals that it blocked stay blocked. */
-static void the_mask_is_left_as_it_was(void **state)
+static void the_signal_mask_is_left_as_it_was(void **state)
 {
     sigset_t before, after;
     int pidfd = -1;
@@ -179,12 +180,12 @@ static void the_mask_is_left_as_it_was(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hidden_child_tells_its_end),
+        cmocka_unit_test(the_end_of_a_hidden_child_is_reported),
         cmocka_unit_test(a_wait_without_delay_leaves_a_running_process),
         cmocka_unit_test(an_orphan_is_none_of_our_children),
         cmocka_unit_test(a_program_that_cannot_start_gives_the_reason),
-        cmocka_unit_test(an_orphan_of_ours_is_reaped),
-        cmocka_unit_test(the_mask_is_left_as_it_was),
+        cmocka_unit_test(an_orphan_that_this_process_adopts_is_reaped),
+        cmocka_unit_test(the_signal_mask_is_left_as_it_was),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

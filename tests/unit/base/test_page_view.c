@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about memory that is had at once, and seen. Kernels that cannot do it are simulated. */
+/* Owns: proofs about mapped pages that exist before the first access. Kernels that cannot do this are simulated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 #define POPULATE 23 /* MADV_POPULATE_WRITE */
 #define COLLAPSE 25 /* MADV_COLLAPSE */
 
-/* madvise()'s answers: to each collapse except number `collapse_at`, and to populating pages. */
+/* The errors of madvise(): of each collapse except number `collapse_at`, and of populating pages. */
 static struct {
     int collapse, populate, collapses, collapse_at;
 } errors;
@@ -86,7 +86,7 @@ static void give_back(struct fixture *fixture, uint64_t offset, uint64_t bytes)
     facet_page_view_forget(&fixture->view, offset, bytes);
 }
 
-/* The pages exist before the first access, hold the file's bytes, and can be had again after they were given back. */
+/* The pages hold the file's bytes, and can be committed again after they were given back. */
 static void test_pages_exist_before_the_first_access(void **state)
 {
     struct fixture *fixture = *state;
@@ -134,7 +134,7 @@ static void test_parts_of_huge_pages_are_committed(void **state)
     }
 }
 
-/* Without huge pages, or with a few, it is had in small ones, and without that as it is touched. */
+/* Where huge pages are missing, small ones are populated. Where this fails too, pages appear when they are touched. */
 static void test_kernels_without_huge_pages(void **state)
 {
     struct fixture *fixture = *state;
@@ -144,7 +144,7 @@ static void test_kernels_without_huge_pages(void **state)
     assert_int_equal(fixture->view.huge_bytes, 0);
     assert_int_equal(resident_bytes(fixture), 2 * HUGE);
     errors.collapses = 0;
-    errors.collapse_at = 2; /* all at once is not, the first by itself is */
+    errors.collapse_at = 2; /* the collapse of the whole range fails, that of the first huge page alone succeeds */
     assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, 8 * HUGE, 2 * HUGE), 0);
     assert_true(fixture->view.huge_bytes <= HUGE);
     assert_int_equal(resident_bytes(fixture), 4 * HUGE);

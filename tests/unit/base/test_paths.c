@@ -224,7 +224,7 @@ static void folders_that_a_group_may_write_are_refused(void **state)
     assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_PERMISSION);
 }
 
-/* The file as this process alone sees it; false: this process may not do that. */
+/* Replaces the file for this process alone. Returns false where the process may not mount. */
 static bool replace_here(const char *path, const char *text)
 {
     FILE *file = fopen(in_folder("instead"), "w");
@@ -236,7 +236,7 @@ static bool replace_here(const char *path, const char *text)
            mount(in_folder("instead"), path, NULL, MS_BIND, NULL) == 0;
 }
 
-/* Another user whose primary group is root's may write what the group may, and is no member of it. */
+/* A user whose primary group is root's may write what the group may, although no list of members names the user. */
 static void folders_of_a_group_that_another_user_has_as_primary_are_refused(void **state)
 {
     int status = -1;

@@ -34,7 +34,7 @@ static void make_folder(const char *name)
     assert_true(mkdir(in_root(name), 0755) == 0 || errno == EEXIST);
 }
 
-/* NULL: there is none. */
+/* A `text` of NULL removes the file. */
 static void put_file(const char *name, const char *text)
 {
     if (!text) {
@@ -174,7 +174,7 @@ static void what_cannot_be_read_counts_as_shared(void **state)
     put_file("etc/nsswitch.conf", lengthy);
     assert_false(is_alone());
     put_file("etc/nsswitch.conf", NULL);
-    make_folder("etc/nsswitch.conf"); /* opens, and cannot be read */
+    make_folder("etc/nsswitch.conf"); /* a folder opens, but cannot be read */
     assert_false(is_alone());
 }
 

@@ -52,8 +52,8 @@ static int lengthen_quietly(int fd)
     return ftruncate(fd, 10);
 }
 
-/* Without a handler the program would have ended. */
-static void errors_are_no_signals(void **state)
+/* Where no handler was set, the signal would have ended the program. */
+static void failed_writes_raise_no_signal(void **state)
 {
     void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, count_signal};
     int file = memfd_create("quiet", MFD_CLOEXEC), ends[2];
@@ -81,7 +81,7 @@ static void errors_are_no_signals(void **state)
     close(ends[1]);
 }
 
-static void the_programs_own_signals_stay(void **state)
+static void signals_that_the_program_blocked_stay_pending(void **state)
 {
     int file = memfd_create("quiet", MFD_CLOEXEC);
     sigset_t mask, own, before;
@@ -105,8 +105,8 @@ static void the_programs_own_signals_stay(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_are_no_signals),
-                                       cmocka_unit_test(the_programs_own_signals_stay)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(failed_writes_raise_no_signal),
+                                       cmocka_unit_test(signals_that_the_program_blocked_stay_pending)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

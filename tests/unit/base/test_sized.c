@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that nothing of a newer program is lost without a word: in the rule itself, and in functions of every
- * room that take a struct which begins with its size.
+ * Owns: the proof that members which only a newer program sets are refused, never ignored: by the rule itself, and by
+ * functions of every room whose struct begins with its size.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,7 @@ static void the_tail_must_be_zero(void **state)
     assert_string_equal(error.argument, "x");
     assert_string_equal(error.message, "x: byte 31 of 32 is set, and this library knows 16: leave what is newer 0, or "
                                        "use a newer library");
-    newer.known.size = sizeof newer.known; /* then it is not of this struct */
+    newer.known.size = sizeof newer.known; /* then the byte does not belong to the struct */
     assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, NULL), FACET_OK);
     newer.known.size = UINT32_MAX; /* no caller's struct is that large */
     assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, &error), FACET_INVALID_ARGUMENT);
@@ -64,15 +64,15 @@ static void the_tail_must_be_zero(void **state)
 
 /* --- every room --- */
 
-enum { TAIL = 16, SIZE_MOST = 4096 };
+enum { UNKNOWN_BYTES = 16, SIZE_MOST = 4096 };
 
 /* Asks one function with this struct. */
 typedef enum facet_status (*sized_call)(const void *buffer, struct facet_error *error);
 
 static void expect_refusals(const char *name, const void *good, size_t bytes, size_t reserved, sized_call ask)
 {
-    _Alignas(16) unsigned char buffer[SIZE_MOST + TAIL] = {0};
-    uint32_t size = (uint32_t)bytes + TAIL;
+    _Alignas(16) unsigned char buffer[SIZE_MOST + UNKNOWN_BYTES] = {0};
+    uint32_t size = (uint32_t)bytes + UNKNOWN_BYTES;
     struct facet_error error = {0};
 
     assert_true(bytes <= SIZE_MOST);
@@ -138,7 +138,7 @@ CALL(hook, facet_lifecycle_created((const struct facet_lifecycle_hook *const[]){
                                    &(struct facet_lifecycle_workload){.size = sizeof(struct facet_lifecycle_workload)},
                                    error))
 
-/* Refused before anything is made, so that nothing has to be given back. */
+/* Each call is refused before it makes anything, so that nothing has to be released. */
 #define REFUSES(type, ask, reserved, ...)                                                                              \
     expect_refusals(#type, &(const struct type){.size = sizeof(struct type), __VA_ARGS__}, sizeof(struct type),        \
                     reserved, ask)

@@ -44,7 +44,7 @@ static void names_and_values_are_unique(void **state)
 }
 
 /* Callers act on the range without knowing the code, so a code in the wrong range is a wrong instruction. */
-static void ranges_say_what_to_do(void **state)
+static void ranges_of_codes_tell_what_to_do(void **state)
 {
     assert_in_range(-FACET_INVALID_ARGUMENT, 1, 99);
     assert_in_range(-FACET_TOO_SMALL, 1, 99);
@@ -67,7 +67,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_found),
         cmocka_unit_test(names_and_values_are_unique),
-        cmocka_unit_test(ranges_say_what_to_do),
+        cmocka_unit_test(ranges_of_codes_tell_what_to_do),
         cmocka_unit_test(unknown_status_is_internal),
     };
 

@@ -18,7 +18,7 @@ static void expect_shown(const char *text, const char *expected)
     assert_string_equal(all, expected);
 }
 
-static void people_see_all_characters(void **state)
+static void unprintable_characters_are_shown_by_number(void **state)
 {
     (void)state;
     expect_shown("saxpy \xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80 \xd8\xb9",
@@ -54,7 +54,7 @@ static void characters_have_their_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(people_see_all_characters),
+        cmocka_unit_test(unprintable_characters_are_shown_by_number),
         cmocka_unit_test(a_line_stays_as_long_as_it_was),
         cmocka_unit_test(characters_have_their_numbers),
     };

@@ -21,7 +21,7 @@
 struct model_tenant {
     uint64_t kernel_ns;                    /* length of its kernels, alone on the device */
     uint64_t gap_ns;                       /* host time between a completion and the next launch; 0 = always has work */
-    uint64_t depth_ns;                     /* bound of the work in flight while leased, beside the policy's own */
+    uint64_t depth_ns;                     /* bound of the work in flight while leased; the policy has one of its own */
     uint64_t reaction_ns;                  /* from an opened gate to the first launch, as long as a hand-over takes */
     uint64_t active_from_ns, active_to_ns; /* active period; active_to_ns 0 = forever */
 
@@ -90,7 +90,7 @@ static inline void model_serve(struct model *model, struct model_tenant *tenant,
         model_complete(model, tenant);
 }
 
-/* Runs the device for one step: the kernel that was submitted first has all of it, or each tenant's first a part. */
+/* Runs the device for one step: all of it for the kernel submitted first, or an equal part for each tenant's first. */
 static inline void model_run_device(struct model *model)
 {
     struct model_tenant *next = NULL;
@@ -174,7 +174,7 @@ static inline void model_note_gates(struct model *model)
     }
 }
 
-/* As the scheduler does: a step at a ring or a deadline, and a second step at once when a gate was closed. */
+/* Steps the policy as the scheduler does, with a second step at once when a gate was closed. */
 static inline void model_step(struct model *model)
 {
     model->needs_step = false;

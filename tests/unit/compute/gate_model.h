@@ -3,10 +3,10 @@
  * A model of programs that launch through the gate, in virtual time: it measures each launch's wait.
  *
  * Owns: the device, which runs one kernel after the other in the order of submission; launching threads, the helpers
- * that report completions, the scheduler, and how long each takes to wake. Never: real time, or chance: varying times
- * are drawn from a fixed row of numbers.
+ * that report completions, the scheduler, and how long each takes to wake. Never: uses real time, or chance: varying
+ * times are drawn from a fixed sequence of numbers.
  *
- * Finer than device_model.h, which goes in steps of 10 us: here time goes from event to event.
+ * Time goes from event to event, while device_model.h advances it in steps of 10 us.
  */
 #ifndef TEST_GATE_MODEL_H
 #define TEST_GATE_MODEL_H
@@ -23,7 +23,7 @@
 #define GATE_CHECK_NS UINT64_C(25000000) /* the scheduler looks so often for processes that died */
 
 struct gate_tenant {
-    uint64_t kernels_ns[GATE_KERNELS]; /* launched in turn; 0 ends the row */
+    uint64_t kernels_ns[GATE_KERNELS]; /* launched one after the other; 0 ends the list */
     uint32_t launches_ahead;           /* launches that the program is ahead of completion */
     int client;
 
@@ -34,7 +34,7 @@ struct gate_tenant {
     uint64_t inflight_ns, idle_since_ns;
     uint64_t waiting_since_ns; /* 0: it does not wait */
     bool waits_for_depth;
-    bool lengths_unknown; /* nothing is known of how long its kernels take */
+    bool lengths_unknown; /* the length of its kernels is unknown */
     uint64_t stopped_ns;  /* since when its process is stopped; 0: it is not */
     uint64_t work_ns, abandoned_ns, waits, longest_wait_ns;
     uint32_t waits_us[GATE_WAITS_US]; /* launches, by how long they waited */
@@ -70,7 +70,7 @@ static inline struct gate_tenant *gate_model_add(struct gate_model *model, const
     return tenant;
 }
 
-/* When a thread runs that is woken now. */
+/* The time at which a thread that is woken now begins to run. */
 static inline uint64_t gate_wakes_ns(struct gate_model *model)
 {
     model->random = model->random * 1664525u + 1013904223u;
@@ -128,7 +128,7 @@ static inline void gate_note_wait(struct gate_model *model, struct gate_tenant *
     tenant->waiting_since_ns = 0;
 }
 
-/* One launch, or one more wait. */
+/* Launches once, or waits on. */
 static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant)
 {
     uint64_t number = tenant->launched, cost_ns = gate_kernel_ns(tenant, number);
@@ -155,7 +155,7 @@ static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant
     }
 }
 
-/* Reports complete launches; the last one rings. */
+/* Reports complete launches, and rings when none is left in flight. */
 static inline void gate_report(struct gate_model *model, struct gate_tenant *tenant)
 {
     tenant->report_ns = GATE_NEVER;
@@ -176,7 +176,7 @@ static inline void gate_report(struct gate_model *model, struct gate_tenant *ten
         tenant->next_run_ns = gate_wakes_ns(model);
 }
 
-/* A process's report about itself: a live process shows itself all the time. */
+/* What the scheduler reads of a process: one that is not stopped gives a sign of life all the time. */
 static inline struct facet_fair_demand gate_demand(const struct gate_model *model, const struct gate_tenant *tenant)
 {
     struct facet_fair_demand demand = {.busy_ns = tenant->work_ns};
@@ -192,7 +192,7 @@ static inline struct facet_fair_demand gate_demand(const struct gate_model *mode
     return demand;
 }
 
-/* As the scheduler does: a second step at once when a gate was changed. */
+/* Steps as the scheduler does, again at once when a gate was changed. */
 static inline void gate_step(struct gate_model *model)
 {
     bool changed = true;
@@ -225,7 +225,7 @@ static inline void gate_step(struct gate_model *model)
     model->step_ns = gate_min(model->step_ns, model->now_ns + GATE_CHECK_NS);
 }
 
-/* Its threads do nothing any more; its launches run to their end. */
+/* Stops the tenant's threads; launches in flight run to their end. */
 static inline void gate_stop(struct gate_model *model, struct gate_tenant *tenant)
 {
     tenant->stopped_ns = model->now_ns;
@@ -289,7 +289,7 @@ static inline uint64_t gate_work_ns(const struct gate_tenant *tenant)
     return tenant->work_ns - tenant->abandoned_ns;
 }
 
-/* Measurements up to now do not count. */
+/* Discards all measurements up to now. */
 static inline void gate_model_forget(struct gate_model *model)
 {
     for (uint32_t i = 0; i < model->count; i++) {

@@ -60,7 +60,7 @@ static void test_least_loaded_counts_the_units_behind_a_queue(void **state)
     assert_int_equal(facet_balance_choose(&balance, members, 3, &plain_work), 2); /* fewer kernels */
 }
 
-static void test_no_member_that_cannot_run_it_is_chosen(void **state)
+static void test_a_member_that_cannot_run_the_work_is_not_chosen(void **state)
 {
     for (unsigned strategy = 0; strategy < 4; strategy++) {
         struct facet_balance balance = balance_of((enum facet_balance_strategy)strategy);
@@ -146,7 +146,7 @@ static void test_weighted_with_members_that_come_and_go(void **state)
 }
 
 /* A credit that the caller left in a member that was replaced harms no other member. */
-static void test_weighted_survives_any_credit(void **state)
+static void test_weighted_ignores_credit_of_a_replaced_member(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_WEIGHTED);
     struct facet_balance_member members[] = {member_of(0), member_of(0)};
@@ -159,14 +159,14 @@ static void test_weighted_survives_any_credit(void **state)
     assert_in_range(chosen_count[0], 49, 51);
 }
 
-static void test_locality_weighs_the_way_against_the_wait(void **state)
+static void test_locality_weighs_copy_time_against_waiting_time(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_LOCALITY);
     struct facet_balance_member members[] = {member_of(0), member_of(40 * MS), member_of(0)};
     const uint64_t bytes_on[] = {16 * MIB, 512 * MIB, 0};
     const struct facet_balance_work work = {.expected_ns = MS, .bytes_on = bytes_on};
 
-    /* Not known how long copying takes: where most lies. */
+    /* While the time of a copy is unknown, the member that holds most bytes is chosen. */
     assert_int_equal(facet_balance_choose(&balance, members, 3, &work), 1);
     balance.config.bytes_per_s = 10 * GIB; /* 512 MiB: 50 ms; 16 MiB: 1.6 ms */
     assert_int_equal(facet_balance_transfer_ns(&balance, &work, 3, 0), 50 * MS);
@@ -178,10 +178,10 @@ static void test_locality_weighs_the_way_against_the_wait(void **state)
 
     balance.config.pair_bytes_per_s = pairs;
     assert_int_equal(facet_balance_choose(&balance, members, 3, &work), 2);
-    assert_int_equal(facet_balance_choose(&balance, members, 3, &plain_work), 0); /* no arguments: the least wait */
+    assert_int_equal(facet_balance_choose(&balance, members, 3, &plain_work), 0); /* no arguments: least wait */
 }
 
-static void test_amounts_that_overflow_are_forever(void **state)
+static void test_times_that_overflow_count_as_forever(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_LOCALITY);
     struct facet_balance_member members[] = {member_of(UINT64_MAX), member_of(UINT64_MAX)};
@@ -216,13 +216,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_least_loaded_counts_the_units_behind_a_queue),
-        cmocka_unit_test(test_no_member_that_cannot_run_it_is_chosen),
+        cmocka_unit_test(test_a_member_that_cannot_run_the_work_is_not_chosen),
         cmocka_unit_test(test_round_robin_goes_around),
         cmocka_unit_test(test_weighted_is_exact_over_any_window),
         cmocka_unit_test(test_weighted_with_members_that_come_and_go),
-        cmocka_unit_test(test_weighted_survives_any_credit),
-        cmocka_unit_test(test_locality_weighs_the_way_against_the_wait),
-        cmocka_unit_test(test_amounts_that_overflow_are_forever),
+        cmocka_unit_test(test_weighted_ignores_credit_of_a_replaced_member),
+        cmocka_unit_test(test_locality_weighs_copy_time_against_waiting_time),
+        cmocka_unit_test(test_times_that_overflow_count_as_forever),
         cmocka_unit_test(test_strategies_are_found_by_name),
     };
     return cmocka_run_group_tests_name("balance", tests, NULL, NULL);

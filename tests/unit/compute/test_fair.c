@@ -54,7 +54,7 @@ static void test_shares_of_equal_kernels(void **state)
     }
 }
 
-static void test_long_kernels_do_not_buy_more(void **state)
+static void test_long_kernels_get_no_larger_share(void **state)
 {
     struct model model;
 
@@ -118,7 +118,7 @@ static void test_idle_time_is_not_saved_up(void **state)
     assert_true(during > 450 * MS && during < 550 * MS);
 }
 
-static void test_cap_holds_alone(void **state)
+static void test_cap_holds_for_a_tenant_alone(void **state)
 {
     struct model model;
     struct facet_limits capped = limits_of(300, 300);
@@ -130,7 +130,7 @@ static void test_cap_holds_alone(void **state)
     assert_true(model.tenants[0].work_ns < 5 * S * 31 / 100);
 }
 
-/* The next kernel waits while this one runs and until the cap has paid for it; beside that the wait is short. */
+/* The next kernel waits while this one runs, and until the cap has paid for this one. Any further wait is short. */
 static void test_cap_alone_makes_no_long_waits(void **state)
 {
     static const uint64_t kernels_ns[] = {100 * US, 1 * MS, 20 * MS};
@@ -229,8 +229,8 @@ static void test_requests_above_the_whole_are_weights(void **state)
     assert_share(&model, 0, 667, 10);
 }
 
-/* Its own kernel, and its time between two, let it want more than its guarantee. */
-static struct model_tenant *run_beside_two(struct model *model, uint32_t priority)
+/* Kernels of 0.5 ms with gaps of 1 ms: the first tenant wants more than its guarantee. */
+static struct model_tenant *run_first_beside_two(struct model *model, uint32_t priority)
 {
     struct facet_limits wanted = limits_of(200, 1000);
 
@@ -244,18 +244,18 @@ static struct model_tenant *run_beside_two(struct model *model, uint32_t priorit
     return first;
 }
 
-static void test_priority_waits_less_and_takes_no_more(void **state)
+static void test_a_high_priority_waits_less_and_takes_no_more(void **state)
 {
     struct model model, plain;
-    struct model_tenant *high = run_beside_two(&model, FACET_PRIORITY_HIGH);
-    struct model_tenant *normal = run_beside_two(&plain, FACET_PRIORITY_NORMAL);
+    struct model_tenant *high = run_first_beside_two(&model, FACET_PRIORITY_HIGH);
+    struct model_tenant *normal = run_first_beside_two(&plain, FACET_PRIORITY_NORMAL);
 
     assert_true(high->waited_ns / (high->kernels + 1) <= normal->waited_ns / (normal->kernels + 1));
     assert_true(high->longest_wait_ns <= normal->longest_wait_ns);
     assert_true(model_share(&model, &model.tenants[1]) >= 395);
 }
 
-static void test_alone_is_left_alone(void **state)
+static void test_a_tenant_alone_gets_the_whole_device(void **state)
 {
     struct model model;
 
@@ -269,7 +269,7 @@ static void test_alone_is_left_alone(void **state)
     assert_true(model.tenants[1].kernels > 20);
 }
 
-static void test_frozen_stops_and_resumes(void **state)
+static void test_a_frozen_tenant_stops_and_resumes(void **state)
 {
     struct model model;
 
@@ -333,7 +333,7 @@ static void test_sync_tenant_with_gaps_keeps_up(void **state)
     assert_share(&model, 0, 490, 25);
 }
 
-static void test_stalls_are_bounded(void **state)
+static void test_waits_of_three_tenants_are_bounded(void **state)
 {
     struct model model;
 
@@ -346,9 +346,8 @@ static void test_stalls_are_bounded(void **state)
         assert_true(model.tenants[i].longest_wait_ns < 25 * MS);
 }
 
-/* The time of a hand-over is hidden behind the end of the drain, and shares stay as they were. */
 /* A client that is let in early is told when the other's work is off the device, and whether its end was observed. */
-static void told_when_clear(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
+static void check_time_of_clear_device(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
 {
     const struct facet_limits half = limits_of(500, 1000);
     struct facet_fair fair;
@@ -375,11 +374,12 @@ static void told_when_clear(const struct facet_fair_config *config, uint64_t end
 
 static void test_a_client_let_in_early_learns_when_the_device_is_clear(void **state)
 {
-    told_when_clear(&facet_fair_queue, 1 * S + 2000 * US, true);
-    told_when_clear(&facet_fair_queue, 1 * S + 2000 * US + 1, true);
-    told_when_clear(&facet_fair_defaults, 1 * S + 2000 * US, false);
+    check_time_of_clear_device(&facet_fair_queue, 1 * S + 2000 * US, true);
+    check_time_of_clear_device(&facet_fair_queue, 1 * S + 2000 * US + 1, true);
+    check_time_of_clear_device(&facet_fair_defaults, 1 * S + 2000 * US, false);
 }
 
+/* The time of a hand-over is hidden behind the end of the drain, and shares stay as they were. */
 static void test_early_handover_keeps_the_device_busy(void **state)
 {
     static const uint32_t requests[] = {500, 300, 200};
@@ -445,25 +445,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares_of_equal_kernels),
-        cmocka_unit_test(test_long_kernels_do_not_buy_more),
+        cmocka_unit_test(test_long_kernels_get_no_larger_share),
         cmocka_unit_test(test_second_long_kernel_does_not_stop_others),
         cmocka_unit_test(test_eight_equal_tenants_share_equally),
         cmocka_unit_test(test_idle_share_goes_to_the_others),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
-        cmocka_unit_test(test_cap_holds_alone),
+        cmocka_unit_test(test_cap_holds_for_a_tenant_alone),
         cmocka_unit_test(test_cap_alone_makes_no_long_waits),
         cmocka_unit_test(test_cap_lets_in_beside_work_that_does_not_end),
         cmocka_unit_test(test_cap_holds_against_an_idle_neighbour),
         cmocka_unit_test(test_best_effort_shares_the_rest_of_the_guarantees),
         cmocka_unit_test(test_idle_best_effort_takes_no_part),
         cmocka_unit_test(test_requests_above_the_whole_are_weights),
-        cmocka_unit_test(test_priority_waits_less_and_takes_no_more),
-        cmocka_unit_test(test_alone_is_left_alone),
-        cmocka_unit_test(test_frozen_stops_and_resumes),
+        cmocka_unit_test(test_a_high_priority_waits_less_and_takes_no_more),
+        cmocka_unit_test(test_a_tenant_alone_gets_the_whole_device),
+        cmocka_unit_test(test_a_frozen_tenant_stops_and_resumes),
         cmocka_unit_test(test_live_change_of_limits),
         cmocka_unit_test(test_parallel_leases_keep_shares),
         cmocka_unit_test(test_sync_tenant_with_gaps_keeps_up),
-        cmocka_unit_test(test_stalls_are_bounded),
+        cmocka_unit_test(test_waits_of_three_tenants_are_bounded),
         cmocka_unit_test(test_a_client_let_in_early_learns_when_the_device_is_clear),
         cmocka_unit_test(test_early_handover_keeps_the_device_busy),
         cmocka_unit_test(test_clients_are_bounded_and_reused),

@@ -44,7 +44,7 @@ static uint32_t inflight_of(const struct gate_tenant *tenant)
     return (uint32_t)(tenant->launched - tenant->reported);
 }
 
-/* While it waits at the gate with nothing in flight; or with work in flight, too. */
+/* Stops the tenant while it has work in flight, or while it waits at the gate with nothing in flight. */
 static void stop_tenant(struct gate_tenant *tenant, bool in_flight)
 {
     for (int i = 0; i < 100000 && (in_flight ? !inflight_of(tenant) : inflight_of(tenant) || !tenant->waiting_since_ns);
@@ -60,7 +60,7 @@ static uint64_t share_milli(const struct gate_tenant *tenant, uint64_t duration_
     return gate_work_ns(tenant) * 1000 / duration_ns;
 }
 
-static void stop_all_and_go_on(const struct facet_fair_config *config, uint32_t others, bool in_flight)
+static void check_stop_and_continue(const struct facet_fair_config *config, uint32_t others, bool in_flight)
 {
     begin_model(config, others);
     for (uint32_t i = 1; i <= others; i++)
@@ -70,14 +70,14 @@ static void stop_all_and_go_on(const struct facet_fair_config *config, uint32_t 
     assert_true(share_milli(&model.tenants[0], 1 * S) > 800);
     uint64_t alone_milli = share_milli(&model.tenants[0], 2 * S);
     if (alone_milli < 970)
-        fail_msg("%u stopped %s: their neighbour has %lu milli", others,
+        fail_msg("%u tenants stopped %s: their neighbour has %lu milli, expected 970 or more", others,
                  in_flight ? "with work in flight" : "at the gate", alone_milli);
     for (uint32_t i = 1; i <= others; i++)
         gate_continue(&model, &model.tenants[i]);
-    gate_model_run(&model, 20 * MS); /* not the head start that any idle tenant gets */
+    gate_model_run(&model, 20 * MS); /* the head start that any idle tenant gets is not measured */
     uint64_t milli = share_milli(&model.tenants[0], 1 * S);
     if (milli < 180 || milli > 220)
-        fail_msg("%u that were stopped %s: their neighbour has %lu milli, expected 200", others,
+        fail_msg("%u tenants continued that were stopped %s: their neighbour has %lu milli, expected 200", others,
                  in_flight ? "with work in flight" : "at the gate", milli);
 }
 
@@ -87,8 +87,8 @@ static void test_a_stopped_client_takes_nothing(void **state)
 
     for (size_t i = 0; i < 3; i++)
         for (int in_flight = 0; in_flight < 2; in_flight++) {
-            stop_all_and_go_on(&facet_fair_queue, others[i], in_flight);
-            stop_all_and_go_on(&facet_fair_defaults, others[i], in_flight);
+            check_stop_and_continue(&facet_fair_queue, others[i], in_flight);
+            check_stop_and_continue(&facet_fair_defaults, others[i], in_flight);
         }
 }
 
@@ -106,7 +106,7 @@ static void test_parallel_leases_are_not_held_back(void **state)
     }
 }
 
-/* It goes at once, and the time that it missed while asleep is not made up for. */
+/* The client launches at once, and the time that it missed while stopped is not made up for. */
 static void test_a_client_that_continues_gets_one_turn_at_once(void **state)
 {
     for (int in_flight = 0; in_flight < 2; in_flight++) {
@@ -122,7 +122,7 @@ static void test_a_client_that_continues_gets_one_turn_at_once(void **state)
     }
 }
 
-/* A turn or ten that a thread misses on a busy machine cost it nothing of its place. */
+/* A thread that misses up to ten turns on a busy machine keeps its place. */
 static void test_a_late_client_is_not_stopped(void **state)
 {
     begin_model(&facet_fair_queue, 1);
@@ -145,8 +145,8 @@ static struct facet_fair_demand demand_of(const struct facet_fair_process *proce
     return demand;
 }
 
-/* A client with a kernel of a known length in flight may be silent for that long and longer. */
-static void test_long_kernels_are_not_lost(void **state)
+/* A client with a kernel in flight may be silent for the kernel's length, where that is known, and longer. */
+static void test_a_silent_client_with_a_long_kernel_keeps_its_launches(void **state)
 {
     struct facet_fair_process process = {
         .waiting = 1, .inflight = 2, .inflight_ns = 5 * S, .alive_ns = 7 * S, .idle_since_ns = 6 * S};
@@ -163,13 +163,13 @@ static void test_long_kernels_are_not_lost(void **state)
     process.inflight_ns = 0;
     assert_int_equal(demand_of(&process, 1 * S).inflight, 2);
     assert_int_equal(demand_of(&process, 1 * S + MS).lost_launches, 2);
-    process.alive_ns = 0; /* says nothing of itself: taken at its word */
+    process.alive_ns = 0; /* the process reports no sign of life: its numbers count as they are */
     assert_int_equal(demand_of(&process, 100 * S).waiting, 1);
     assert_int_equal(demand_of(&process, 100 * S).inflight, 2);
 }
 
 /* One process of a vGPU is stopped, the other is not. */
-static void test_others_of_a_client_count(void **state)
+static void test_running_processes_of_a_client_count_beside_a_stopped_one(void **state)
 {
     struct facet_fair_demand demand = {0};
 
@@ -181,7 +181,7 @@ static void test_others_of_a_client_count(void **state)
     assert_int_equal(demand.lost_launches, 0);
 }
 
-/* A kernel of three seconds that nothing was known of, and whose program slept meanwhile, is paid back. */
+/* A kernel of unknown length took three seconds while its program was stopped. Its tenant is charged for it later. */
 static void test_device_time_of_an_unknown_launch_is_charged(void **state)
 {
     static const uint64_t long_ns[GATE_KERNELS] = {3 * S, 1 * MS, 1 * MS, 1 * MS};
@@ -208,15 +208,15 @@ static void test_device_time_of_an_unknown_launch_is_charged(void **state)
     assert_true(share_milli(&model.tenants[0], 1 * S) > 850);
 }
 
-/* It may have been stopped right before it launched: then the launch comes without a turn, and is on the device. */
-static void test_a_late_launch_is_on_the_device(void **state)
+/* A process that was stopped right before it launched sends the launch to the device without a turn. */
+static void test_a_launch_without_a_turn_counts_as_in_flight(void **state)
 {
     begin_model(&facet_fair_queue, 1);
     stop_tenant(&model.tenants[1], true);
     gate_model_run(&model, 3 * S);
     assert_int_equal(model.fair.clients[1].gate, FACET_FAIR_CLOSED);
     assert_false(model.fair.clients[1].draining);
-    model.tenants[1].stopped_ns = 0; /* it shows itself, and reports nothing yet */
+    model.tenants[1].stopped_ns = 0; /* the process shows a sign of life, and reports nothing yet */
     model.tenants[1].report_ns = model.now_ns + 10 * MS;
     gate_step(&model);
     assert_true(model.fair.clients[1].draining || model.fair.clients[1].gate != FACET_FAIR_CLOSED);
@@ -231,10 +231,10 @@ int main(void)
         cmocka_unit_test(test_parallel_leases_are_not_held_back),
         cmocka_unit_test(test_a_client_that_continues_gets_one_turn_at_once),
         cmocka_unit_test(test_a_late_client_is_not_stopped),
-        cmocka_unit_test(test_long_kernels_are_not_lost),
-        cmocka_unit_test(test_others_of_a_client_count),
+        cmocka_unit_test(test_a_silent_client_with_a_long_kernel_keeps_its_launches),
+        cmocka_unit_test(test_running_processes_of_a_client_count_beside_a_stopped_one),
         cmocka_unit_test(test_device_time_of_an_unknown_launch_is_charged),
-        cmocka_unit_test(test_a_late_launch_is_on_the_device),
+        cmocka_unit_test(test_a_launch_without_a_turn_counts_as_in_flight),
     };
     return cmocka_run_group_tests_name("fair_stopped", tests, NULL, NULL);
 }

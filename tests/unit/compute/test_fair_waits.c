@@ -78,15 +78,14 @@ static void test_four_quarters_get_their_shares(void **state)
     assert_all_hold(requests);
 }
 
-static void test_three_tenths_and_seven(void **state)
+static void test_three_tenths_and_seven_get_their_shares(void **state)
 {
     static const uint32_t requests[] = {300, 700, 0};
 
     assert_all_hold(requests);
 }
 
-/* A launch waits for kernels as long as a turn; it waits for longer ones, for each of them once: how
- * late ends are told changes no order. */
+/* A launch waits at most once for each of the other tenants' kernels, although each is longer than a turn. */
 static void test_long_kernels_are_waited_for_once(void **state)
 {
     static const uint32_t requests[] = {250, 250, 250, 250, 0};
@@ -97,7 +96,7 @@ static void test_long_kernels_are_waited_for_once(void **state)
         assert_true(model.tenants[i].longest_wait_ns < 4 * 20 * MS + 1 * MS);
 }
 
-/* A client that waits with enough credit of its cap has no deadlines: the scheduler would only step for it. */
+/* A client that waits with enough credit of its cap sets no deadline: the step would change nothing. */
 static void test_a_client_that_waits_behind_others_costs_no_steps(void **state)
 {
     static const uint32_t requests[] = {300, 700, 0};
@@ -106,9 +105,9 @@ static void test_a_client_that_waits_behind_others_costs_no_steps(void **state)
     assert_true(model.steps < 5000 * 5 * 2);
 }
 
-/* A cap's wait follows from the length of a kernel, and never lets two go at once because the first is not charged
- * yet: the next would wait for both. */
-static void test_each_waited_for_under_a_cap_goes_evenly(void **state)
+/* A cap makes each launch wait as long as one kernel's length demands. It never admits two at once because the first is
+ * not charged yet: the third would then wait for both. */
+static void test_launches_under_a_cap_wait_evenly(void **state)
 {
     static const uint32_t caps[][2] = {{100, 0}, {300, 0}, {500, 0}, {800, 0}};
     static const struct mix lengths[] = {{"2 ms", {2 * MS}, 1}, {"6 ms", {6 * MS}, 1}, {"20 ms", {20 * MS}, 1}};
@@ -119,8 +118,8 @@ static void test_each_waited_for_under_a_cap_goes_evenly(void **state)
 
             run_model(caps[i], true, &lengths[j]);
             if (model.tenants[0].longest_wait_ns > own_ns + 1 * MS)
-                fail_msg("%s at %u milli: a launch waits %.2f ms, its own is %.2f", lengths[j].name, caps[i][0],
-                         (double)model.tenants[0].longest_wait_ns / 1e6, (double)own_ns / 1e6);
+                fail_msg("%s at a cap of %u milli: a launch waits %.2f ms, expected at most %.2f + 1", lengths[j].name,
+                         caps[i][0], (double)model.tenants[0].longest_wait_ns / 1e6, (double)own_ns / 1e6);
             assert_true(gate_work_ns(&model.tenants[0]) * 1000 / (4 * S) + 10 >= caps[i][0]);
         }
 }
@@ -135,8 +134,8 @@ static void add_limited(uint32_t request, uint32_t limit, const struct mix *mix)
     gate_model_add(&model, &limits, mix->kernels_ns, mix->launches_ahead);
 }
 
-/* A tenant whose cap allows work once the other's work has ended runs right after it: not after another turn, which
- * would begin with an idle device or belong to the other. */
+/* A tenant's cap allows work again when the other tenant's work ends, and the tenant runs right then. A later turn
+ * would begin with an idle device, or belong to the other tenant. */
 static void test_cap_counts_the_credit_gained_behind_others(void **state)
 {
     gate_model_init(&model, &facet_fair_queue);
@@ -154,10 +153,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_four_quarters_get_their_shares),
-        cmocka_unit_test(test_three_tenths_and_seven),
+        cmocka_unit_test(test_three_tenths_and_seven_get_their_shares),
         cmocka_unit_test(test_long_kernels_are_waited_for_once),
         cmocka_unit_test(test_a_client_that_waits_behind_others_costs_no_steps),
-        cmocka_unit_test(test_each_waited_for_under_a_cap_goes_evenly),
+        cmocka_unit_test(test_launches_under_a_cap_wait_evenly),
         cmocka_unit_test(test_cap_counts_the_credit_gained_behind_others),
     };
     return cmocka_run_group_tests_name("fair_waits", tests, NULL, NULL);

@@ -96,7 +96,7 @@ static uint64_t entity_had_ns(const struct model *model, int entity)
     return model->pick.entities[entity].charged_ns;
 }
 
-/* Its part, in milli, of the charges of `among` entities since `before`. */
+/* The entity's part, in milli, of the charges of the first `among` entities since `before`. */
 static void assert_part(const struct model *model, const uint64_t *before, int entity, int among, uint64_t expected,
                         uint64_t tolerance)
 {
@@ -187,7 +187,7 @@ static void test_a_client_alone_gets_the_whole_device(void **state)
     assert_int_equal(entity_had_ns(&model, idle), 0);
 }
 
-/* It is served at once when it has work again, but being idle earns it no further turns. */
+/* An entity that has work again is served at once, but being idle earns it no further turns. */
 static void test_idle_time_is_not_saved_up(void **state)
 {
     uint64_t before[FACET_PICK_ENTITIES];
@@ -207,7 +207,7 @@ static void test_idle_time_is_not_saved_up(void **state)
 }
 
 /* A client that is served but could take no further turn does not lose its place. */
-static void test_served_is_not_idle(void **state)
+static void test_an_entity_that_is_being_served_is_not_idle(void **state)
 {
     static struct model model;
 
@@ -220,7 +220,7 @@ static void test_served_is_not_idle(void **state)
     assert_int_equal(entity_had_ns(&model, served), 0);
     facet_pick_set_want(&model.pick, served, FACET_PICK_READY);
     model_run(&model, 50 * MS);
-    assert_true(entity_had_ns(&model, served) >= 49 * MS); /* all that it was behind */
+    assert_true(entity_had_ns(&model, served) >= 49 * MS); /* the time that it missed */
 }
 
 static void test_caps_of_entities_hold(void **state)
@@ -265,8 +265,8 @@ static void test_debts_are_paid(void **state)
     assert_int_equal(facet_pick_next(&model.pick, again, &(uint64_t){0}), capped);
 }
 
-/* However often a bucket is filled, no part of its gain is lost. */
-static void test_small_steps_fill_like_large_ones(void **state)
+/* However often the bucket of a cap is filled, no part of its gain is lost. */
+static void test_a_cap_fills_in_small_steps_as_in_large_ones(void **state)
 {
     static struct model model;
 
@@ -440,10 +440,10 @@ int main(void)
         cmocka_unit_test(test_idle_best_effort_takes_no_part),
         cmocka_unit_test(test_a_client_alone_gets_the_whole_device),
         cmocka_unit_test(test_idle_time_is_not_saved_up),
-        cmocka_unit_test(test_served_is_not_idle),
+        cmocka_unit_test(test_an_entity_that_is_being_served_is_not_idle),
         cmocka_unit_test(test_caps_of_entities_hold),
         cmocka_unit_test(test_debts_are_paid),
-        cmocka_unit_test(test_small_steps_fill_like_large_ones),
+        cmocka_unit_test(test_a_cap_fills_in_small_steps_as_in_large_ones),
         cmocka_unit_test(test_lifting_a_cap_is_felt_at_once_and_saves_nothing),
         cmocka_unit_test(test_fair_priority_is_a_head_start),
         cmocka_unit_test(test_priority_is_strict),

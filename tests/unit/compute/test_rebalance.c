@@ -105,7 +105,7 @@ static const struct facet_balance_action *action_of(const struct world *world, e
 
 /* ---- each action ---- */
 
-static void test_nothing_below_the_threshold(void **state)
+static void test_no_action_below_the_threshold(void **state)
 {
     struct world world;
 
@@ -156,7 +156,7 @@ static void test_a_move_must_gain_more_than_it_costs(void **state)
     assert_int_equal(rebalance_world(&world), 0);
 }
 
-/* Too many members for a search, and no single move helps: a large work for a small one does. */
+/* There are too many members for a search, and no single move helps. Swapping a large work for a small one does. */
 static void test_works_are_swapped(void **state)
 {
     struct world world;
@@ -248,7 +248,7 @@ static void test_units_follow_demand(void **state)
     assert_int_equal(rebalance_world(&world), 0);
 }
 
-static void test_preempt_lets_higher_priority_in(void **state)
+static void test_preemption_lets_higher_priority_in(void **state)
 {
     struct world world;
 
@@ -307,7 +307,7 @@ static void random_world(struct world *world, uint64_t *seed)
     }
 }
 
-/* Which members a work has been on, and that it returns to none. */
+/* Notes which members each work has been on, and asserts that it returns to none. */
 static void follow_works(const struct world *world, bool visited[WORKS][MEMBERS])
 {
     for (uint32_t i = 0; i < world->action_count; i++) {
@@ -322,7 +322,7 @@ static void follow_works(const struct world *world, bool visited[WORKS][MEMBERS]
     }
 }
 
-static void test_random_loads_come_to_rest(void **state)
+static void test_actions_under_random_loads_come_to_an_end(void **state)
 {
     static bool visited[WORKS][MEMBERS];
     static struct world world;
@@ -347,8 +347,8 @@ static void test_random_loads_come_to_rest(void **state)
     assert_true(moved > effort(1000, 200));
 }
 
-/* Loads that change all the time: moved work does not move back and forth with them. */
-static void test_changing_loads_do_not_toss_works(void **state)
+/* While loads change all the time, works do not move back and forth with them. */
+static void test_changing_loads_do_not_move_works_back_and_forth(void **state)
 {
     static struct world world;
     uint64_t seed = effort_seed(815);
@@ -419,7 +419,7 @@ static void small_world(struct world *world, uint64_t *seed, bool equal)
         world->members[i].request_milli = world->members[i].limit_milli = world->members[i].share_milli;
 }
 
-/* Members that are equally fast: any imbalance that can be brought below the threshold is. */
+/* Among members of equal speed, imbalance falls below the threshold wherever this is possible. */
 static void test_equal_members_are_balanced_whenever_possible(void **state)
 {
     static struct world world;
@@ -443,8 +443,8 @@ static void test_equal_members_are_balanced_whenever_possible(void **state)
 }
 
 /*
- * Members of different speed: the mean falls when work goes to faster ones, and imbalance can be low because all wait
- * long. Either it is below the threshold, or no member waits longer than in the best distribution.
+ * Among members of different speed, imbalance can be low because all wait long: the mean wait falls when work goes to
+ * faster members. Either imbalance is below the threshold, or no member waits longer than in the best distribution.
  */
 static void test_unequal_members_are_balanced_or_wait_less(void **state)
 {
@@ -492,16 +492,16 @@ static void test_thousand_members_are_balanced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_below_the_threshold),
+        cmocka_unit_test(test_no_action_below_the_threshold),
         cmocka_unit_test(test_rebalancing_waits_for_its_interval),
         cmocka_unit_test(test_a_move_must_gain_more_than_it_costs),
         cmocka_unit_test(test_works_are_swapped),
         cmocka_unit_test(test_works_leave_a_lost_member),
         cmocka_unit_test(test_idle_share_is_lent_and_given_back),
         cmocka_unit_test(test_units_follow_demand),
-        cmocka_unit_test(test_preempt_lets_higher_priority_in),
-        cmocka_unit_test(test_random_loads_come_to_rest),
-        cmocka_unit_test(test_changing_loads_do_not_toss_works),
+        cmocka_unit_test(test_preemption_lets_higher_priority_in),
+        cmocka_unit_test(test_actions_under_random_loads_come_to_an_end),
+        cmocka_unit_test(test_changing_loads_do_not_move_works_back_and_forth),
         cmocka_unit_test(test_equal_members_are_balanced_whenever_possible),
         cmocka_unit_test(test_unequal_members_are_balanced_or_wait_less),
         cmocka_unit_test(test_thousand_members_are_balanced),

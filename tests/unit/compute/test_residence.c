@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of turns of memory over a modelled device: so much memory, so much moved in a millisecond. Never: real
- * time. */
+/* Owns: proofs of turns of memory, over a model of a device with a bounded memory and a bounded speed of moving it.
+ * Never: uses real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #define MS           UINT64_C(1000000)
 #define S            (1000 * MS)
-#define DEVICE_UNITS 1000u /* in units that one millisecond moves 10 of */
+#define DEVICE_UNITS 1000u /* the device's memory, in units of which one millisecond moves 10 */
 #define UNITS_PER_MS 10u
 #define TENANTS      4u
 
@@ -212,8 +212,8 @@ static void test_a_client_that_dies_while_brought_in_blocks_no_other(void **stat
     assert_true(one->worked_ms > before + 1500);
 }
 
-/* Puts `one` on the device whole, and stops it there. */
-static struct tenant *add_one_that_stops(struct model *model, uint64_t working_set)
+/* Adds a tenant that brings its whole working set to the device and then stops for good. */
+static struct tenant *add_tenant_that_stops(struct model *model, uint64_t working_set)
 {
     struct tenant *one = add_tenant(model, working_set, 500);
 
@@ -223,7 +223,7 @@ static struct tenant *add_one_that_stops(struct model *model, uint64_t working_s
     return one;
 }
 
-/* As its program does: told that no vGPU is left to make room, it gives up. */
+/* The tenant gives up, as a program does whose allocation was refused because no vGPU is left to make room. */
 static void refuse_tenant(struct model *model, struct tenant *tenant)
 {
     tenant->idle = true;
@@ -236,7 +236,7 @@ static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **stat
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    struct tenant *one = add_tenant_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
     run_ms(&model, 20000);
     assert_false(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
@@ -244,7 +244,7 @@ static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **stat
     assert_true(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
 
-    /* A tenant that is behind in the row, and fits, has its turn. */
+    /* A tenant that is later in the queue, and fits, has its turn. */
     struct tenant *third = add_tenant(&model, 200, 500);
     refuse_tenant(&model, other);
     run_ms(&model, 2000);
@@ -252,18 +252,17 @@ static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **stat
 }
 
 /*
- * A driver frees the memory of a program that ended with a delay: until then no tenant is told that there is nothing
- * left.
+ * A driver frees the memory of an ended program with a delay: until then no tenant is told that nothing is left.
  */
 static void test_memory_of_an_ended_process_is_waited_for(void **state)
 {
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    struct tenant *one = add_tenant_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
     run_ms(&model, 500);
     client_of(&model, one)->demand =
-        (struct facet_residence_demand){0}; /* the books are closed, the memory is not back */
+        (struct facet_residence_demand){0}; /* the charges are gone, the memory is not free yet */
     run_ms(&model, 4900);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
     run_ms(&model, 200);
@@ -275,7 +274,7 @@ static void test_a_client_that_gave_nothing_gives_as_soon_as_it_can(void **state
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    struct tenant *one = add_tenant_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
     run_ms(&model, 40000);
     assert_true(client_of(&model, one)->stuck);
     one->dead = false;
@@ -283,7 +282,7 @@ static void test_a_client_that_gave_nothing_gives_as_soon_as_it_can(void **state
     assert_false(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
     run_ms(&model, 60000);
-    assert_true(one->worked_ms > 20000 && other->worked_ms > 20000); /* to wait was no moving: turns are no longer */
+    assert_true(one->worked_ms > 20000 && other->worked_ms > 20000); /* turns are as long as before */
 }
 
 static void test_others_are_asked_instead_of_a_client_that_gives_nothing(void **state)
@@ -291,20 +290,20 @@ static void test_others_are_asked_instead_of_a_client_that_gives_nothing(void **
     struct model model;
 
     model_init(&model, 20);
-    struct tenant *one = add_one_that_stops(&model, 400);
+    struct tenant *one = add_tenant_that_stops(&model, 400);
     struct tenant *two = add_tenant(&model, 400, 500), *three = add_tenant(&model, 500, 500);
     run_ms(&model, 90000);
     assert_true(client_of(&model, one)->stuck);
     assert_true(two->worked_ms > 20000 && three->worked_ms > 20000);
 }
 
-static void test_without_an_end_of_patience_it_is_waited_for(void **state)
+static void test_without_a_bound_the_wait_for_a_client_that_gives_nothing_goes_on(void **state)
 {
     struct model model;
 
     model_init(&model, 20);
     model.residence.config.patience_ns = 0;
-    struct tenant *one = add_one_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
+    struct tenant *one = add_tenant_that_stops(&model, 750), *other = add_tenant(&model, 750, 500);
     run_ms(&model, 200000);
     assert_false(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_ALL);
@@ -315,14 +314,14 @@ static void test_the_step_asks_to_be_called_when_patience_ends(void **state)
     struct model model;
 
     model_init(&model, 20);
-    add_one_that_stops(&model, 750);
+    add_tenant_that_stops(&model, 750);
     add_tenant(&model, 750, 500);
     run_ms(&model, 5000);
     uint64_t next_ns = facet_residence_step(&model.residence, model.now_ns);
     assert_true(next_ns > model.now_ns && next_ns <= model.now_ns + model.residence.config.patience_ns);
 }
 
-/* A program that allocates step by step, as most do, is not thrown out at each step. */
+/* A program that allocates step by step, as most do, does not lose its turn at each step. */
 static void test_a_client_that_grows_in_its_turn_gets_memory_at_once(void **state)
 {
     struct model model;
@@ -370,7 +369,7 @@ int main(void)
         cmocka_unit_test(test_memory_of_an_ended_process_is_waited_for),
         cmocka_unit_test(test_a_client_that_gave_nothing_gives_as_soon_as_it_can),
         cmocka_unit_test(test_others_are_asked_instead_of_a_client_that_gives_nothing),
-        cmocka_unit_test(test_without_an_end_of_patience_it_is_waited_for),
+        cmocka_unit_test(test_without_a_bound_the_wait_for_a_client_that_gives_nothing_goes_on),
         cmocka_unit_test(test_the_step_asks_to_be_called_when_patience_ends),
         cmocka_unit_test(test_a_client_that_grows_in_its_turn_gets_memory_at_once),
         cmocka_unit_test(test_places_are_bounded_and_used_again),

@@ -53,7 +53,7 @@ static void run_windows(struct facet_scale_member *members, uint32_t count, int 
         facet_scale_step(&facet_scale_defaults, members, count);
 }
 
-static void test_unused_is_lent_and_comes_back_at_once(void **state)
+static void test_an_unused_share_is_lent_and_comes_back_at_once(void **state)
 {
     struct facet_scale_member members[] = {member_of(400, 900), member_of(600, 1000)};
 
@@ -96,7 +96,7 @@ static void test_loans_go_by_weight(void **state)
     assert_int_equal(members[0].share_milli + members[1].share_milli + members[2].share_milli, 1000);
 }
 
-static void test_waiting_presses_with_hysteresis(void **state)
+static void test_a_waiting_member_is_pressed_with_hysteresis(void **state)
 {
     struct facet_scale_member member = member_of(100, 1000);
 
@@ -143,7 +143,7 @@ static void test_units_follow_the_load(void **state)
     assert_int_equal(members[1].units, 4);
 }
 
-/* Units that no provider counts: kept while they are used. */
+/* Where the provider counts no busy units, a member keeps its units while it uses any. */
 static void test_units_without_counters_are_kept_while_used(void **state)
 {
     struct facet_scale_member member = member_of(500, 1000);
@@ -239,8 +239,8 @@ static void test_promises_under_random_demand(void **state)
     }
 }
 
-/* The same demand again and again comes to rest: nothing flaps. And no part is left over that a member is short of. */
-static void test_the_same_demand_comes_to_rest(void **state)
+/* Under a constant demand the shares come to rest, and none is left over that a member could use. */
+static void test_shares_under_constant_demand_come_to_rest(void **state)
 {
     struct facet_scale_member members[MEMBERS], before[MEMBERS];
     uint64_t seed = 6;
@@ -269,13 +269,13 @@ static void test_the_same_demand_comes_to_rest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unused_is_lent_and_comes_back_at_once),
+        cmocka_unit_test(test_an_unused_share_is_lent_and_comes_back_at_once),
         cmocka_unit_test(test_loans_go_by_weight),
-        cmocka_unit_test(test_waiting_presses_with_hysteresis),
+        cmocka_unit_test(test_a_waiting_member_is_pressed_with_hysteresis),
         cmocka_unit_test(test_units_follow_the_load),
         cmocka_unit_test(test_units_without_counters_are_kept_while_used),
         cmocka_unit_test(test_promises_under_random_demand),
-        cmocka_unit_test(test_the_same_demand_comes_to_rest),
+        cmocka_unit_test(test_shares_under_constant_demand_come_to_rest),
     };
     return cmocka_run_group_tests_name("scale", tests, NULL, NULL);
 }

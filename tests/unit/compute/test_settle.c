@@ -50,7 +50,7 @@ static struct model_tenant *add_tenant(uint32_t request_milli, uint64_t kernel_n
     return tenant;
 }
 
-/* A kernel that ended is reported at once, with the time since the last one, or since something is in flight. */
+/* Reports a kernel that ended at once, with the time since the last end or, if it is later, since work is in flight. */
 static void measure_tenant(struct meter *meter, const struct model_tenant *tenant)
 {
     if (tenant->kernels != meter->kernels) {
@@ -73,7 +73,7 @@ static uint64_t published_sum_ns(void)
     return sum;
 }
 
-/* Steps as the scheduler does: right after the policy. No step may publish more time than passed in it. */
+/* Steps right after the policy, as the scheduler does. No step may publish more time than passed since the last one. */
 static void run_model(uint64_t duration_ns)
 {
     for (uint64_t end_ns = model.now_ns + duration_ns; model.now_ns < end_ns;) {
@@ -119,11 +119,12 @@ static void three_tenants_share(uint64_t kernel_ns, bool must_overlap)
         uint64_t milli = (settle.clients[i].total.published_ns - each_ns[i]) * 1000 / got_ns;
 
         if (milli + 25 < requests[i] || milli > requests[i] + 25)
-            fail_msg("kernels of %lu ns: %lu milli are published of who asked for %u", kernel_ns, milli, requests[i]);
+            fail_msg("kernels of %lu ns: %lu milli are published for a tenant whose request is %u", kernel_ns, milli,
+                     requests[i]);
     }
 }
 
-static void test_sum_is_never_more_than_the_time(void **state)
+static void test_published_sum_never_exceeds_the_time_that_passed(void **state)
 {
     three_tenants_share(200 * US, true);
     three_tenants_share(1 * MS, true);
@@ -131,7 +132,7 @@ static void test_sum_is_never_more_than_the_time(void **state)
     three_tenants_share(50 * MS, false);
 }
 
-static void test_alone_nothing_is_lost(void **state)
+static void test_no_time_of_a_client_alone_is_lost(void **state)
 {
     static const uint64_t gaps_ns[] = {0, 300 * US, 7 * MS};
 
@@ -252,7 +253,7 @@ static void test_new_scheduler_goes_on_where_the_last_one_was(void **state)
 {
     const struct facet_settled before = {
         .at_ns = 2 * S, .measured_ns = 900 * MS, .settled_ns = 800 * MS, .published_ns = 790 * MS};
-    /* For a second there was none: each measured most of it. */
+    /* For a second there was no scheduler, and each client measured most of that second. */
     const struct facet_settle_demand demand = {.measured_ns = 1600 * MS};
 
     facet_settle_init(&settle, 3 * S);
@@ -293,7 +294,7 @@ static void test_launch_outlives_a_scheduler(void **state)
     assert_int_equal(client_at(0)->total.settled_ns, 1600 * MS);
 }
 
-/* Each claimed half of the second without a scheduler; a tenth of another was claimed after the new one began. */
+/* Each client claimed half of the second without a scheduler. A tenth of a second was claimed later. */
 static void test_claimed_time_is_taken_over_once(void **state)
 {
     const struct facet_settled before = {.at_ns = 2 * S};
@@ -312,11 +313,11 @@ static void test_claimed_time_is_taken_over_once(void **state)
     facet_settle_set_claimed(&settle, 3 * S + 100 * MS);
     facet_settle_step(&settle, 4 * S);
     assert_int_equal(client_at(0)->total.settled_ns + client_at(1)->total.settled_ns, 2 * S);
-    assert_int_equal(client_at(0)->total.settled_ns, 1050 * MS); /* the rest of the second is shared */
+    assert_int_equal(client_at(0)->total.settled_ns, 1050 * MS); /* the clients share the remaining 0.9 s */
     assert_true(published_sum_ns() <= 2 * S);
 }
 
-/* The new scheduler began before its first vGPU came: no time is given out as missed and as its own. */
+/* The new scheduler began before its first vGPU came. No time is given out twice, as missed and as its own. */
 static void test_time_before_the_first_client_is_given_out_once(void **state)
 {
     const struct facet_settled before = {.at_ns = 1 * S};
@@ -331,7 +332,7 @@ static void test_time_before_the_first_client_is_given_out_once(void **state)
     assert_true(published_sum_ns() <= 2 * S + 100 * MS);
 }
 
-/* Tenants write what they want: nothing that they write is published beyond the time that passed, or falls. */
+/* Tenants may write any number. What is published for them never falls, and never exceeds the time that passed. */
 static void test_absurd_numbers_are_bounded(void **state)
 {
     static const uint64_t odd[] = {0, 1, MS, 1 * S, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX, 1 * S + 5};
@@ -367,8 +368,8 @@ static void test_absurd_numbers_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sum_is_never_more_than_the_time),
-        cmocka_unit_test(test_alone_nothing_is_lost),
+        cmocka_unit_test(test_published_sum_never_exceeds_the_time_that_passed),
+        cmocka_unit_test(test_no_time_of_a_client_alone_is_lost),
         cmocka_unit_test(test_long_launch_is_published_as_time_passes),
         cmocka_unit_test(test_a_long_launch_delays_no_other_client),
         cmocka_unit_test(test_clients_without_turns_share_by_measured_time),

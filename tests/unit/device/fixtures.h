@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The path of one fixture; valid until eight more were asked for. */
+/* The path of a fixture, valid until the eighth call after this one. */
 static inline const char *fixture(const char *name)
 {
     static char paths[8][512];

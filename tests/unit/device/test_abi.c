@@ -464,7 +464,7 @@ static void the_error_keeps_its_layout(void **state)
     SIZE(facet_error, 396);
 }
 
-static void published_values_stay(void **state)
+static void published_constants_keep_their_values(void **state)
 {
     assert_int_equal(FACET_PROVIDER_ABI_MAJOR, 1);
     assert_int_equal(FACET_PROVIDER_ABI_MINOR, 4);
@@ -508,14 +508,21 @@ static void published_values_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_keeps_its_layout),    cmocka_unit_test(topology_keeps_its_layout),
-        cmocka_unit_test(partition_keeps_its_layout), cmocka_unit_test(limit_keeps_its_layout),
-        cmocka_unit_test(metrics_keeps_its_layout),   cmocka_unit_test(container_keeps_its_layout),
-        cmocka_unit_test(snapshot_keeps_its_layout),  cmocka_unit_test(memory_keeps_its_layout),
-        cmocka_unit_test(execution_keeps_its_layout), cmocka_unit_test(the_provider_keeps_its_layout),
-        cmocka_unit_test(operands_keep_their_layout), cmocka_unit_test(normalization_and_attention_keep_their_layout),
-        cmocka_unit_test(math_keeps_its_layout),      cmocka_unit_test(the_error_keeps_its_layout),
-        cmocka_unit_test(published_values_stay),
+        cmocka_unit_test(device_keeps_its_layout),
+        cmocka_unit_test(topology_keeps_its_layout),
+        cmocka_unit_test(partition_keeps_its_layout),
+        cmocka_unit_test(limit_keeps_its_layout),
+        cmocka_unit_test(metrics_keeps_its_layout),
+        cmocka_unit_test(container_keeps_its_layout),
+        cmocka_unit_test(snapshot_keeps_its_layout),
+        cmocka_unit_test(memory_keeps_its_layout),
+        cmocka_unit_test(execution_keeps_its_layout),
+        cmocka_unit_test(the_provider_keeps_its_layout),
+        cmocka_unit_test(operands_keep_their_layout),
+        cmocka_unit_test(normalization_and_attention_keep_their_layout),
+        cmocka_unit_test(math_keeps_its_layout),
+        cmocka_unit_test(the_error_keeps_its_layout),
+        cmocka_unit_test(published_constants_keep_their_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making the Nth call into the system fail, for every N, while a device table opens.
- * Whichever call fails, it shows: the open fails with a reason, or the provider is refused with one, or a health is not
- * known. No child and no descriptor is left behind, and no table of an open that failed.
+ * Each failure is visible: the open fails with a reason, the provider is refused with a reason, or a health is unknown.
+ * No child and no descriptor is left behind, and no table of an open that failed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "device/table.h"
 #include "fixtures.h"
 
-static int *countdown; /* the call that brings it to 0 fails; also of a process that starts another for us */
+static int *countdown; /* the call that brings it to 0 fails; shared with the process that starts a provider */
 
 static bool call_fails(int errnum)
 {
@@ -113,13 +113,13 @@ static int open_descriptors(void)
     return count;
 }
 
-/* The table of these providers when nothing fails. */
+/* What the table holds when no call fails. */
 struct expectation {
     uint32_t loaded;
     uint32_t known; /* devices whose health is known */
 };
 
-/* False when the table is complete; else it must hold the reason. */
+/* True where the table is not complete; each provider that is missing must have a reason. */
 static bool shows_a_failure(const struct facet_device_table *table, const struct expectation *whole)
 {
     uint32_t loaded = 0, known = 0;
@@ -135,7 +135,7 @@ static bool shows_a_failure(const struct facet_device_table *table, const struct
     return loaded < whole->loaded || known < whole->known;
 }
 
-/* Opens with the Nth call failing, for every N. The number of calls that could fail. */
+/* Opens with the Nth call failing, for every N. Returns the number of calls that can fail. */
 static int open_until_success(const char *paths, const struct expectation *whole)
 {
     int before = open_descriptors();
@@ -146,7 +146,7 @@ static int open_until_success(const char *paths, const struct expectation *whole
 
         *countdown = n;
         enum facet_status status = facet_device_table_open(paths, &table, &error);
-        bool spared = *countdown > 0;
+        bool no_call_failed = *countdown > 0;
         *countdown = 0;
         assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
         assert_int_equal(errno, ECHILD);
@@ -157,13 +157,13 @@ static int open_until_success(const char *paths, const struct expectation *whole
             assert_string_not_equal(error.message, "");
             assert_null(table);
         } else {
-            assert_int_not_equal(shows_a_failure(table, whole), spared);
+            assert_int_not_equal(shows_a_failure(table, whole), no_call_failed);
             facet_device_table_close(table);
         }
-        if (spared)
+        if (no_call_failed)
             return n - 1;
     }
-    fail_msg("still failing after 199 calls");
+    fail_msg("an open with 199 calls still fails, expected fewer calls");
     return 0;
 }
 
@@ -173,9 +173,9 @@ static void every_call_may_fail(void **state)
     char paths[2048];
 
     snprintf(paths, sizeof paths, "%s:%s", fixture("good"), fixture("refuses"));
-    /* At least: table, records, copy of the path; for each provider session, path, two sockets, a stack, the
-     * process in the middle, the process; channel, requests, the lists' answers and the room for them; devices. Short
-     * answers take no memory. */
+    /* The least number: table, records and copy of the path make 3. Each of two providers needs 7: session, path, two
+     * sockets, stack, the process in the middle and its own. Then come channel, requests, answers of the lists and the
+     * room for them, 5, and the devices. Short answers take no memory. */
     assert_true(open_until_success(paths, &whole) >= 3 + 2 * 7 + 5 + 1);
 }
 

@@ -72,8 +72,8 @@ static void lists_follow_the_two_call_rule(void **state)
     assert_int_equal(count, 0);
 }
 
-/* A host with shorter structs gets that much of each, one with longer structs gets them at its own distance. */
-static void the_hosts_size_is_kept(void **state)
+/* A host with shorter structs gets as much of each as they hold; one with longer structs gets its own stride. */
+static void lists_keep_to_the_hosts_struct_size(void **state)
 {
     unsigned char infos[2 * 1000];
     uint32_t count = 0, size;
@@ -120,7 +120,7 @@ static void lists_of_any_struct_follow_the_two_call_rule(void **state)
     assert_int_equal(got[1].size, sizeof got[1]);
 }
 
-static void structs_keep_to_the_host_s_size(void **state)
+static void structs_keep_to_the_hosts_size(void **state)
 {
     const struct facet_memory_info source = {.page_bytes = 7, .total_bytes = 8, .used_bytes = 9};
     struct facet_memory_info target = {.size = 16, .used_bytes = 99};
@@ -209,12 +209,12 @@ int main(void)
         cmocka_unit_test(errors_are_filled_and_cut),
         cmocka_unit_test(only_the_right_major_version_enters),
         cmocka_unit_test(lists_of_any_struct_follow_the_two_call_rule),
-        cmocka_unit_test(structs_keep_to_the_host_s_size),
+        cmocka_unit_test(structs_keep_to_the_hosts_size),
         cmocka_unit_test(launches_of_any_version_are_taken),
         cmocka_unit_test(texts_of_any_length_say_their_size),
         cmocka_unit_test(devices_and_workers_are_checked),
         cmocka_unit_test(lists_follow_the_two_call_rule),
-        cmocka_unit_test(the_hosts_size_is_kept),
+        cmocka_unit_test(lists_keep_to_the_hosts_struct_size),
         cmocka_unit_test(made_up_uuids_are_stable),
     };
 

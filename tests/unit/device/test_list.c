@@ -38,7 +38,7 @@ static void devices_are_described(void **state)
     assert_string_equal(facet_device_list_processors(list, 0), "");
 }
 
-static void past_the_end_is_nothing(void **state)
+static void there_is_no_device_past_the_end(void **state)
 {
     assert_null(facet_device_list_id(list, 2));
     assert_null(facet_device_list_info(list, 2));
@@ -92,7 +92,7 @@ static void failure_leaves_the_output_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_are_described), cmocka_unit_test(past_the_end_is_nothing),
+        cmocka_unit_test(devices_are_described), cmocka_unit_test(there_is_no_device_past_the_end),
         cmocka_unit_test(devices_are_found),     cmocka_unit_test(refusals_are_reported),
         cmocka_unit_test(names_are_never_null),  cmocka_unit_test(failure_leaves_the_output_alone),
     };

@@ -50,7 +50,7 @@ static void equal_devices_differ_in_their_ordinal(void **state)
 }
 
 /* "cl_khr_device_uuid_2" is another extension than "cl_khr_device_uuid". */
-static void a_uuid_is_the_devices_own_where_it_has_one(void **state)
+static void a_device_that_reports_a_uuid_keeps_it(void **state)
 {
     assert_string_equal(device_info(0)->uuid, "01234567-89ab-cdef-0000-000000000000");
     assert_string_equal(device_info(1)->uuid, "ff000000-0000-0000-0000-000000000000");
@@ -73,7 +73,7 @@ static void values_that_a_device_does_not_report_are_absent(void **state)
     assert_string_equal(device_info(2)->driver_version, "");
 }
 
-static void health_is_availability(void **state)
+static void a_device_that_is_not_available_is_unhealthy(void **state)
 {
     assert_int_equal(facet_device_table_at(table, 0)->health, FACET_HEALTH_OK);
     assert_int_equal(facet_device_table_at(table, 2)->health, FACET_HEALTH_FAILED);
@@ -97,10 +97,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_device_of_every_platform_is_listed),
         cmocka_unit_test(equal_devices_differ_in_their_ordinal),
-        cmocka_unit_test(a_uuid_is_the_devices_own_where_it_has_one),
+        cmocka_unit_test(a_device_that_reports_a_uuid_keeps_it),
         cmocka_unit_test(a_pci_address_is_written_as_the_kernel_does),
         cmocka_unit_test(values_that_a_device_does_not_report_are_absent),
-        cmocka_unit_test(health_is_availability),
+        cmocka_unit_test(a_device_that_is_not_available_is_unhealthy),
         cmocka_unit_test(a_platform_that_fails_is_named),
     };
 

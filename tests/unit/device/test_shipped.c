@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of the shipped providers: null always, opencl where it was built, as far as any machine must. */
+/* Owns: the tests of the shipped providers null and, where it was built, opencl, that any machine must pass. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,8 +95,8 @@ static void identities_survive_a_restart(void **state)
     facet_device_table_close(second);
 }
 
-/* With no vendor's runtime at all the loader says -1001, which is no device and no failure. */
-static void no_platform_is_no_device(void **state)
+/* Where no vendor's runtime is installed the loader returns -1001: this means no device, and is no failure. */
+static void a_machine_without_a_platform_has_no_device(void **state)
 {
     char folder[] = "/tmp/facet-test-opencl-XXXXXX";
 
@@ -114,9 +114,11 @@ static void no_platform_is_no_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_is_loaded_and_has_no_devices), cmocka_unit_test(shipped_providers_are_the_default),
-        cmocka_unit_test(opencl_devices_are_described),      cmocka_unit_test(identities_survive_a_restart),
-        cmocka_unit_test(no_platform_is_no_device),
+        cmocka_unit_test(null_is_loaded_and_has_no_devices),
+        cmocka_unit_test(shipped_providers_are_the_default),
+        cmocka_unit_test(opencl_devices_are_described),
+        cmocka_unit_test(identities_survive_a_restart),
+        cmocka_unit_test(a_machine_without_a_platform_has_no_device),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,7 +170,7 @@ static void a_device_is_found_by_id_uuid_and_place(void **state)
     facet_device_table_close(table);
 }
 
-/* Wherever its provider stands: the places of the others, and the default device, stay as they were. */
+/* Wherever the provider of such a device stands, the other devices keep their positions, and the default stays. */
 static void devices_that_take_no_programs_come_last(void **state)
 {
     static const char *const ids[] = {"fixture:0", "fixture:1", "kernels:0", "kernels:1"};
@@ -244,7 +244,7 @@ static void a_provider_without_devices_is_named(void **state)
     assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
     assert_int_equal(facet_device_table_find(table, "fixture:7", &device, &error), FACET_NOT_FOUND);
     assert_null(strstr(error.message, "provider"));
-    /* Of no particular provider: the possible reason is with the refused ones. */
+    /* No provider has this name: the message names the refused ones, which may be the reason. */
     assert_int_equal(facet_device_table_find(table, "7", &device, &error), FACET_NOT_FOUND);
     assert_non_null(strstr(error.message, "the runtime is older than 12.4"));
     assert_null(strstr(error.message, "null"));
@@ -301,7 +301,7 @@ static void json_of_providers_has_the_reason_of_a_refusal(void **state)
     facet_device_table_close(table);
 }
 
-/* JSON's integers have a sign: a device that says it has everything has no negative memory. */
+/* JSON's integers have a sign: a device that reports UINT64_MAX bytes must not have negative memory. */
 static void json_has_no_negative_amounts(void **state)
 {
     struct facet_device_table *table = open_table(fixture("good"), 0);

@@ -35,7 +35,7 @@ static void a_memory_node_gives_its_processors(void **state)
     assert_int_equal(device.info.numa_node, 1);
 }
 
-static void a_cpu_is_the_whole_machine(void **state)
+static void a_cpu_device_is_near_all_processors(void **state)
 {
     struct facet_device_record device = fill_record((struct facet_device_info){.kind = FACET_DEVICE_CPU});
 
@@ -94,7 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_memory_node_gives_its_processors, set_up),
-        cmocka_unit_test_setup(a_cpu_is_the_whole_machine, set_up),
+        cmocka_unit_test_setup(a_cpu_device_is_near_all_processors, set_up),
         cmocka_unit_test_setup(a_place_that_the_machine_does_not_report_stays_empty, set_up),
         cmocka_unit_test_setup(a_pci_device_is_near_the_processors_that_the_kernel_names, set_up),
         cmocka_unit_test_setup(an_unreadable_machine_is_no_error, set_up),

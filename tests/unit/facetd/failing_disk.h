@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A disk that fails: an SQLite VFS over the real one that counts the steps (opening, writing, truncating, syncing,
- * removing) and makes the one that was asked for fail.
+ * removing) and makes the step fail whose number was given to disk_arm().
  *
  * Owns: the counting and the failing.
  * Never: fails a read or a lock; is used by more than one test program.
@@ -14,9 +14,9 @@
 #include <sqlite3.h>
 
 static struct {
-    unsigned steps;     /* done since it was armed */
+    unsigned steps;     /* done since disk_arm() */
     unsigned fail_at;   /* the step that fails; 0 = none */
-    bool keeps_failing; /* all later ones fail, too: a disk that is full */
+    bool keeps_failing; /* all later steps fail, too, as on a full disk */
     int code;
 } disk;
 
@@ -117,7 +117,7 @@ static int disk_characteristics(sqlite3_file *file)
     return REAL(file)->pMethods->xDeviceCharacteristics(REAL(file));
 }
 
-/* Version 1: no shared memory, which an exclusive database does without. */
+/* Version 1 has no shared memory, which a database in exclusive mode does not need. */
 static const sqlite3_io_methods disk_methods = {
     1,
     disk_close,

@@ -3,7 +3,7 @@
  * A fake of a provider behind the registry: partitions and limits that outlive a process, as in a driver.
  *
  * Owns: a device of four slices with the templates "half" and "quarter"; limits of workers in steps of an eighth; a
- * switch that makes it lost; counting each call as a step.
+ * switch that makes the provider lost; counting each call as a step.
  * Never: starts a process; is used by more than one test program.
  */
 #ifndef FACETD_TEST_FAKE_PROVIDER_H
@@ -27,9 +27,9 @@ static const struct {
 
 /* Shared with forked children: it is the driver's memory. */
 struct fake_device_state {
-    uint32_t made_count; /* partitions ever: part of their uuids */
+    uint32_t made_count; /* partitions made so far; the uuid of each holds its number */
     bool lost;
-    bool unreadable;                            /* which partitions there are */
+    bool unreadable;                            /* the list of partitions cannot be read */
     struct facet_partition_info parts[SLICES];  /* by first slice; length 0: none */
     struct facet_worker_limit workers[WORKERS]; /* empty name: none */
 };
@@ -43,7 +43,7 @@ static void provider_reset(void)
     memset(fake_device, 0, sizeof *fake_device);
 }
 
-/* The present parts, without uuids: one that is made again has another. */
+/* Describes the present partitions without uuids, which differ when a partition is made again. */
 static void provider_describe(char *text, size_t size)
 {
     size_t used = 0;
@@ -66,7 +66,7 @@ static enum facet_status fake_device_step(struct facet_error *error)
     return step_fails(error) ? FACET_IO : FACET_OK;
 }
 
-/* The two-call rule. */
+/* Gives items by the two-call rule of the provider ABI. */
 static enum facet_status give_items(const void *source, uint32_t source_size, uint32_t count, void *items,
                                     uint32_t capacity, uint32_t *ret_count)
 {
@@ -254,7 +254,7 @@ static enum facet_status list_items(struct facet_provider_instance *instance, ui
                                     void *items, uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
                                     struct facet_error *error)
 {
-    static struct facet_container_item list[2]; /* large, and no two threads here */
+    static struct facet_container_item list[2]; /* too large for a stack; the tests have one thread */
 
     list[0] = (struct facet_container_item){.size = sizeof list[0], .kind = FACET_CONTAINER_DEVICE_NODE};
     snprintf(list[0].host, sizeof list[0].host, "/dev/test");
@@ -283,7 +283,7 @@ static const struct facet_provider fake_provider_ops = {.size = sizeof fake_prov
                                                         .limit = &fake_limit_ops,
                                                         .container = &fake_container_ops};
 
-/* As far as the node document looks. */
+/* The members that the node document reads. */
 json_t *__wrap_facet_device_describe(const struct facet_device_record *device, const struct facet_provider *provider,
                                      struct facet_provider_instance *instance, uint32_t index);
 json_t *__wrap_facet_device_describe(const struct facet_device_record *device, const struct facet_provider *provider,

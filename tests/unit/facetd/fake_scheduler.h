@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fakes of the parts that the registry uses: devices, the scheduler, and inner calls that fail or kill when told to.
+ * Fakes of the parts that the registry uses: devices, the scheduler, and inner calls that fail or end the process at a
+ * chosen step.
  *
  * Owns: the counting of inner calls, three devices, a scheduler that only remembers.
  * Never: starts threads; is used by more than one test program.

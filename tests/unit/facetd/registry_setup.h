@@ -28,7 +28,7 @@
 /* --- the registry under test ---------------------------------------------------------------------------------- */
 
 static struct registry *registry;
-SETUP_UNUSED static struct vgpu_removal removal; /* of the last that was destroyed */
+SETUP_UNUSED static struct vgpu_removal removal; /* of the vGPU that was destroyed last */
 
 static void start(void)
 {
@@ -39,7 +39,7 @@ static void start(void)
         fail_msg("%s", error.message);
 }
 
-/* As kill -9 would: nothing is notified, everything on disk stays. */
+/* Ends the registry as kill -9 would: no part is notified, and everything on disk stays. */
 static void stop(void)
 {
     registry_close(registry);
@@ -145,7 +145,7 @@ static void snapshot(char *text, size_t size)
 
 typedef enum facet_status (*act_func)(struct facet_error *error);
 
-/* Fails step after step of `act`, until it goes through: after each failure everything is as before, also on disk. */
+/* Fails one step of `act` after the other until all succeed. After each failure all is as before, also on disk. */
 SETUP_UNUSED static void fail_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];

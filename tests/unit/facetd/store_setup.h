@@ -38,7 +38,7 @@ static void remove_database(void)
 static int make_folder(void **state)
 {
     disk_arm(0, false, 0);
-    /* The disk's faults are made up as well: thousands of syncs need not reach a real one. */
+    /* The disk's faults are simulated, so that thousands of syncs need not reach a real disk. */
     snprintf(folder, sizeof folder, "%s/facet-store-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -121,7 +121,7 @@ static size_t describe_reservations(struct store *store, char *text, size_t size
     return used;
 }
 
-/* "base:256 other:256+job:9000": all that a test needs to know of the rows. */
+/* Describes the rows in one line: "base:256 other:256+job:9000". */
 static void describe(struct store *store, char *text, size_t size)
 {
     struct vgpu_row *rows = NULL;

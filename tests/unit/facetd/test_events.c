@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the events that are kept, and of their numbers. Never: starts threads. */
+/* Owns: proofs of which events are kept, and of their numbers. Never: starts threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static void add_events(struct events *events, uint64_t count)
         events_add(events, "sim:0", &(struct facet_event){.kind = FACET_EVENT_ECC, .value = i});
 }
 
-static void nothing_is_kept_at_first(void **state)
+static void there_is_no_event_at_first(void **state)
 {
     struct events *events = events_open();
     uint64_t last = 1;
@@ -45,7 +45,7 @@ static void newer_events_are_returned_in_order(void **state)
     events_close(events);
 }
 
-static void the_oldest_make_room(void **state)
+static void new_events_replace_the_oldest(void **state)
 {
     struct events *events = events_open();
     uint64_t last = 0;
@@ -71,9 +71,9 @@ static void every_kind_has_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_kept_at_first),
+        cmocka_unit_test(there_is_no_event_at_first),
         cmocka_unit_test(newer_events_are_returned_in_order),
-        cmocka_unit_test(the_oldest_make_room),
+        cmocka_unit_test(new_events_replace_the_oldest),
         cmocka_unit_test(every_kind_has_a_name),
     };
 

@@ -22,7 +22,7 @@ static const char *const good[] = {
     "GET /a%252F HTTP/1.0\r\n\r\n",
 };
 
-/* On the heap and no longer than it is, so that a read past its end is seen. */
+/* Judges a copy that ends where its allocation ends, so that a sanitizer sees a read past the end. */
 static enum head_verdict judge_copy(const char *data, size_t size, struct head_refusal *ret_refusal)
 {
     char *copy = malloc(size ? size : 1);
@@ -112,7 +112,7 @@ static void test_length_is_bounded(void **state)
     assert_int_equal(judge_copy(endless, HEAD_MAX, &refusal), HEAD_INCOMPLETE);
     assert_int_equal(judge_copy(endless, HEAD_MAX + 1, &refusal), HEAD_BAD);
     assert_int_equal(refusal.http, 431);
-    for (size_t i = 0; i < HEAD_MAX + 1; i++) /* lines that are skipped count, too */
+    for (size_t i = 0; i < HEAD_MAX + 1; i++) /* skipped lines count towards the length, too */
         endless[i] = i % 2 ? '\n' : '\r';
     assert_int_equal(judge_copy(endless, HEAD_MAX, &refusal), HEAD_INCOMPLETE);
     assert_int_equal(judge_copy(endless, HEAD_MAX + 1, &refusal), HEAD_BAD);

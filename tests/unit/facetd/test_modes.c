@@ -61,7 +61,7 @@ static void destroying_hard_limits_is_all_or_nothing(void **state)
     assert_int_equal(registry_count(registry), 0);
 }
 
-/* From one step on everything fails, rolling back included: the rest is visible, and goes when it can. */
+/* From some step on every call fails, also those that roll back. The vGPU stays visible until it can be removed. */
 static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void **state)
 {
     char before[2048], after[2048];
@@ -88,7 +88,7 @@ static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void 
 
 /* --- kill -9 ---------------------------------------------------------------------------------------------------- */
 
-/* A child does `act` and dies at the step; true when it was done before. */
+/* Runs `act` in a child that dies at the step. Returns true where `act` was done before. */
 static bool die_at_step(act_func act, unsigned step)
 {
     int status = 0;
@@ -109,7 +109,7 @@ static bool die_at_step(act_func act, unsigned step)
     return WEXITSTATUS(status) == 0;
 }
 
-/* The commit is the last step: a daemon killed at it or before has acknowledged nothing, and nothing has happened. */
+/* The commit is the last step: a daemon that is killed at or before it has acknowledged nothing and changed nothing. */
 static void kill_at_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];
@@ -160,11 +160,11 @@ static void a_partitioned_vgpu_has_the_amounts_of_its_partition(void **state)
     assert_int_equal(info.row.limits.compute_limit_milli, 1000);
     assert_string_equal(info.environment.lines, "TEST_VISIBLE=part-1\n");
     info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\",\"memory_limit_bytes\":4096}");
-    assert_int_equal(info.row.limits.memory_bytes, 4096); /* less than the partition has */
+    assert_int_equal(info.row.limits.memory_bytes, 4096); /* the partition has more */
     assert_int_equal(info.row.slice.memory_bytes, 1 << 29);
 }
 
-static void the_smallest_template_that_holds_is_chosen(void **state)
+static void the_smallest_sufficient_template_is_chosen(void **state)
 {
     struct vgpu_info info;
 
@@ -188,7 +188,7 @@ static void a_hard_vgpu_gets_the_same_share_of_both(void **state)
     assert_int_equal(info.row.limits.compute_request_milli, 250);
     assert_string_equal(info.warning, "");
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
-    assert_string_equal(info.warning, ""); /* said once */
+    assert_string_equal(info.warning, ""); /* the warning is given once */
 }
 
 /* --- rules ------------------------------------------------------------------------------------------------------ */
@@ -229,7 +229,7 @@ static void a_mode_refuses_members_it_does_not_take(void **state)
     assert_int_equal(registry_count(registry), 0);
 }
 
-static void a_full_device_refuses(void **state)
+static void a_full_device_refuses_a_partition(void **state)
 {
     create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
     create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
@@ -239,7 +239,7 @@ static void a_full_device_refuses(void **state)
                    "template", "its vGPUs: vgpu-1 (half), vgpu-2 (half)");
 }
 
-static void modes_that_do_not_mix_are_refused_by_name(void **state)
+static void modes_that_exclude_each_other_are_refused_by_name(void **state)
 {
     create("{\"name\":\"turns\",\"device\":\"test:2\"}");
     assert_refusal(HARD, FACET_BAD_STATE, "mode", "vGPU turns in mode 'soft'");
@@ -305,20 +305,20 @@ static void a_partition_that_vanished_is_made_again(void **state)
     assert_string_equal(after.warning, "");
 }
 
-/* The provider forgets everything while the daemon lives; its numbers begin anew, so that uuids come again. */
-static void forget_all(void)
+/* The provider loses its partitions while the daemon runs, and numbers new ones from 1: uuids repeat. */
+static void forget_partitions(void)
 {
     fake_device->made_count = 0;
     memset(fake_device->parts, 0, sizeof fake_device->parts);
 }
 
-static void a_uuid_that_comes_again_is_not_taken_for_ours(void **state)
+static void a_repeated_uuid_does_not_make_a_partition_ours(void **state)
 {
     struct facet_partition_info stranger = {0};
     struct facet_error error = {0};
 
     create(PARTITIONED);
-    forget_all();
+    forget_partitions();
     assert_int_equal(make_part(NULL, 0, "quarter", 3, &stranger, NULL), FACET_OK);
     assert_string_equal(stranger.uuid, "part-1");
     assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_OK);
@@ -331,7 +331,7 @@ static void a_partition_that_vanished_is_noticed_by_the_next_create(void **state
 {
     struct vgpu_info first = create(PARTITIONED), other, again;
 
-    forget_all();
+    forget_partitions();
     other = create("{\"name\":\"other\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
     assert_int_equal(registry_find(registry, "second", &again, NULL), FACET_OK);
     assert_int_equal(again.row.slice.start, first.row.slice.start);
@@ -347,15 +347,15 @@ static void a_vgpu_that_lost_a_partition_in_use_has_a_warning(void **state)
     struct vgpu_info info;
 
     create(PARTITIONED);
-    memset(fake_device->parts, 0, sizeof fake_device->parts); /* the numbers go on: another uuid */
+    memset(fake_device->parts, 0, sizeof fake_device->parts); /* the next partition has a new number and uuid */
     registry_reconcile(registry, &fake_record);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_string_equal(info.row.slice.partition_uuid, "part-2");
     assert_non_null(strstr(info.warning, "start its programs anew"));
 }
 
-/* Two rows of one partition, as an earlier daemon may have left: the first row keeps it, and the second does not harm
- * it. */
+/* An earlier daemon may have left two rows with the same partition: the first row keeps the partition, and destroying
+ * the second does not remove it. */
 static void two_vgpus_never_have_the_same_partition(void **state)
 {
     struct vgpu_info info;
@@ -382,7 +382,7 @@ static void two_vgpus_never_have_the_same_partition(void **state)
     assert_int_equal(fake_device->parts[0].length, 0);
 }
 
-static void what_a_missing_device_has_goes_when_it_is_back(const char *body)
+static void check_removal_when_the_device_is_back(const char *body)
 {
     struct vgpu_info info;
     char held[512];
@@ -413,16 +413,16 @@ static void what_a_missing_device_has_goes_when_it_is_back(const char *body)
 
 static void a_partition_of_a_missing_device_is_not_forgotten(void **state)
 {
-    what_a_missing_device_has_goes_when_it_is_back(PARTITIONED);
+    check_removal_when_the_device_is_back(PARTITIONED);
 }
 
 static void limits_of_a_missing_device_are_not_forgotten(void **state)
 {
-    what_a_missing_device_has_goes_when_it_is_back(HARD);
+    check_removal_when_the_device_is_back(HARD);
 }
 
-/* An ephemeral one, too; and a daemon that can do nothing more about it does not stay for it. */
-static void a_missing_device_keeps_no_daemon(void **state)
+/* A daemon may end although it could not remove an ephemeral vGPU whose device is missing. */
+static void a_missing_device_does_not_keep_the_daemon_running(void **state)
 {
     create("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096,\"ephemeral\":true}");
     stop();
@@ -462,7 +462,7 @@ static void a_provider_that_comes_back_is_reconciled(void **state)
     assert_string_equal(info.warning, "");
 }
 
-static void a_place_that_was_taken_is_reported(void **state)
+static void a_partition_whose_place_was_taken_is_reported(void **state)
 {
     struct vgpu_info info;
 
@@ -547,24 +547,24 @@ int main(void)
         MODES_TEST(a_kill_while_limits_are_set_leaves_all_or_nothing),
         MODES_TEST(a_kill_while_a_partition_is_removed_leaves_all_or_nothing),
         MODES_TEST(a_partitioned_vgpu_has_the_amounts_of_its_partition),
-        MODES_TEST(the_smallest_template_that_holds_is_chosen),
+        MODES_TEST(the_smallest_sufficient_template_is_chosen),
         MODES_TEST(a_hard_vgpu_gets_the_same_share_of_both),
         MODES_TEST(a_mode_refuses_members_it_does_not_take),
-        MODES_TEST(a_full_device_refuses),
-        MODES_TEST(modes_that_do_not_mix_are_refused_by_name),
+        MODES_TEST(a_full_device_refuses_a_partition),
+        MODES_TEST(modes_that_exclude_each_other_are_refused_by_name),
         MODES_TEST(limits_of_a_hard_vgpu_cannot_be_changed),
         MODES_TEST(a_partition_that_vanished_is_made_again),
-        MODES_TEST(a_uuid_that_comes_again_is_not_taken_for_ours),
+        MODES_TEST(a_repeated_uuid_does_not_make_a_partition_ours),
         MODES_TEST(a_partition_that_vanished_is_noticed_by_the_next_create),
         MODES_TEST(a_vgpu_that_lost_a_partition_in_use_has_a_warning),
         MODES_TEST(two_vgpus_never_have_the_same_partition),
         MODES_TEST(a_partition_of_a_missing_device_is_not_forgotten),
         MODES_TEST(only_devices_that_can_swap_are_oversubscribed),
         MODES_TEST(limits_of_a_missing_device_are_not_forgotten),
-        MODES_TEST(a_missing_device_keeps_no_daemon),
+        MODES_TEST(a_missing_device_does_not_keep_the_daemon_running),
         MODES_TEST(a_vgpu_of_a_missing_device_can_be_removed_by_force),
         MODES_TEST(a_provider_that_comes_back_is_reconciled),
-        MODES_TEST(a_place_that_was_taken_is_reported),
+        MODES_TEST(a_partition_whose_place_was_taken_is_reported),
         MODES_TEST(a_lost_provider_is_reported_and_blocks_only_calls_that_need_it),
         MODES_TEST(a_partition_in_use_stays_with_its_vgpu),
         MODES_TEST(partitions_without_an_owner_are_left_alone),

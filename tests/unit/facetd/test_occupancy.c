@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the occupancy of a document: parts that are held, amounts that are withheld, and its words for missing ones.
- * Never: writes anything down, or has a registry (test_reservations.c).
+ * Owns: proofs about the occupancy of a node document: parts that are held, amounts that are withheld, and the messages
+ * for what is missing.
+ * Never: stores anything, or has a registry (test_reservations.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,8 +59,8 @@ static enum facet_status grant_slot(struct occupancy *occupancy, const char *slo
     return occupancy_grant(occupancy, &reservation, NULL, NULL);
 }
 
-/* No daemon writes this; a device that became smaller looks like it. */
-static void more_than_a_device_is_held_by_the_oldest(void **state)
+/* No daemon stores more than a device has, but the device may have become smaller since. */
+static void the_oldest_holds_what_a_smaller_device_has(void **state)
 {
     struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);
     struct occupancy *occupancy = NULL;
@@ -76,8 +77,8 @@ static void more_than_a_device_is_held_by_the_oldest(void **state)
     facet_spec_destroy(spec);
 }
 
-/* Words of providers are cut where the room ends, also within a character; JSON would hold nothing of them then. */
-static void a_trouble_is_text_wherever_it_is_cut(void **state)
+/* A provider's text is cut where its buffer ends, and never within a character: JSON refuses such a text. */
+static void a_trouble_stays_utf8_wherever_it_is_cut(void **state)
 {
     for (int shift = 0; shift < 3; shift++) {
         struct facet_spec *spec = one_device("x.other", FACET_SLOT_COUNT);
@@ -144,8 +145,8 @@ static void slots_of_a_vgpu_are_withheld_up_to_the_free_amount(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(more_than_a_device_is_held_by_the_oldest),
-        cmocka_unit_test(a_trouble_is_text_wherever_it_is_cut),
+        cmocka_unit_test(the_oldest_holds_what_a_smaller_device_has),
+        cmocka_unit_test(a_trouble_stays_utf8_wherever_it_is_cut),
         cmocka_unit_test(a_partition_is_granted_once),
         cmocka_unit_test(slots_of_a_vgpu_are_withheld_up_to_the_free_amount),
     };

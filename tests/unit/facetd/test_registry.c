@@ -60,7 +60,7 @@ static void changing_is_all_or_nothing(void **state)
     assert_int_equal(info.row.limits.compute_request_milli, 700);
 }
 
-static void freezing_is_all_or_nothing_and_lasts(void **state)
+static void freezing_is_all_or_nothing_and_survives_a_restart(void **state)
 {
     struct vgpu_info info;
 
@@ -123,7 +123,7 @@ static void a_refused_request_creates_nothing(void **state)
     assert_string_equal(after, before);
 }
 
-static void an_unsupported_mode_hears_of_those_there_are(void **state)
+static void a_refusal_of_an_unsupported_mode_names_the_supported_ones(void **state)
 {
     struct facet_error error = {0};
 
@@ -144,7 +144,7 @@ static void a_change_that_does_not_fit_changes_nothing(void **state)
     assert_int_equal(info.row.limits.compute_limit_milli, FACET_MILLI_WHOLE);
 }
 
-static void guarantees_above_the_whole_are_said(void **state)
+static void guarantees_above_the_whole_cause_a_warning(void **state)
 {
     struct vgpu_info info;
 
@@ -160,8 +160,8 @@ static void guarantees_above_the_whole_are_said(void **state)
     assert_non_null(strstr(info.warning, "test:0"));
 }
 
-/* The devices have 1 GiB each. A user who names no amount knows that it is the device's, shared with others. */
-static void limits_above_the_whole_are_said_once(void **state)
+/* Each device has 1 GiB. A vGPU whose request names no limit may use the whole device, and causes no warning. */
+static void limits_above_the_whole_cause_one_warning(void **state)
 {
     struct request request = request_of("{\"memory_limit_bytes\":838860800}");
     struct vgpu_info info = create("{\"name\":\"a\",\"memory_limit_bytes\":805306368}");
@@ -204,7 +204,7 @@ static void an_ephemeral_vgpu_ends_without_a_holder(void **state)
 
     create("{\"name\":\"lasting\"}");
     registry_tidy(registry, facet_clock_now_ns() - FACET_NS_PER_S);
-    assert_int_equal(registry_count(registry), 2); /* too young */
+    assert_int_equal(registry_count(registry), 2); /* the vGPU is too young to be removed */
     assert_int_equal(facet_hold_acquire(info.segment, &hold, NULL), FACET_OK);
     registry_tidy(registry, later);
     assert_int_equal(registry_count(registry), 2);
@@ -326,7 +326,7 @@ static void a_segment_that_cannot_be_made_keeps_its_vgpu(void **state)
     assert_true(info.measured);
 }
 
-/* As after a database was moved aside: segments without rows. */
+/* Leaves a segment without a row, as after a database was moved aside. */
 static void forget_row(const char *id)
 {
     struct store *store = NULL;
@@ -370,14 +370,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REGISTRY_TEST(creating_is_all_or_nothing),
         REGISTRY_TEST(changing_is_all_or_nothing),
-        REGISTRY_TEST(freezing_is_all_or_nothing_and_lasts),
+        REGISTRY_TEST(freezing_is_all_or_nothing_and_survives_a_restart),
         REGISTRY_TEST(destroying_is_all_or_nothing),
         REGISTRY_TEST(defaults_are_the_whole_first_device),
         REGISTRY_TEST(a_refused_request_creates_nothing),
-        REGISTRY_TEST(an_unsupported_mode_hears_of_those_there_are),
+        REGISTRY_TEST(a_refusal_of_an_unsupported_mode_names_the_supported_ones),
         REGISTRY_TEST(a_change_that_does_not_fit_changes_nothing),
-        REGISTRY_TEST(guarantees_above_the_whole_are_said),
-        REGISTRY_TEST(limits_above_the_whole_are_said_once),
+        REGISTRY_TEST(guarantees_above_the_whole_cause_a_warning),
+        REGISTRY_TEST(limits_above_the_whole_cause_one_warning),
         REGISTRY_TEST(a_held_vgpu_is_not_destroyed_without_force),
         REGISTRY_TEST(an_ephemeral_vgpu_ends_without_a_holder),
         REGISTRY_TEST(an_ephemeral_vgpu_survives_a_restart_while_it_is_held),

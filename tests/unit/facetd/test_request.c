@@ -44,7 +44,7 @@ static void every_member_is_read(void **state)
     assert_int_equal(request.present, REQUEST_ALL);
     assert_string_equal(request.name, "render");
     assert_string_equal(request.device, "opencl:1");
-    assert_int_equal(request.limits.memory_bytes, 9007199254740993); /* not a double */
+    assert_int_equal(request.limits.memory_bytes, 9007199254740993); /* a double cannot hold this number */
     assert_int_equal(request.limits.compute_request_milli, 305);
     assert_int_equal(request.limits.compute_limit_milli, 600);
     assert_int_equal(request.limits.mode, FACET_MODE_SHARED);
@@ -145,8 +145,8 @@ static void a_refusal_of_an_unknown_member_lists_the_known_ones(void **state)
     assert_null(strstr(error.message, "ephemeral"));
 }
 
-/* Brackets nested without end must not end the stack. */
-static void depth_is_bounded(void **state)
+/* Deeply nested brackets must not overflow the stack. */
+static void nesting_depth_is_bounded(void **state)
 {
     struct request request;
     struct facet_error error = {0};
@@ -158,7 +158,7 @@ static void depth_is_bounded(void **state)
     free(body);
 }
 
-static void a_body_need_not_end_in_a_terminator(void **state)
+static void a_body_needs_no_terminating_nul(void **state)
 {
     struct request request;
     char *body = malloc(2);
@@ -177,8 +177,8 @@ int main(void)
         cmocka_unit_test(a_change_keeps_members_it_does_not_name),
         cmocka_unit_test(wrong_members_are_refused_by_name),
         cmocka_unit_test(a_refusal_of_an_unknown_member_lists_the_known_ones),
-        cmocka_unit_test(depth_is_bounded),
-        cmocka_unit_test(a_body_need_not_end_in_a_terminator),
+        cmocka_unit_test(nesting_depth_is_bounded),
+        cmocka_unit_test(a_body_needs_no_terminating_nul),
     };
 
     return cmocka_run_group_tests_name("request", tests, NULL, NULL);

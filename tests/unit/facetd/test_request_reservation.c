@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the valid requests for a reservation, and that their written form comes back. Never: grants anything. */
+/* Owns: proofs of which requests for a reservation are valid, and that their stored form reads back equal. Never:
+ * grants anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -25,7 +26,7 @@ static struct reservation parse_reservation(const char *body)
     return wanted;
 }
 
-static void a_request_is_read_in_its_order(void **state)
+static void a_request_keeps_the_order_of_its_items(void **state)
 {
     CLEANUP_RESERVATION struct reservation wanted = parse_reservation(
         "{\"slots\": {\"b.device\": \"0.25\", \"a.device:1g\": 1}, \"name\": \"n\", \"strategy\": \"fill\","
@@ -122,8 +123,8 @@ static void a_written_reservation_reads_back_equal(void **state)
     free(row.text);
 }
 
-/* Any byte that is wrong, anywhere, and any end. */
-static void a_damaged_text_is_never_taken(void **state)
+/* Each byte is damaged in turn, and the text is cut at each length. */
+static void a_damaged_text_is_refused(void **state)
 {
     CLEANUP_RESERVATION struct reservation reservation = example_reservation();
     struct reservation_row row = {0};
@@ -157,7 +158,7 @@ static void a_text_of_another_row_is_corrupt(void **state)
     free(row.text);
 }
 
-static void assert_not_taken(const struct reservation *reservation, const char *what)
+static void assert_corrupt(const struct reservation *reservation, const char *what)
 {
     struct reservation again = {.strategy = 77};
     struct facet_error error = {0};
@@ -165,45 +166,45 @@ static void assert_not_taken(const struct reservation *reservation, const char *
 
     assert_int_equal(reservation_to_row(reservation, &row, &error), FACET_OK);
     if (reservation_from_row(&row, &again, &error) != FACET_CORRUPT)
-        fail_msg("%s is taken", what);
+        fail_msg("%s: accepted, expected FACET_CORRUPT", what);
     assert_non_null(strstr(error.message, "reservation 'a'"));
     assert_int_equal(again.strategy, 77);
     free(row.text);
 }
 
-/* Its checksum is right, and still it is no reservation that was ever made. */
-static void a_whole_text_that_is_not_all_of_a_reservation_is_corrupt(void **state)
+/* The checksum is right, but no such reservation was ever made. */
+static void an_undamaged_text_that_is_no_valid_reservation_is_corrupt(void **state)
 {
     CLEANUP_RESERVATION struct reservation reservation = example_reservation();
     struct reservation cut = reservation;
 
     cut.part_count = 0;
-    assert_not_taken(&cut, "nothing granted");
+    assert_corrupt(&cut, "nothing granted");
     cut.part_count = 1;
-    assert_not_taken(&cut, "less granted than asked for");
+    assert_corrupt(&cut, "less granted than asked for");
     cut.part_count = 2;
     cut.item_count = 0;
-    assert_not_taken(&cut, "grants that nobody asked for");
+    assert_corrupt(&cut, "grants that nobody asked for");
     cut.part_count = 0;
-    assert_not_taken(&cut, "nothing at all");
+    assert_corrupt(&cut, "nothing at all");
     reservation.parts[1].amount = 600000;
-    assert_not_taken(&reservation, "more granted than asked for");
+    assert_corrupt(&reservation, "more granted than asked for");
     reservation.parts[1].amount = 0;
     reservation.items[0].amount = 1000000;
-    assert_not_taken(&reservation, "a part of nothing");
+    assert_corrupt(&reservation, "a part of nothing");
     reservation.parts[1].amount = 1000000;
     reservation.parts[0].amount = INT64_MAX;
-    assert_not_taken(&reservation, "more than an amount can be");
+    assert_corrupt(&reservation, "more than an amount can be");
     reservation.parts[0].amount = 1000000;
     snprintf(reservation.parts[1].slot, sizeof reservation.parts[1].slot, "y.device");
-    assert_not_taken(&reservation, "a grant of another slot");
+    assert_corrupt(&reservation, "a grant of another slot");
     snprintf(reservation.items[0].slot, sizeof reservation.items[0].slot, "x\ny");
     snprintf(reservation.parts[0].slot, sizeof reservation.parts[0].slot, "x\ny");
     reservation.part_count = 1;
-    assert_not_taken(&reservation, "a slot that is none");
+    assert_corrupt(&reservation, "a slot that is none");
 }
 
-static void a_whole_text_without_an_owner_is_corrupt(void **state)
+static void an_undamaged_text_without_an_owner_is_corrupt(void **state)
 {
     static const struct facet_resources_record records[] = {
         {.size = sizeof *records, .kind = FACET_RESOURCES_REQUEST, .text = {"x.device"}, .number = 500000},
@@ -224,13 +225,13 @@ static void a_whole_text_without_an_owner_is_corrupt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_is_read_in_its_order),
+        cmocka_unit_test(a_request_keeps_the_order_of_its_items),
         cmocka_unit_test(wrong_members_are_named),
         cmocka_unit_test(a_written_reservation_reads_back_equal),
-        cmocka_unit_test(a_damaged_text_is_never_taken),
+        cmocka_unit_test(a_damaged_text_is_refused),
         cmocka_unit_test(a_text_of_another_row_is_corrupt),
-        cmocka_unit_test(a_whole_text_that_is_not_all_of_a_reservation_is_corrupt),
-        cmocka_unit_test(a_whole_text_without_an_owner_is_corrupt),
+        cmocka_unit_test(an_undamaged_text_that_is_no_valid_reservation_is_corrupt),
+        cmocka_unit_test(an_undamaged_text_without_an_owner_is_corrupt),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

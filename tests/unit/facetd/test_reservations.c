@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reservations as transactions: every inner call fails, or the daemon is killed at it; the state after a restart;
- * devices that have gone; the division between vGPUs and reservations.
+ * Owns: proofs that reservations are transactions, whichever inner call fails and wherever the daemon is killed; their
+ * state after a restart; devices that have gone; the division between vGPUs and reservations.
  * Never: asks a real provider.
  */
 #include "registry_setup.h"
@@ -64,7 +64,7 @@ static void restart_registry(void)
     start();
 }
 
-/* All that is free of the whole devices. */
+/* The free amount of all devices together. */
 static int64_t free_now(void)
 {
     int64_t most = 0;
@@ -97,7 +97,7 @@ static void reservations_come_back_after_a_restart(void **state)
     assert_int_equal(free_now(), 0);
 }
 
-static void release_is_once(void **state)
+static void a_reservation_is_released_once(void **state)
 {
     struct facet_error error = {0};
 
@@ -112,7 +112,7 @@ static void release_is_once(void **state)
     assert_int_equal(free_now(), 2500000);
 }
 
-static void names_are_made_up_and_taken_once(void **state)
+static void names_are_generated_and_unique(void **state)
 {
     struct reservation got = {0};
 
@@ -194,7 +194,7 @@ static void a_failing_step_releases_nothing(void **state)
     assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE);
 }
 
-/* A child does it and is killed at a step; true when it came through. */
+/* Runs `act` in a child that dies at the step. Returns true where `act` was done before. */
 static bool die_at_step(enum facet_status (*act)(struct facet_error *error), unsigned step)
 {
     int status = 0;
@@ -215,7 +215,7 @@ static bool die_at_step(enum facet_status (*act)(struct facet_error *error), uns
     return WEXITSTATUS(status) == 0;
 }
 
-/* The commit is the last step: a daemon killed at it or before has acknowledged nothing. */
+/* The commit is the last step: a daemon that is killed at or before it has acknowledged nothing. */
 static void kill_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
 {
     char before[1024];
@@ -247,7 +247,7 @@ static void a_kill_while_releasing_leaves_all_or_nothing(void **state)
 
 /* --- devices that change ------------------------------------------------------------------------------------------ */
 
-static void a_device_that_has_gone_is_told_and_kept(void **state)
+static void a_reservation_keeps_and_marks_a_device_that_has_gone(void **state)
 {
     must_reserve(2500000, "a");
     device_count = 2;
@@ -290,7 +290,7 @@ static void a_device_partitioned_by_others_is_not_offered_as_a_whole(void **stat
     assert_reserved("all[test:0 1000000, test:1 1000000, test:2 1000000]part[test:2 1000000!]");
 }
 
-/* A provider that breaks its promises about one device is no reason to refuse the others. */
+/* Where a provider breaks the ABI's rules for one device, its other devices are still granted. */
 static void partitions_without_identity_block_no_others(void **state)
 {
     static const struct {
@@ -328,7 +328,7 @@ static void a_device_whose_partitions_are_unknown_is_not_offered(void **state)
 
 /* --- anything at all ---------------------------------------------------------------------------------------------- */
 
-/* All that is granted; no device has more than it is. */
+/* The amount granted in all. Asserts that no device grants more than 1. */
 static int64_t granted_now(void)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
@@ -371,7 +371,7 @@ static int64_t release_any(unsigned which)
 /*
  * Requests, releases, restarts and failing steps, in any order: the grants are the earlier ones, less those released.
  */
-static void no_order_of_things_grants_too_much_or_loses_anything(void **state)
+static void no_order_of_operations_grants_too_much_or_loses_a_grant(void **state)
 {
     uint64_t random = 0x9e3779b97f4a7c15;
     int64_t sum = 0;
@@ -407,7 +407,7 @@ static void slots_of_a_hard_vgpu_are_not_granted(void **state)
     assert_int_equal(free_now(), 3000000);
 }
 
-/* The device has forgotten the partition and looks whole; it is cut again as soon as the provider can. */
+/* The device has lost the partition and looks free; the partition is made again as soon as the provider can. */
 static void slots_of_a_partitioned_vgpu_are_not_granted_while_its_partition_is_gone(void **state)
 {
     struct facet_error error = {0};
@@ -456,7 +456,7 @@ static void a_vgpu_in_a_reservation_stays_within_it(void **state)
     assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_OK);
 }
 
-/* A request for a vGPU in a reservation without limits does not get the whole device. */
+/* A vGPU in a reservation whose request names no limits does not get the whole device. */
 static void a_soft_vgpu_in_a_reservation_has_its_amounts(void **state)
 {
     struct vgpu_info *infos = NULL;
@@ -477,8 +477,8 @@ static void a_soft_vgpu_in_a_reservation_has_its_amounts(void **state)
     free(infos);
 }
 
-/* It is not sent to a device outside the reservation; and an obstacle that is gone does not count. */
-static void a_vgpu_in_a_reservation_whose_devices_are_away_is_told_so(void **state)
+/* The vGPU is not placed on a device outside the reservation, and can be created once the provider is back. */
+static void a_vgpu_in_a_reservation_whose_devices_are_lost_is_refused(void **state)
 {
     struct facet_error error = {0};
 
@@ -509,25 +509,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(reservations_come_back_after_a_restart),
-        TEST(release_is_once),
-        TEST(names_are_made_up_and_taken_once),
+        TEST(a_reservation_is_released_once),
+        TEST(names_are_generated_and_unique),
         TEST(a_dry_run_leaves_nothing),
         TEST(a_failing_step_reserves_nothing),
         TEST(a_failing_step_releases_nothing),
         TEST(a_kill_while_reserving_leaves_all_or_nothing),
         TEST(a_kill_while_releasing_leaves_all_or_nothing),
-        TEST(a_device_that_has_gone_is_told_and_kept),
+        TEST(a_reservation_keeps_and_marks_a_device_that_has_gone),
         TEST(a_lost_provider_grants_nothing_and_takes_nothing),
         TEST(a_device_partitioned_by_others_is_not_offered_as_a_whole),
         TEST(partitions_without_identity_block_no_others),
         TEST(a_device_whose_partitions_are_unknown_is_not_offered),
-        TEST(no_order_of_things_grants_too_much_or_loses_anything),
+        TEST(no_order_of_operations_grants_too_much_or_loses_a_grant),
         TEST(slots_of_a_hard_vgpu_are_not_granted),
         TEST(slots_of_a_partitioned_vgpu_are_not_granted_while_its_partition_is_gone),
         TEST(reserved_slots_are_refused_to_hard_vgpus),
         TEST(a_vgpu_in_a_reservation_stays_within_it),
         TEST(a_soft_vgpu_in_a_reservation_has_its_amounts),
-        TEST(a_vgpu_in_a_reservation_whose_devices_are_away_is_told_so),
+        TEST(a_vgpu_in_a_reservation_whose_devices_are_lost_is_refused),
         TEST(no_vgpu_goes_in_a_reservation_of_a_partition),
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the endpoint of each path. Never: calls an endpoint; each is only a name here. */
+/* Owns: proofs of the endpoint of each path. Never: calls an endpoint; endpoints are only names here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -75,7 +75,7 @@ static const struct expectation {
     {"GET", "/v2/health", NULL, "", NULL},
 };
 
-static void paths_lead_where_the_contract_says(void **state)
+static void paths_lead_to_the_documented_endpoints(void **state)
 {
     for (size_t i = 0; i < sizeof expectations / sizeof expectations[0]; i++) {
         const struct expectation *expected = &expectations[i];
@@ -107,7 +107,7 @@ static void a_reference_that_is_too_long_names_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_lead_where_the_contract_says),
+        cmocka_unit_test(paths_lead_to_the_documented_endpoints),
         cmocka_unit_test(a_reference_that_is_too_long_names_nothing),
     };
 

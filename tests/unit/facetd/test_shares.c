@@ -13,7 +13,7 @@
 
 static struct shares shares;
 
-/* Two vGPUs that measure all of the time together, one of them three quarters. */
+/* Two vGPUs measure all of the time together: one three quarters, the other one quarter. */
 static void measure_shares(uint64_t now_ns)
 {
     shares.settle.clients[0].total.settled_ns = now_ns / 4 * 3;
@@ -48,7 +48,7 @@ static void shares_add_up_to_the_whole(void **state)
 }
 
 /* The scheduler reads the clock, a request publishes up to a later moment, and then the scheduler takes its sample. */
-static void a_request_between_clock_and_sample_adds_nothing(void **state)
+static void a_request_between_clock_and_sample_does_not_raise_the_sum(void **state)
 {
     shares_sample(&shares, 0);
     measure_shares(1007 * MS);
@@ -61,7 +61,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(shares_add_up_to_the_whole, set_up),
-        cmocka_unit_test_setup(a_request_between_clock_and_sample_adds_nothing, set_up),
+        cmocka_unit_test_setup(a_request_between_clock_and_sample_does_not_raise_the_sum, set_up),
     };
 
     return cmocka_run_group_tests_name("facetd/shares", tests, NULL, NULL);

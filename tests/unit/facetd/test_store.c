@@ -75,7 +75,7 @@ static void a_rollback_leaves_nothing(void **state)
     store_close(store);
 }
 
-static void a_taken_name_and_an_unknown_id_are_said(void **state)
+static void a_taken_name_and_an_unknown_id_are_refused(void **state)
 {
     struct vgpu_row row = row_of(OTHER_ID, "base");
     struct store *store = open_store();
@@ -123,7 +123,7 @@ static void a_file_that_is_no_database_is_corrupt(void **state)
 
     write_at(0, garbage, sizeof garbage);
     assert_refused(FACET_CORRUPT);
-    assert_refused(FACET_CORRUPT); /* and reading it did not replace it */
+    assert_refused(FACET_CORRUPT); /* reading the file did not replace it */
 }
 
 static void a_damaged_page_is_corrupt(void **state)
@@ -155,7 +155,7 @@ static void run_sql(const char *sql)
     sqlite3_close(db);
 }
 
-static void a_database_of_something_else_is_left_alone(void **state)
+static void a_database_of_another_program_is_left_alone(void **state)
 {
     run_sql("CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup');");
     assert_refused(FACET_CORRUPT);
@@ -169,7 +169,7 @@ static void a_newer_schema_is_refused(void **state)
     assert_refused(FACET_ABI_MISMATCH);
 }
 
-/* The original database of the first release: every later one must serve its rows. */
+/* A database of the first release: every later release must serve its rows. */
 static void a_database_of_version_1_is_brought_up_to_date(void **state)
 {
     struct vgpu_row *rows = NULL;
@@ -219,8 +219,8 @@ static void an_id_that_would_leave_its_folder_is_corrupt(void **state)
     store_close(store);
 }
 
-/* A database that was edited by hand: no number of it is cut to fit, or loses its sign. */
-static void numbers_that_cannot_be_are_corrupt(void **state)
+/* Where a database was edited by hand, no number is truncated or loses its sign. */
+static void numbers_out_of_range_are_corrupt(void **state)
 {
     static const char *const columns[] = {
         "created_ns", "start", "slice_memory_bytes", "slice_compute_milli", "slice_compute_units", "idle_freeze_s"};
@@ -355,7 +355,7 @@ static bool fail_change(change_func change, const char *before, const char *afte
         assert_int_equal(status, fault->status);
         assert_non_null(strstr(error.message, folder));
         assert_stored(store, before);
-        /* The same change works once the disk does. */
+        /* The same change succeeds once the disk works. */
         assert_int_equal(transact_change(store, change, NULL), FACET_OK);
     }
     assert_stored(store, after);
@@ -367,7 +367,7 @@ static bool fail_change(change_func change, const char *before, const char *afte
     return failed;
 }
 
-/* The same, but the daemon dies right after the failure: then the state is the old one or the new one. */
+/* Like fail_change(), but the daemon dies right after the failure: the state is the old or the new one. */
 static bool fail_change_and_die(change_func change, const char *before, const char *after, const struct fault *fault,
                                 unsigned step)
 {
@@ -384,7 +384,7 @@ static bool fail_change_and_die(change_func change, const char *before, const ch
     bool failed = disk_failed();
     disk_arm(0, false, 0);
 
-    /* The disk's content at this moment is that after a killed process. */
+    /* A process killed at this moment leaves exactly this content on the disk. */
     snprintf(copy, sizeof copy, "%s/killed", folder);
     snprintf(command, sizeof command, "mkdir %s && cp %s/" STORE_FILE "* %s/", copy, folder, copy);
     assert_int_equal(system(command), 0);
@@ -412,7 +412,7 @@ static void fail_every_step(attempt_func attempt, change_func change, const char
         unsigned step = 1;
         while (attempt(change, before, after, &faults[i], step))
             assert_true(++step < STEPS_MAX);
-        assert_true(step > 2); /* a change takes steps: else nothing was tried */
+        assert_true(step > 2); /* the change took steps, so that some of them failed */
     }
 }
 
@@ -531,14 +531,14 @@ int main(void)
         STORE_TEST(rows_come_back_as_they_were),
         STORE_TEST(rows_keep_the_order_of_creation),
         STORE_TEST(a_rollback_leaves_nothing),
-        STORE_TEST(a_taken_name_and_an_unknown_id_are_said),
+        STORE_TEST(a_taken_name_and_an_unknown_id_are_refused),
         STORE_TEST(a_file_that_is_no_database_is_corrupt),
         STORE_TEST(a_damaged_page_is_corrupt),
-        STORE_TEST(a_database_of_something_else_is_left_alone),
+        STORE_TEST(a_database_of_another_program_is_left_alone),
         STORE_TEST(a_newer_schema_is_refused),
         STORE_TEST(a_database_of_version_1_is_brought_up_to_date),
         STORE_TEST(an_id_that_would_leave_its_folder_is_corrupt),
-        STORE_TEST(numbers_that_cannot_be_are_corrupt),
+        STORE_TEST(numbers_out_of_range_are_corrupt),
         STORE_TEST(a_second_daemon_is_refused),
         STORE_TEST(a_missing_folder_is_an_error),
         STORE_TEST(an_insert_survives_a_failing_disk),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of which connection is hung up on. Never: asks a server (daemon/test_refusals.py does). */
+/* Owns: proofs of which connection is closed to make room. Never: asks a server (daemon/test_refusals.py does). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static void a_connection_whose_caller_did_its_part_is_kept(void **state)
     assert_true(was_hung_up_on(1));
 }
 
-static void a_full_list_takes_no_more(void **state)
+static void a_full_list_takes_no_further_connection(void **state)
 {
     for (int i = 0; i < WAITING_MOST; i++)
         waiting_begin(&waiting, ends[0][0], 0);
@@ -92,7 +92,7 @@ int main(void)
         WITH_SETUP(the_connection_that_has_waited_longest_goes_first),
         WITH_SETUP(a_connection_that_has_just_begun_is_kept),
         WITH_SETUP(a_connection_whose_caller_did_its_part_is_kept),
-        WITH_SETUP(a_full_list_takes_no_more),
+        WITH_SETUP(a_full_list_takes_no_further_connection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

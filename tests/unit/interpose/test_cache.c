@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of reading the loader's cache: made-up ones, whole and damaged, and this machine's. */
+/* Owns: tests of reading the loader's cache: made-up caches, whole and damaged, and that of this machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ static void put_word(size_t at, uint32_t value)
     memcpy(image + at, &value, sizeof value);
 }
 
-/* Three entries: another processor's, another library, and ours; behind `before` bytes of an older format. */
+/* The entries are another processor's, another library, and ours, behind `before` bytes of an older format. */
 static void build_cache(size_t before)
 {
     static const char strings[] = "libone.so\0/lib/one\0libtwo.so\0/lib/two\0/lib32/one";
@@ -83,13 +83,13 @@ static void test_entries_of_this_processor(void **state)
     assert_string_equal(paths_of_cache("libthree.so", image_size), "");
 }
 
-static void test_behind_the_older_format(void **state)
+static void test_entries_behind_the_older_format_are_found(void **state)
 {
     build_cache(16 + 2 * 12);
     assert_string_equal(paths_of_cache("libone.so", image_size), "/lib/one;");
 }
 
-static void test_taken_ends_the_search(void **state)
+static void test_an_entry_that_is_taken_ends_the_search(void **state)
 {
     build_cache(0);
     put_word(HEADER + 4, HEADER + 3 * ENTRY); /* both of ours are "libone.so" */
@@ -101,7 +101,7 @@ static void test_taken_ends_the_search(void **state)
     assert_string_equal(seen, "/lib32/one;");
 }
 
-/* No size of the file, and no number in it, leads outside. */
+/* Whatever the file's size and the numbers in it are, no byte outside the file is read. */
 static void test_damaged_cache_is_read_safely(void **state)
 {
     build_cache(0);
@@ -120,7 +120,7 @@ static void test_damaged_cache_is_read_safely(void **state)
     assert_false(facet_cache_each("/nonexistent/cache", "libone.so", note_path, NULL));
 }
 
-static void test_cache_of_this_machine(void **state)
+static void test_cache_of_this_machine_is_read(void **state)
 {
     if (access("/etc/ld.so.cache", R_OK) != 0)
         skip();
@@ -143,9 +143,11 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries_of_this_processor), cmocka_unit_test(test_behind_the_older_format),
-        cmocka_unit_test(test_taken_ends_the_search),     cmocka_unit_test(test_damaged_cache_is_read_safely),
-        cmocka_unit_test(test_cache_of_this_machine),
+        cmocka_unit_test(test_entries_of_this_processor),
+        cmocka_unit_test(test_entries_behind_the_older_format_are_found),
+        cmocka_unit_test(test_an_entry_that_is_taken_ends_the_search),
+        cmocka_unit_test(test_damaged_cache_is_read_safely),
+        cmocka_unit_test(test_cache_of_this_machine_is_read),
     };
 
     return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the expectations for each of CUDA's copies and fills (transfers.h). Never: leaves one of the list out. */
+/* Owns: the expectations for each of CUDA's copies and fills (transfers.h). Never: leaves out a hook of the list. */
 #include "interpose/cuda/hooks.h"
 #include "transfers.h"
 
@@ -7,7 +7,7 @@ static const CUDA_MEMCPY2D rows_2d = {.WidthInBytes = 21, .Height = 5};
 static const CUDA_MEMCPY3D box = {.WidthInBytes = 21, .Height = 5, .Depth = 3};
 static const CUDA_MEMCPY3D_PEER box_of_peer = {.WidthInBytes = 21, .Height = 5, .Depth = 3};
 
-/* As many as the word says that counts them; memory beside the sizes must not be read. */
+/* A call reads as many of these sizes as its word for the count says, and none behind them. */
 static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 static CUDA_MEMCPY3D_BATCH_OP boxes[WORDS];
 static CUmemDecompressParams parts[WORDS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of the jumps: arguments arrive at the first call and later, and the target is asked for once. */
+/* Owns: tests of the jumps: arguments arrive at the first call and at later ones, and the target is looked up once. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@ struct large {
     uint64_t words[5];
 };
 
-/* Registers of both kinds, more than there are of them, and a result in memory. */
+/* Its arguments use all registers of both kinds and the stack, and its result is in memory. */
 struct large test_sum(int a, uint64_t b, double c, float d, int e, int f, int g, int h, double i, double j, double k,
                       double l, double m, double n, double o, struct large p);
 int test_absent(void);
@@ -44,7 +44,7 @@ static int same_value(int value)
 
 void *facet_forward_target(const char *name)
 {
-    volatile double scratch = 1.5; /* a value that a C function may leave in the registers of arguments */
+    volatile double scratch = 1.5; /* may overwrite a register that holds an argument */
 
     atomic_fetch_add(&lookups, 1);
     errno = EIO;
@@ -54,7 +54,7 @@ void *facet_forward_target(const char *name)
     return strcmp(name, "test_same") == 0 ? (void *)same_value : (void *)absent_function;
 }
 
-static void test_arguments_and_results(void **state)
+static void test_arguments_and_results_are_passed_on(void **state)
 {
     const struct large last = {{10, 0, 0, 0, 20}};
 
@@ -68,7 +68,7 @@ static void test_arguments_and_results(void **state)
     }
 }
 
-static void test_target_is_asked_once(void **state)
+static void test_a_target_is_looked_up_once(void **state)
 {
     int before = atomic_load(&lookups);
 
@@ -85,7 +85,7 @@ static void *call_same(void *failures)
     return NULL;
 }
 
-static void test_threads_that_come_first_together(void **state)
+static void test_threads_may_make_the_first_call_together(void **state)
 {
     pthread_t threads[8];
     _Atomic int failures = 0;
@@ -97,7 +97,7 @@ static void test_threads_that_come_first_together(void **state)
     assert_int_equal(atomic_load(&failures), 0);
 }
 
-/* The first to run: nothing was bound before. */
+/* This test runs first, while no jump is bound. */
 static void test_binding_keeps_errno(void **state)
 {
     errno = ENOENT;
@@ -105,7 +105,7 @@ static void test_binding_keeps_errno(void **state)
     assert_int_equal(errno, ENOENT);
 }
 
-static void test_names_are_the_lists(void **state)
+static void test_names_are_those_of_the_list(void **state)
 {
     assert_int_equal(facet_forward_count, 3);
     assert_string_equal(facet_forward_names[1], "test_sum");
@@ -115,9 +115,11 @@ static void test_names_are_the_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_binding_keeps_errno),  cmocka_unit_test(test_arguments_and_results),
-        cmocka_unit_test(test_target_is_asked_once), cmocka_unit_test(test_threads_that_come_first_together),
-        cmocka_unit_test(test_names_are_the_lists),
+        cmocka_unit_test(test_binding_keeps_errno),
+        cmocka_unit_test(test_arguments_and_results_are_passed_on),
+        cmocka_unit_test(test_a_target_is_looked_up_once),
+        cmocka_unit_test(test_threads_may_make_the_first_call_together),
+        cmocka_unit_test(test_names_are_those_of_the_list),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the memory that a graph may need, of graphs that are made up here. Never: needs a vendor; measures a
- * time except to compare it with that of a smaller graph. */
+/* Owns: proofs of the memory that a graph may need, with graphs that are made up here. Never: needs a vendor, or
+ * measures a time except to compare it with that of a smaller graph. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static uint64_t needed_bytes(struct graph *graph)
     return needs.bytes[0];
 }
 
-static void test_of_a_row_the_most_that_is_alive_at_a_time(void **state)
+static void test_a_chain_needs_the_most_that_is_alive_at_a_time(void **state)
 {
     struct facet_graph_node nodes[] = {
         ALLOCATES(1, 4 * MIB), ALLOCATES(2, 6 * MIB), FREES(1), ALLOCATES(3, 3 * MIB), FREES(2), ALLOCATES(4, MIB)};
@@ -93,8 +93,8 @@ static void test_of_a_row_the_most_that_is_alive_at_a_time(void **state)
     assert_int_equal(needed_bytes(&graph), 14 * MIB);
 }
 
-/* Nodes are listed in any order; how they follow each other is said by their edges. */
-static void test_a_row_is_found_by_its_edges(void **state)
+/* Nodes are listed in any order; edges give the order in which they run. */
+static void test_a_chain_is_found_by_its_edges(void **state)
 {
     struct facet_graph_node nodes[] = {FREES(2), ALLOCATES(2, 5 * MIB), FREES(1), ALLOCATES(1, 7 * MIB)};
     const size_t edges[][2] = {{2, 1}, {3, 2}, {1, 0}}, two_starts[][2] = {{3, 2}, {1, 2}, {2, 0}};
@@ -105,7 +105,7 @@ static void test_a_row_is_found_by_its_edges(void **state)
     assert_int_equal(needed_bytes(&graph), 12 * MIB);
 }
 
-/* Freed memory makes room for another at its address: each release is of the latest one there. */
+/* Freed memory makes room for another allocation at its address: each free node is of the latest one there. */
 static void test_addresses_are_used_again(void **state)
 {
     struct facet_graph_node nodes[] = {ALLOCATES(1, 2 * MIB), FREES(1), ALLOCATES(1, 8 * MIB), FREES(1),
@@ -137,7 +137,7 @@ static void test_children_are_counted_beside_their_parent(void **state)
     assert_false(facet_graph_needs(&reader, &empty, &needs));
 }
 
-static void test_sizes_are_whole_and_do_not_run_over(void **state)
+static void test_sizes_are_rounded_and_do_not_overflow(void **state)
 {
     struct facet_graph_node nodes[] = {ALLOCATES(1, 1), ALLOCATES(2, 513)};
     struct facet_graph_node huge[] = {ALLOCATES(1, UINT64_MAX), ALLOCATES(2, UINT64_MAX)};
@@ -168,7 +168,7 @@ static uint64_t time_of(uint32_t count)
     return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 }
 
-/* Eight times as many nodes: 64 times the work where each is sought among all. */
+/* With eight times as many nodes, a search among all nodes for each would take 64 times as long. */
 static void test_many_nodes_cost_hardly_more_each_than_few(void **state)
 {
     double best = 1000;
@@ -185,12 +185,12 @@ static void test_many_nodes_cost_hardly_more_each_than_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_of_a_row_the_most_that_is_alive_at_a_time),
-        cmocka_unit_test(test_a_row_is_found_by_its_edges),
+        cmocka_unit_test(test_a_chain_needs_the_most_that_is_alive_at_a_time),
+        cmocka_unit_test(test_a_chain_is_found_by_its_edges),
         cmocka_unit_test(test_addresses_are_used_again),
         cmocka_unit_test(test_freeing_memory_of_another_graph_makes_no_room),
         cmocka_unit_test(test_children_are_counted_beside_their_parent),
-        cmocka_unit_test(test_sizes_are_whole_and_do_not_run_over),
+        cmocka_unit_test(test_sizes_are_rounded_and_do_not_overflow),
         cmocka_unit_test(test_many_nodes_cost_hardly_more_each_than_few),
     };
 

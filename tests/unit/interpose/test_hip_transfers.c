@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the expectations for each of HIP's copies and fills (transfers.h). Never: leaves one of the list out. */
+/* Owns: the expectations for each of HIP's copies and fills (transfers.h). Never: leaves out a hook of the list. */
 #include "interpose/hip/hooks.h"
 #include "interpose/hip/initialize.h"
 #include "transfers.h"
@@ -8,7 +8,7 @@ static const hip_Memcpy2D rows_2d = {.WidthInBytes = 21, .Height = 5};
 static const hipMemcpy3DParms box = {.extent = {21, 5, 3}};
 static const hipMemcpy3DPeerParms box_of_peer = {.extent = {21, 5, 3}};
 
-/* As many as the word says that counts them; memory beside the sizes must not be read. */
+/* A call reads as many of these sizes as its word for the count says, and none behind them. */
 static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 static hipMemcpy3DBatchOp boxes[WORDS];
 #define SUM(count) ((UINT64_C(1) << (count)) - 1)

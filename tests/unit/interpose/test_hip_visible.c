@@ -27,7 +27,7 @@ static const char *shown_list(const char *rocr, const char *hip)
     return text;
 }
 
-static void test_no_wish_shows_all(void **state)
+static void test_without_variables_all_are_shown(void **state)
 {
     assert_string_equal(shown_list(NULL, NULL), ONE "," TWO "," THREE);
 }
@@ -37,7 +37,7 @@ static void test_numbers_count_the_vgpus_and_uuids_name_them(void **state)
     assert_string_equal(shown_list("2", NULL), THREE);
     assert_string_equal(shown_list("1,0", NULL), TWO "," ONE);
     assert_string_equal(shown_list("GPU-bb,GPU-aa00000000000002", NULL), THREE "," TWO);
-    assert_string_equal(shown_list("GPU-aa", NULL), "-1"); /* two begin so */
+    assert_string_equal(shown_list("GPU-aa", NULL), "-1"); /* two begin with it */
     assert_string_equal(shown_list("GPU-", NULL), "-1");
     assert_string_equal(shown_list("GPU-bb000000000000031", NULL), "-1");
 }
@@ -48,10 +48,10 @@ static void test_second_list_counts_devices_of_the_first(void **state)
     assert_string_equal(shown_list("2,0", "1,0"), ONE "," THREE);
     assert_string_equal(shown_list("2,0", "2"), "-1");
     assert_string_equal(shown_list(NULL, "1,GPU-bb"), TWO "," THREE);
-    assert_string_equal(shown_list("0", "GPU-bb"), "-1"); /* not the first one's rest */
+    assert_string_equal(shown_list("0", "GPU-bb"), "-1"); /* not in the first list */
 }
 
-static void test_first_that_names_nothing_ends_the_list(void **state)
+static void test_first_entry_that_names_no_vgpu_ends_the_list(void **state)
 {
     assert_string_equal(shown_list("1,3,0", NULL), TWO);
     assert_string_equal(shown_list("1,-1,0", NULL), TWO);
@@ -60,13 +60,13 @@ static void test_first_that_names_nothing_ends_the_list(void **state)
     assert_string_equal(shown_list("", NULL), "-1");
 }
 
-static void test_a_device_listed_twice_shows_nothing(void **state)
+static void test_a_list_that_repeats_a_device_shows_none(void **state)
 {
     assert_string_equal(shown_list("0,1,0", NULL), "-1");
     assert_string_equal(shown_list("0,GPU-aa00000000000001", NULL), "-1");
 }
 
-static void test_lists_that_do_not_fit(void **state)
+static void test_lists_longer_than_the_buffer_are_refused(void **state)
 {
     const uint32_t chosen[] = {0, 1};
     char text[48];
@@ -83,12 +83,12 @@ static void test_lists_that_do_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_wish_shows_all),
+        cmocka_unit_test(test_without_variables_all_are_shown),
         cmocka_unit_test(test_numbers_count_the_vgpus_and_uuids_name_them),
         cmocka_unit_test(test_second_list_counts_devices_of_the_first),
-        cmocka_unit_test(test_first_that_names_nothing_ends_the_list),
-        cmocka_unit_test(test_a_device_listed_twice_shows_nothing),
-        cmocka_unit_test(test_lists_that_do_not_fit),
+        cmocka_unit_test(test_first_entry_that_names_no_vgpu_ends_the_list),
+        cmocka_unit_test(test_a_list_that_repeats_a_device_shows_none),
+        cmocka_unit_test(test_lists_longer_than_the_buffer_are_refused),
     };
 
     return cmocka_run_group_tests_name("interpose/hip_visible", tests, NULL, NULL);

@@ -57,7 +57,7 @@ static void end_caller(struct caller *caller)
     assert_int_equal(pthread_join(caller->thread, NULL), 0);
 }
 
-static void test_nothing_is_pending_where_no_thread_is(void **state)
+static void test_nothing_is_pending_without_threads(void **state)
 {
     struct facet_pending remaining;
 
@@ -91,7 +91,7 @@ static void test_pending_bytes_are_counted_and_waited_for_once(void **state)
     facet_pending_open();
 }
 
-static void test_of_which_device_it_is_may_turn_out_later(void **state)
+static void test_the_device_of_a_pending_call_may_become_known_later(void **state)
 {
     struct facet_pending remaining;
 
@@ -106,7 +106,7 @@ static void test_of_which_device_it_is_may_turn_out_later(void **state)
     facet_pending_leave();
 }
 
-static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
+static void test_a_thread_that_arrives_while_the_gate_is_shut_waits(void **state)
 {
     struct facet_pending remaining;
     struct caller caller;
@@ -124,8 +124,7 @@ static void test_a_thread_that_comes_while_the_gate_is_shut_waits(void **state)
     end_caller(&caller);
 }
 
-/* An allocation that is still alive has not passed; one that has passed may have made way for others that are pending
- * now. */
+/* An allocation that is still pending explains no growth. One that completed does, unless others are pending since. */
 static void test_growth_is_explained_by_completed_allocations(void **state)
 {
     struct facet_pending remaining;
@@ -143,12 +142,12 @@ static void test_growth_is_explained_by_completed_allocations(void **state)
     assert_int_equal(facet_pending_subtract(72 * MIB, &remaining), 8 * MIB);
     end_caller(&large);
     assert_int_equal(facet_pending_subtract(584 * MIB, &remaining), 8 * MIB);
-    assert_int_equal(facet_pending_subtract(200 * MIB, &remaining), 0); /* 384 MiB and more are on the way again */
+    assert_int_equal(facet_pending_subtract(200 * MIB, &remaining), 0); /* 384 MiB or more are pending again */
     remaining.count = 0;
     assert_int_equal(facet_pending_subtract(584 * MIB, &remaining), 584 * MIB);
 }
 
-static void test_a_thread_that_is_pending_again_has_gone_through(void **state)
+static void test_a_thread_that_is_pending_again_has_completed_its_first_call(void **state)
 {
     struct facet_pending remaining;
 
@@ -206,12 +205,12 @@ static void test_a_reader_sees_both_sides_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_pending_where_no_thread_is),
+        cmocka_unit_test(test_nothing_is_pending_without_threads),
         cmocka_unit_test(test_pending_bytes_are_counted_and_waited_for_once),
-        cmocka_unit_test(test_of_which_device_it_is_may_turn_out_later),
-        cmocka_unit_test(test_a_thread_that_comes_while_the_gate_is_shut_waits),
+        cmocka_unit_test(test_the_device_of_a_pending_call_may_become_known_later),
+        cmocka_unit_test(test_a_thread_that_arrives_while_the_gate_is_shut_waits),
         cmocka_unit_test(test_growth_is_explained_by_completed_allocations),
-        cmocka_unit_test(test_a_thread_that_is_pending_again_has_gone_through),
+        cmocka_unit_test(test_a_thread_that_is_pending_again_has_completed_its_first_call),
         cmocka_unit_test(test_a_reader_sees_both_sides_agree),
     };
 

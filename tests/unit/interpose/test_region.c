@@ -40,7 +40,7 @@ static void test_the_first_block_of_a_region_charges_and_the_last_one_releases(v
     assert_int_equal(facet_regions_touched(BASE, 512), REGION);
     assert_int_equal(add_block(0, BASE, 512), 0);
     assert_true(facet_regions_join(0, BASE + REGION - 512, 512));
-    assert_int_equal(add_block(0, BASE + 512, 512), REGION); /* another was faster: nothing is charged twice */
+    assert_int_equal(add_block(0, BASE + 512, 512), REGION); /* the second charge is returned */
     assert_false(facet_regions_join(0, BASE + REGION, 512));
     assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(0, BASE + 512, 512), 0);
@@ -57,14 +57,14 @@ static void test_a_block_over_a_border_pays_for_both(void **state)
     assert_int_equal(add_block(0, BASE, 512), 0);
     assert_false(facet_regions_join(0, across, 512));
     assert_int_equal(add_block(0, across, 512), REGION);
-    assert_false(facet_regions_join(0, across, 512)); /* also where both are paid for: as a new one */
+    assert_false(facet_regions_join(0, across, 512)); /* although both are charged */
     assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(0, across, 512), 2 * REGION);
     assert_false(facet_regions_join(0, BASE, 512));
     assert_false(facet_regions_join(0, BASE + REGION, 512));
 }
 
-static void test_devices_have_their_own_and_addresses_an_end(void **state)
+static void test_devices_have_their_own_regions_and_addresses_are_bounded(void **state)
 {
     uint64_t left = 0;
 
@@ -90,22 +90,22 @@ static void note_ended(uint32_t device, uint64_t address)
     ended_regions[ended_count++ % 4] = address;
 }
 
-static void test_a_note_is_taken_once_from_the_device_it_is_of(void **state)
+static void test_a_note_gives_its_device_and_owner_once(void **state)
 {
     uint32_t device = 77;
     uint64_t owner = 77;
 
-    assert_false(facet_regions_note(3, BASE + 512, 512, 0x7fff1230)); /* nothing is counted there */
+    assert_false(facet_regions_note(3, BASE + 512, 512, 0x7fff1230)); /* no block is there */
     assert_int_equal(add_block(3, BASE + 512, 512), 0);
     assert_true(facet_regions_note(3, BASE + 512, 512, 0x7fff1230));
     assert_false(facet_regions_take_note(BASE, &device, &owner));
-    assert_false(facet_regions_take_note(BASE + 768, &device, &owner)); /* within it */
+    assert_false(facet_regions_take_note(BASE + 768, &device, &owner)); /* within the block */
     assert_false(facet_regions_take_note(BASE + REGION + 512, &device, &owner));
     assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
     assert_int_equal(device, 3);
     assert_int_equal(owner, 0x7fff1230);
     assert_false(facet_regions_take_note(BASE + 512, &device, &owner));
-    assert_true(facet_regions_note(3, BASE + 512, 512, 0)); /* owner 0 is one as well */
+    assert_true(facet_regions_note(3, BASE + 512, 512, 0)); /* owner 0 is valid */
     assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
     assert_int_equal(owner, 0);
     assert_int_equal(facet_regions_leave(3, BASE + 512, 512), REGION);
@@ -154,11 +154,11 @@ static void test_an_owner_takes_its_notes_along(void **state)
 
 /* ---- threads ---- */
 
-/* Two that free the same block: one of them has its note. */
+/* When several threads free the same block, one of them takes its note. */
 static pthread_barrier_t together;
 static _Atomic uint32_t taken, awake;
 
-static void *remove_all(void *argument)
+static void *take_all_notes(void *argument)
 {
     uint32_t device;
     uint64_t owner;
@@ -166,7 +166,7 @@ static void *remove_all(void *argument)
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         pthread_barrier_wait(&together); /* all is noted */
         atomic_fetch_add(&awake, 1);
-        while (atomic_load(&awake) < (pass + 1) * THREADS) /* the first awake would be done before others are up */
+        while (atomic_load(&awake) < (pass + 1) * THREADS) /* all threads must be awake before one begins */
             sched_yield();
         for (uint64_t at = BASE; at < BASE + REGION; at += 512)
             if (facet_regions_take_note(at, &device, &owner))
@@ -176,14 +176,14 @@ static void *remove_all(void *argument)
     return NULL;
 }
 
-static void test_a_note_is_taken_once(void **state)
+static void test_one_of_several_threads_takes_a_note(void **state)
 {
     pthread_t threads[THREADS];
 
     assert_int_equal(add_block(0, BASE, 512), 0);
     assert_int_equal(pthread_barrier_init(&together, NULL, THREADS + 1), 0);
     for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, remove_all, NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, take_all_notes, NULL), 0);
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         for (uint64_t at = BASE; at < BASE + REGION; at += 512)
             assert_true(facet_regions_note(0, at, 512, 8));
@@ -197,8 +197,8 @@ static void test_a_note_is_taken_once(void **state)
     assert_int_equal(facet_regions_leave(0, BASE, 512), REGION);
 }
 
-static _Atomic int64_t charged; /* by all threads, as the callers would */
-static _Atomic uint32_t lowest; /* of moments in which less was charged than is held by one block */
+static _Atomic int64_t charged;        /* by all threads, as the callers would */
+static _Atomic uint32_t short_charges; /* counts the moments in which less is charged than one block holds */
 
 static void charge_and_add(uint64_t address, uint64_t bytes)
 {
@@ -226,7 +226,7 @@ static void *come_and_go(void *argument)
             *block = BASE + (seed >> 20) % (REGIONS * REGION / 256) * 256;
             charge_and_add(*block, 512);
             if (atomic_load(&charged) < (int64_t)REGION)
-                atomic_fetch_add(&lowest, 1);
+                atomic_fetch_add(&short_charges, 1);
         }
     }
     return NULL;
@@ -241,7 +241,7 @@ static void test_threads_pay_for_each_region_once(void **state)
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&charged), 0);
-    assert_int_equal(atomic_load(&lowest), 0);
+    assert_int_equal(atomic_load(&short_charges), 0);
     for (uint64_t i = 0; i < REGIONS; i++)
         assert_false(facet_regions_join(0, BASE + i * REGION, 1));
 }
@@ -271,11 +271,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_block_of_a_region_charges_and_the_last_one_releases),
         cmocka_unit_test(test_a_block_over_a_border_pays_for_both),
-        cmocka_unit_test(test_devices_have_their_own_and_addresses_an_end),
-        cmocka_unit_test(test_a_note_is_taken_once_from_the_device_it_is_of),
+        cmocka_unit_test(test_devices_have_their_own_regions_and_addresses_are_bounded),
+        cmocka_unit_test(test_a_note_gives_its_device_and_owner_once),
         cmocka_unit_test(test_a_block_that_no_note_can_describe_is_refused),
         cmocka_unit_test(test_an_owner_takes_its_notes_along),
-        cmocka_unit_test(test_a_note_is_taken_once),
+        cmocka_unit_test(test_one_of_several_threads_takes_a_note),
         cmocka_unit_test(test_threads_pay_for_each_region_once),
         cmocka_unit_test(test_a_child_begins_with_nothing),
     };

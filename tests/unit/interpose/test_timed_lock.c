@@ -16,16 +16,16 @@
 #define THREADS 4
 #define TURNS   20000
 
-static struct facet_timed_lock look_lock;
+static struct facet_timed_lock lock;
 static uint64_t count; /* under the lock */
 
 static void *take_often(void *unused)
 {
     for (int i = 0; i < TURNS; i++) {
-        while (!facet_timed_lock_take(&look_lock, FACET_NS_PER_S))
+        while (!facet_timed_lock_take(&lock, FACET_NS_PER_S))
             ;
         count++;
-        facet_timed_lock_end(&look_lock);
+        facet_timed_lock_end(&lock);
     }
     return NULL;
 }
@@ -39,29 +39,29 @@ static void test_one_thread_at_a_time_has_the_lock(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(count, THREADS * TURNS);
-    assert_true(facet_timed_lock_take(&look_lock, 0));
-    facet_timed_lock_end(&look_lock);
+    assert_true(facet_timed_lock_take(&lock, 0));
+    facet_timed_lock_end(&lock);
 }
 
-static void test_a_second_taker_does_not_get_the_turn(void **state)
+static void test_a_lock_that_is_held_is_not_taken_again(void **state)
 {
-    assert_true(facet_timed_lock_take(&look_lock, 0));
-    assert_false(facet_timed_lock_take(&look_lock, FACET_NS_PER_S));
-    facet_timed_lock_end(&look_lock);
-    assert_true(facet_timed_lock_take(&look_lock, 0));
-    facet_timed_lock_end(&look_lock);
+    assert_true(facet_timed_lock_take(&lock, 0));
+    assert_false(facet_timed_lock_take(&lock, FACET_NS_PER_S));
+    facet_timed_lock_end(&lock);
+    assert_true(facet_timed_lock_take(&lock, 0));
+    facet_timed_lock_end(&lock);
 }
 
 static void *take_or_give_up(void *most_ns)
 {
-    bool taken = facet_timed_lock_take(&look_lock, (uintptr_t)most_ns);
+    bool taken = facet_timed_lock_take(&lock, (uintptr_t)most_ns);
 
     if (taken)
-        facet_timed_lock_end(&look_lock);
+        facet_timed_lock_end(&lock);
     return (void *)(uintptr_t)(taken ? 1 : 2);
 }
 
-static uintptr_t from_another(uint64_t most_ns)
+static uintptr_t take_in_another_thread(uint64_t most_ns)
 {
     pthread_t thread;
     void *result = NULL;
@@ -74,33 +74,33 @@ static uintptr_t from_another(uint64_t most_ns)
 
 static void test_no_thread_waits_without_end(void **state)
 {
-    assert_true(facet_timed_lock_take(&look_lock, 0));
-    assert_int_equal(from_another(0), 2);
-    assert_int_equal(from_another(FACET_NS_PER_MS), 2);
-    facet_timed_lock_end(&look_lock);
-    assert_int_equal(from_another(0), 1);
+    assert_true(facet_timed_lock_take(&lock, 0));
+    assert_int_equal(take_in_another_thread(0), 2);
+    assert_int_equal(take_in_another_thread(FACET_NS_PER_MS), 2);
+    facet_timed_lock_end(&lock);
+    assert_int_equal(take_in_another_thread(0), 1);
 }
 
 static void test_a_child_finds_the_lock_free(void **state)
 {
     int status = -1;
 
-    assert_true(facet_timed_lock_take(&look_lock, 0));
+    assert_true(facet_timed_lock_take(&lock, 0));
     pid_t pid = fork();
     if (pid == 0) {
-        facet_timed_lock_forked(&look_lock);
-        _exit(facet_timed_lock_take(&look_lock, 0) ? 0 : 1);
+        facet_timed_lock_forked(&lock);
+        _exit(facet_timed_lock_take(&lock, 0) ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    facet_timed_lock_end(&look_lock);
+    facet_timed_lock_end(&lock);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_thread_at_a_time_has_the_lock),
-        cmocka_unit_test(test_a_second_taker_does_not_get_the_turn),
+        cmocka_unit_test(test_a_lock_that_is_held_is_not_taken_again),
         cmocka_unit_test(test_no_thread_waits_without_end),
         cmocka_unit_test(test_a_child_finds_the_lock_free),
     };

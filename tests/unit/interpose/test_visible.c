@@ -11,7 +11,7 @@
 
 static const char *const addresses[] = {"GPU-aa01", "GPU-aa02", "MIG-bb01"};
 
-/* The list that the driver is given for a wish, over three vGPUs. */
+/* The list that the driver is given where the user's list is `list`, over three vGPUs. */
 static const char *shown_list(const char *list)
 {
     static char text[64];
@@ -24,7 +24,7 @@ static const char *shown_list(const char *list)
     return text;
 }
 
-static void test_no_wish_shows_all(void **state)
+static void test_without_a_variable_all_are_shown(void **state)
 {
     assert_string_equal(shown_list(NULL), "GPU-aa01,GPU-aa02,MIG-bb01");
 }
@@ -36,16 +36,16 @@ static void test_numbers_count_the_vgpus(void **state)
     assert_string_equal(shown_list("0,1,2"), "GPU-aa01,GPU-aa02,MIG-bb01");
 }
 
-static void test_addresses_and_their_beginnings(void **state)
+static void test_addresses_and_their_beginnings_name_vgpus(void **state)
 {
     assert_string_equal(shown_list("MIG-bb01,GPU-aa02"), "MIG-bb01,GPU-aa02");
     assert_string_equal(shown_list("MIG-"), "MIG-bb01");
     assert_string_equal(shown_list("GPU-aa01,1"), "GPU-aa01,GPU-aa02");
-    assert_string_equal(shown_list("GPU-aa"), "-1"); /* two begin so */
+    assert_string_equal(shown_list("GPU-aa"), "-1"); /* two begin with it */
     assert_string_equal(shown_list("GPU-aa011"), "-1");
 }
 
-static void test_first_that_names_nothing_ends_the_list(void **state)
+static void test_first_entry_that_names_no_vgpu_ends_the_list(void **state)
 {
     assert_string_equal(shown_list("1,3,0"), "GPU-aa02");
     assert_string_equal(shown_list("1,-1,0"), "GPU-aa02");
@@ -57,7 +57,7 @@ static void test_first_that_names_nothing_ends_the_list(void **state)
     assert_string_equal(shown_list(""), "-1");
 }
 
-static void test_a_device_listed_twice_shows_nothing(void **state)
+static void test_a_list_that_repeats_a_device_shows_none(void **state)
 {
     assert_string_equal(shown_list("0,1,0"), "-1");
     assert_string_equal(shown_list("0,GPU-aa01"), "-1");
@@ -75,11 +75,11 @@ static void test_list_that_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_wish_shows_all),
+        cmocka_unit_test(test_without_a_variable_all_are_shown),
         cmocka_unit_test(test_numbers_count_the_vgpus),
-        cmocka_unit_test(test_addresses_and_their_beginnings),
-        cmocka_unit_test(test_first_that_names_nothing_ends_the_list),
-        cmocka_unit_test(test_a_device_listed_twice_shows_nothing),
+        cmocka_unit_test(test_addresses_and_their_beginnings_name_vgpus),
+        cmocka_unit_test(test_first_entry_that_names_no_vgpu_ends_the_list),
+        cmocka_unit_test(test_a_list_that_repeats_a_device_shows_none),
         cmocka_unit_test(test_list_that_does_not_fit),
     };
 

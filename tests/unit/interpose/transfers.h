@@ -7,8 +7,8 @@
  * Never: opens a library or enters a vGPU: nothing here is large enough to wait for one.
  *
  * A call is made in words, as the processor passes all arguments but floating point: the first six in registers, the
- * others behind one another on the stack. A word is a small number and no two are alike, so that a misplaced one is
- * seen at any width; and it is not a valid address, so that a hook that follows it needlessly crashes.
+ * others behind one another on the stack. Words are small numbers and no two are alike, so that a misplaced one is seen
+ * at any width. None is a valid address, so that a hook crashes which reads memory at a word needlessly.
  */
 #ifndef FACET_TEST_TRANSFERS_H
 #define FACET_TEST_TRANSFERS_H
@@ -30,12 +30,12 @@ enum { WORDS = 16, FACTORS = 3, POINTERS = 3, REGISTERS = 6 };
 #define FIRST_WORDS(n) ((1U << (n)) - 1)
 
 struct row {
-    const char *name;               /* without the suffix of the per-thread form, which is to do the same */
-    uint32_t words;                 /* which of them are the call's, a bit for each; 0: not for this test */
-    uint64_t unit;                  /* the number of bytes: `unit` times the words `factors`, or */
-    uint8_t factors[FACTORS];       /* each by its number, and 1 more */
+    const char *name;               /* without a suffix: the per-thread form of the call shares the row */
+    uint32_t words;                 /* a bit for each word that the call takes; 0: the call has no test here */
+    uint64_t unit;                  /* the call moves `unit` bytes times the words `factors`, or */
+    uint8_t factors[FACTORS];       /* each is the index of a word, plus 1 */
     uint64_t bytes;                 /* `bytes`, if a structure that a word points at holds them */
-    const void *pointers[POINTERS]; /* to be passed in place of words */
+    const void *pointers[POINTERS]; /* passed in place of the first words */
 };
 
 typedef uint64_t (*words_func)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -73,10 +73,11 @@ static uint64_t call_hook(const char *name, const struct row *row, const uint64_
                                          w[12], w[13], w[14], w[15]);
     *target = before;
     if ((uint32_t)result || calls != 1)
-        fail_msg("%s: returns %u after %u calls of the vendor's", name, (unsigned)result, calls);
+        fail_msg("%s: returns %u after %u calls of the vendor's function, expected 0 after 1", name, (unsigned)result,
+                 calls);
     for (unsigned i = 0; i < WORDS; i++)
         if (row->words >> i & 1 && !is_same_word(recorded[i], w[i]))
-            fail_msg("%s: word %u is %#llx, not %#llx", name, i, (unsigned long long)recorded[i],
+            fail_msg("%s: word %u is %#llx, expected %#llx", name, i, (unsigned long long)recorded[i],
                      (unsigned long long)w[i]);
     return facet_flight_gathered[0] ? facet_flight_gathered[0] - FACET_FLIGHT_TRANSFER_FIXED : 0;
 }
@@ -87,7 +88,7 @@ static void fill_words(const struct row *row, uint64_t words[WORDS])
         words[i] = i < POINTERS && row->pointers[i] ? (uintptr_t)row->pointers[i] : WORD(i);
 }
 
-/* Sizes beyond the range of numbers are the vendor's to refuse, and count no bytes. */
+/* A size that overflows counts no bytes: the vendor refuses it. */
 static void check_overflow(const char *name, const struct row *row, void *hook, void **target)
 {
     uint64_t words[WORDS];
@@ -108,7 +109,7 @@ static const struct row *row_of(const char *name, const struct row *rows, size_t
             (!*rest || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0 || strcmp(rest, "_spt") == 0))
             return &rows[i];
     }
-    fail_msg("%s: no row says what is expected of it", name);
+    fail_msg("%s: no row has expectations for this call", name);
     return NULL;
 }
 
@@ -126,7 +127,8 @@ static void check_transfer(const char *name, const struct row *rows, size_t coun
         expected *= words[row->factors[i] - 1];
     uint64_t counted = call_hook(name, row, words, hook, target);
     if (counted != expected)
-        fail_msg("%s: counts as %llu bytes, not %llu", name, (unsigned long long)counted, (unsigned long long)expected);
+        fail_msg("%s: counts as %llu bytes, expected %llu", name, (unsigned long long)counted,
+                 (unsigned long long)expected);
     check_overflow(name, row, hook, target);
 }
 

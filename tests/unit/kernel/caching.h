@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a place for a cache, and compiles through it with a compiler that counts how often it is called.
+ * Owns: a folder for a cache, and compiles through it with a fake compiler that counts how often it is called.
  * Never: asserts the contents of a cache.
  */
 #ifndef FACET_TESTS_CACHING_H
@@ -62,8 +62,7 @@ static inline struct facet_compiler *compiler_of(uint32_t mode, uint64_t bytes)
     return compiler;
 }
 
-/* Compiles with a compiler of its own; returns whether it was a hit. `expected`: the cache's status, FACET_OK or why
- * not. */
+/* Compiles with a new compiler, and returns whether the image was cached. `expected` is the status of the cache. */
 static inline bool compile_hits_with(uint32_t mode, const char *source, enum facet_status expected)
 {
     struct facet_compile_statistics statistics = {.size = sizeof statistics};
@@ -84,7 +83,7 @@ static inline bool compile_hits(uint32_t mode, const char *source)
     return compile_hits_with(mode, source, FACET_OK);
 }
 
-/* The name of the one file with that ending; how many there are. */
+/* Counts the files with that ending, and gives the path of the last one found. */
 static inline unsigned files(const char *ending, char path[256])
 {
     DIR *list = opendir(folder);

@@ -83,7 +83,7 @@ UNUSED static bool is_llvm_19(void)
     return strstr(backend->version, "LLVM 19.");
 }
 
-/* The `targets` that LLVM 19 does not make: its processors end at sm_90a, and it may be built without SPIR-V. */
+/* True for a target that LLVM 19 does not make: its newest processor is sm_90a, and it may be built without SPIR-V. */
 UNUSED static bool is_beyond(const char *target)
 {
     if (!is_llvm_19())
@@ -93,7 +93,7 @@ UNUSED static bool is_beyond(const char *target)
     return strcmp(target, "ptx:sm_100") == 0;
 }
 
-/* That a compile may take. */
+/* The most seconds that a compile may take. */
 static uint32_t compile_seconds = 600;
 
 /* --- compiling ---------------------------------------------------------------------------------------------------- */

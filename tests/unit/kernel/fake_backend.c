@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel compiler that knows no language, in the place of facet-kernel-compiler.so: the source names its behaviour.
+ * A kernel compiler that knows no language and takes the place of facet-kernel-compiler.so. Words of the source choose
+ * what it does.
  *
  * Owns: one kernel, `saxpy`, for any source; a letter in the file $FACET_TEST_COMPILES for each compile.
- * Never: ships.
+ * Never: is installed.
  *
  *     warn     a warning of line 2, column 5
- *     error    the same, and an error of line 3, column 1
+ *     error    a warning as for `warn`, and an error of line 3, column 1
  *     slow     takes 100 ms
  *     die      ends the process in the middle of the compile
  *     lie      describes the image wrongly
- *     time     says that it cannot be repeated
- *     <PATH>   asks for this file, any number of them: read whole, a folder, or missing
+ *     time     reports that the result depends on the time
+ *     <PATH>   asks for this file, which may be a file, a folder or missing; the source may hold several
  */
 #include <errno.h>
 #include <fcntl.h>

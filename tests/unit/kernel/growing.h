@@ -25,20 +25,21 @@ static inline void add(struct text *text, const char *piece, size_t times)
     text->bytes[text->used] = '\0';
 }
 
-static inline void expect(const struct text *source, const char *target, enum facet_status expected, const char *said)
+static inline void expect(const struct text *source, const char *target, enum facet_status expected,
+                          const char *fragment)
 {
     struct facet_backend_result result = {0};
     struct facet_error error = {0};
     enum facet_status status =
         compile_bytes(FACET_SOURCE_OPENCL_C, source->bytes, source->used, target, NULL, &result, &error);
 
-    if (status != expected || !strstr(error.message, said))
-        fail_msg("%s: status %d: \"%s\"; expected %d and \"%s\"", target, status, error.message, expected, said);
+    if (status != expected || !strstr(error.message, fragment))
+        fail_msg("%s: status %d: \"%s\"; expected %d and \"%s\"", target, status, error.message, expected, fragment);
     assert_int_equal(result.image != NULL, status == FACET_OK);
     backend->clear(&result);
 }
 
-/* Macros of which each is the last one twice; named "M0", "M1", ... */
+/* Adds macros "M0", "M1", ... each of which is the previous one twice. */
 static inline void add_doubling(struct text *source, unsigned count)
 {
     char line[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a context for code that LLVM's JIT takes, with LLVM 22 and 19, and modules out of text. Never: has more of the
- * JIT. Included after cmocka.h. */
+/* Owns: a context for modules that LLVM's JIT takes, of LLVM 22 or 19, and parsing modules from text. Never: runs
+ * the JIT. Included after cmocka.h. */
 #ifndef FACET_TEST_KERNEL_ORC_H
 #define FACET_TEST_KERNEL_ORC_H
 

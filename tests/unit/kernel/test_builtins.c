@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: tests of the builtin functions: linking them, and their results on the host.
- * Never: needs clang: kernels are written in LLVM's language. FACET_LIB_DIR says where the archives are.
+ * Never: needs clang, since kernels are written in LLVM IR. FACET_LIB_DIR says where the archives are.
  */
 #include <math.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static struct facet_builtins *library;
 
 /* --- the file ----------------------------------------------------------------------------------------------------- */
 
-static void names_a_file_that_is_not_there(void **state)
+static void a_missing_archive_is_refused_by_name(void **state)
 {
     struct facet_builtins *none = NULL;
     struct facet_error error;
@@ -56,7 +56,7 @@ static LLVMTargetMachineRef make_machine(char *triple, char *cpu, char *features
                                    LLVMCodeModelDefault);
 }
 
-/* Optimized for this processor, as a kernel would be. */
+/* Optimizes for this processor, as for a kernel. */
 static void optimize_module(LLVMModuleRef module)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
@@ -103,7 +103,7 @@ static void *compile_module(const char *text, LLVMOrcLLJITRef *ret_jit)
     return (void *)(uintptr_t)address;
 }
 
-static void links_the_functions_that_are_called(void **state)
+static void functions_that_are_called_are_linked(void **state)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = orc_parse(context, "declare float @_Z3sinf(float)\n"
@@ -123,13 +123,13 @@ static void links_the_functions_that_are_called(void **state)
     assert_false(LLVMIsDeclaration(LLVMGetNamedFunction(module, "_Z3sinf")));
     assert_true(LLVMIsDeclaration(LLVMGetNamedFunction(module, "_Z3cosf")));
     assert_true(LLVMIsDeclaration(LLVMGetNamedFunction(module, "_Z7unknownf")));
-    assert_ptr_equal(LLVMGetNamedFunction(module, "_Z3expf"), exp); /* the module's own stays */
+    assert_ptr_equal(LLVMGetNamedFunction(module, "_Z3expf"), exp); /* the module's own function stays */
     assert_int_equal(LLVMGetLinkage(exp), LLVMExternalLinkage);
     LLVMDisposeModule(module);
     LLVMContextDispose(context);
 }
 
-static void refuses_another_type(void **state)
+static void a_function_of_another_type_is_refused(void **state)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = orc_parse(context, "declare i32 @_Z3sinf(float)\n"
@@ -161,7 +161,7 @@ static void check_shard(const struct facet_archive *archive, uint32_t index)
         if (!LLVMIsDeclaration(function) || strncmp(name, "llvm.", 5) == 0 || strncmp(name, "__facet_", 8) == 0)
             continue;
         if (facet_archive_find(archive, name) == FACET_ARCHIVE_NONE)
-            fail_msg("shard %u needs %s, which nobody has", index, name);
+            fail_msg("shard %u needs %s, which no shard has", index, name);
     }
     LLVMDisposeModule(module);
     LLVMContextDispose(context);
@@ -191,11 +191,11 @@ static void every_shard_is_complete(void **state)
 static void *link_often(void *unused)
 {
     for (int i = 0; i < 20; i++)
-        links_the_functions_that_are_called(NULL);
+        functions_that_are_called_are_linked(NULL);
     return NULL;
 }
 
-static void links_in_many_threads(void **state)
+static void many_threads_can_link(void **state)
 {
     pthread_t threads[4];
 
@@ -281,7 +281,7 @@ static double distance_ulps(float got, long double want)
     return (double)(fabsl((long double)got - want) / ldexpl(1, (exponent < -125 ? -125 : exponent) - 24));
 }
 
-/* All signs and exponents, infinities and NaN; and one quarter between -32 and 32. */
+/* All signs and exponents, infinities and NaN; one quarter of the numbers lies between -32 and 32. */
 static void fill_inputs(void)
 {
     uint32_t random = 1;
@@ -304,7 +304,7 @@ static void fill_inputs(void)
     }
 }
 
-/* A loop over all numbers, as the lowering would make. */
+/* Runs the function over all inputs in a loop like one that the lowering makes. */
 static void run_loop(const char *name, bool two)
 {
     static const char format[] = "declare float @_Z%zu%s%s(float%s)\n"
@@ -329,7 +329,7 @@ static void run_loop(const char *name, bool two)
     LLVMOrcDisposeLLJIT(jit);
 }
 
-static void is_as_exact_as_promised(void **state)
+static void functions_of_one_argument_are_as_exact_as_opencl_demands(void **state)
 {
     fill_inputs();
     for (size_t f = 0; f < COUNT(unaries); f++) {
@@ -340,7 +340,7 @@ static void is_as_exact_as_promised(void **state)
     }
 }
 
-static void is_as_exact_with_two_arguments(void **state)
+static void functions_of_two_arguments_are_as_exact_as_opencl_demands(void **state)
 {
     fill_inputs();
     for (size_t f = 0; f < COUNT(binaries); f++) {
@@ -353,7 +353,7 @@ static void is_as_exact_with_two_arguments(void **state)
 
 /* --- conversions ------------------------------------------------------------------------------------------------- */
 
-static void converts_saturating(void **state)
+static void saturating_conversions_are_bounded(void **state)
 {
     LLVMOrcLLJITRef jit;
     int32_t (*run)(float) = (int32_t(*)(float))compile_module("declare i32 @_Z19convert_int_sat_rtnf(float)\n"
@@ -387,7 +387,7 @@ static uint16_t store_half(const char *mode, double value)
     return bits;
 }
 
-static void stores_half_in_every_mode(void **state)
+static void halves_are_stored_in_every_rounding_mode(void **state)
 {
     assert_int_equal(store_half("", 1.0), 0x3c00);
     assert_int_equal(store_half("_rtp", 1e-30), 0x0001);
@@ -397,13 +397,13 @@ static void stores_half_in_every_mode(void **state)
     assert_int_equal(store_half("_rtz", 65519.0), 0x7bff);
     assert_int_equal(store_half("_rtp", 65505.0), 0x7c00);
     assert_int_equal(store_half("_rtp", -1e9), 0xfbff);
-    /* 1 + 2^-11 + 2^-40: rounded to float first it would be a tie, and go down to even. */
+    /* 1 + 2^-11 + 2^-40: rounding it to float first would make a tie, which goes down to even. */
     assert_int_equal(store_half("_rte", 1.0 + 0x1p-11 + 0x1p-40), 0x3c01);
 }
 
 /* --- work-items -------------------------------------------------------------------------------------------------- */
 
-static void computes_ids_of_the_launch(void **state)
+static void ids_are_those_of_the_launch(void **state)
 {
     LLVMOrcLLJITRef jit;
     uint64_t (*run)(void) =
@@ -445,7 +445,7 @@ static const char sample_text[] =
     " <2 x float> %at)\n"
     "  store <4 x float> %c, ptr %o, align 4\n  ret void\n}\n";
 
-static void samples_in_every_mode(void **state)
+static void images_are_sampled_in_every_mode(void **state)
 {
     static const float pixels[2][4] = {{0, 1, 2, 3}, {10, 11, 12, 13}};
     const struct facet_host_image_object image = {.pixels = (uintptr_t)pixels,
@@ -483,7 +483,7 @@ static void samples_in_every_mode(void **state)
     LLVMOrcDisposeLLJIT(jit);
 }
 
-static void knows_orders_and_types(void **state)
+static void images_of_every_order_and_type_are_read(void **state)
 {
     static const uint8_t pixels[8] = {0, 51, 102, 255, 255, 0, 0, 0};
     struct facet_host_image_object image = {.pixels = (uintptr_t)pixels,
@@ -501,12 +501,12 @@ static void knows_orders_and_types(void **state)
     image.channel_order = BGRA;
     run(&image, EDGE | NEAREST, 0, 0, color);
     assert_true(color[2] == 0 && fabsf(color[1] - 0.2f) < 1e-6f && fabsf(color[0] - 0.4f) < 1e-6f && color[3] == 1);
-    run(&image, BORDER | NEAREST, -1, 0, color); /* with alpha, the border is transparent */
+    run(&image, BORDER | NEAREST, -1, 0, color); /* an order with alpha has a transparent border */
     assert_true(color[0] == 0 && color[3] == 0);
     LLVMOrcDisposeLLJIT(jit);
 }
 
-static void writes_inside_only(void **state)
+static void writes_outside_of_an_image_have_no_effect(void **state)
 {
     uint8_t pixels[3][4] = {{9, 9, 9, 9}, {9, 9, 9, 9}, {9, 9, 9, 9}};
     const struct facet_host_image_object image = {.pixels = (uintptr_t)pixels[1],
@@ -555,19 +555,19 @@ static int close_library(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_a_file_that_is_not_there),
-        cmocka_unit_test(links_the_functions_that_are_called),
-        cmocka_unit_test(refuses_another_type),
+        cmocka_unit_test(a_missing_archive_is_refused_by_name),
+        cmocka_unit_test(functions_that_are_called_are_linked),
+        cmocka_unit_test(a_function_of_another_type_is_refused),
         cmocka_unit_test(every_shard_is_complete),
-        cmocka_unit_test(links_in_many_threads),
-        cmocka_unit_test(is_as_exact_as_promised),
-        cmocka_unit_test(is_as_exact_with_two_arguments),
-        cmocka_unit_test(converts_saturating),
-        cmocka_unit_test(stores_half_in_every_mode),
-        cmocka_unit_test(computes_ids_of_the_launch),
-        cmocka_unit_test(samples_in_every_mode),
-        cmocka_unit_test(knows_orders_and_types),
-        cmocka_unit_test(writes_inside_only),
+        cmocka_unit_test(many_threads_can_link),
+        cmocka_unit_test(functions_of_one_argument_are_as_exact_as_opencl_demands),
+        cmocka_unit_test(functions_of_two_arguments_are_as_exact_as_opencl_demands),
+        cmocka_unit_test(saturating_conversions_are_bounded),
+        cmocka_unit_test(halves_are_stored_in_every_rounding_mode),
+        cmocka_unit_test(ids_are_those_of_the_launch),
+        cmocka_unit_test(images_are_sampled_in_every_mode),
+        cmocka_unit_test(images_of_every_order_and_type_are_read),
+        cmocka_unit_test(writes_outside_of_an_image_have_no_effect),
     };
 
     return cmocka_run_group_tests_name("kernel/builtins", tests, open_library, close_library);

@@ -25,7 +25,7 @@ static const struct tiny tiny = {
     "bitcode",
 };
 
-static void reads_an_archive(void **state)
+static void an_archive_is_read(void **state)
 {
     struct facet_archive archive;
 
@@ -44,7 +44,7 @@ static void expect_corrupt(const struct tiny *broken, size_t size, const char *w
 
     assert_int_equal(facet_archive_read(broken, size, &archive, &error), FACET_CORRUPT);
     assert_non_null(strstr(error.message, why));
-    assert_int_equal(archive.size, 42); /* untouched */
+    assert_int_equal(archive.size, 42); /* the archive is not written */
 }
 
 #define BREAK(change, why)                                                                                             \
@@ -54,7 +54,7 @@ static void expect_corrupt(const struct tiny *broken, size_t size, const char *w
         expect_corrupt(&broken, sizeof broken, why);                                                                   \
     } while (0)
 
-static void refuses_bytes_that_are_no_archive(void **state)
+static void bytes_that_are_no_archive_are_refused(void **state)
 {
     expect_corrupt(&tiny, sizeof tiny.header - 1, "cut off");
     expect_corrupt(&tiny, sizeof tiny - 1, "its header says");
@@ -75,7 +75,7 @@ static void refuses_bytes_that_are_no_archive(void **state)
     BREAK(shards[0] = ((struct facet_archive_shard){offsetof(struct tiny, body) + 4, 4}), "not aligned");
 }
 
-static void refuses_an_archive_that_is_not_aligned(void **state)
+static void an_archive_that_is_not_aligned_is_refused(void **state)
 {
     char bytes[sizeof tiny + FACET_ARCHIVE_ALIGN] __attribute__((aligned(8)));
     struct facet_archive archive;
@@ -87,9 +87,9 @@ static void refuses_an_archive_that_is_not_aligned(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_an_archive),
-        cmocka_unit_test(refuses_bytes_that_are_no_archive),
-        cmocka_unit_test(refuses_an_archive_that_is_not_aligned),
+        cmocka_unit_test(an_archive_is_read),
+        cmocka_unit_test(bytes_that_are_no_archive_are_refused),
+        cmocka_unit_test(an_archive_that_is_not_aligned_is_refused),
     };
 
     return cmocka_run_group_tests_name("kernel/builtins_archive", tests, NULL, NULL);

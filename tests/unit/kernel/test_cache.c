@@ -20,7 +20,7 @@ static void a_second_compile_is_a_hit(void **state)
     assert_int_equal(files(".lock", NULL) + files(".tmp", NULL), 0);
 }
 
-static void modes_are_kept(void **state)
+static void cache_modes_have_their_effects(void **state)
 {
     assert_false(compile_hits(FACET_CACHE_READ_ONLY, "ok"));
     assert_false(compile_hits(FACET_CACHE_BYPASS, "ok"));
@@ -77,7 +77,7 @@ static void errors_come_with_all_remarks_and_are_not_kept(void **state)
     facet_compiler_destroy(compiler);
 }
 
-static void the_compilers_answer_is_checked(void **state)
+static void a_wrong_description_by_the_compiler_is_refused(void **state)
 {
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
     struct facet_compile_options options = {.size = sizeof options, .target = "sm_121"};
@@ -123,12 +123,12 @@ static void a_header_is_known_by_its_contents(void **state)
     assert_false(compile_hits(FACET_CACHE_USE, source));
     assert_true(compile_hits(FACET_CACHE_USE, source));
     assert_true(compile_hits(FACET_CACHE_READ_ONLY, source));
-    put_file(path, "two"); /* as long, as old, the same file */
+    put_file(path, "two"); /* the same file, of the same length and time */
     assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
     assert_false(compile_hits(FACET_CACHE_READ_ONLY, source));
     assert_false(compile_hits(FACET_CACHE_USE, source));
     assert_true(compile_hits(FACET_CACHE_USE, source));
-    assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0); /* touched is not changed */
+    assert_int_equal(utimensat(AT_FDCWD, path, NULL, 0), 0); /* a new time is no change */
     assert_true(compile_hits(FACET_CACHE_USE, source));
     put_file(path, "two!");
     assert_false(compile_hits(FACET_CACHE_USE, source));
@@ -155,7 +155,7 @@ static void a_header_that_appears_is_a_miss(void **state)
     assert_true(compile_hits(FACET_CACHE_USE, source));
 }
 
-static void a_folder_and_a_file_are_two_things(void **state)
+static void a_file_that_replaces_a_folder_is_a_miss(void **state)
 {
     char source[256], path[128];
 
@@ -169,7 +169,7 @@ static void a_folder_and_a_file_are_two_things(void **state)
     assert_false(compile_hits(FACET_CACHE_USE, source));
     assert_true(compile_hits(FACET_CACHE_USE, source));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0); /* it has no writer: opening it for reading must not wait */
+    assert_int_equal(mkfifo(path, 0600), 0); /* a pipe without a writer: opening it must not wait */
     assert_false(compile_hits(FACET_CACHE_USE, source));
     assert_false(compile_hits(FACET_CACHE_USE, source));
 }
@@ -210,7 +210,7 @@ static void a_damaged_entry_is_a_miss(void **state)
     }
 }
 
-static void a_folder_in_place_of_an_entry_goes(void **state)
+static void a_folder_in_place_of_an_entry_is_removed(void **state)
 {
     char path[256], inside[300];
 
@@ -220,7 +220,7 @@ static void a_folder_in_place_of_an_entry_goes(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(inside, sizeof inside, "%s/theirs", path);
     assert_int_equal(mkdir(inside, 0700), 0);
-    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO)); /* not empty: it stays, and nothing is kept */
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO)); /* not empty: it stays */
     assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO));
     assert_int_equal(files(".tmp", NULL) + files(".lock", NULL), 0);
     assert_int_equal(rmdir(inside), 0);
@@ -244,7 +244,7 @@ static void an_entry_of_another_key_is_a_miss(void **state)
 
 /* --- sizes ------------------------------------------------------------------------------------------------------ */
 
-static void the_least_recently_used_go(void **state)
+static void the_least_recently_used_entries_are_removed(void **state)
 {
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 8000);
     struct facet_cache_usage usage = {0};
@@ -259,7 +259,7 @@ static void the_least_recently_used_go(void **state)
         snprintf(source, sizeof source, "source %u", i);
         assert_int_equal(facet_compile(compiler, source, strlen(source), NULL, &image, NULL), FACET_OK);
         facet_image_destroy(image);
-        /* The first stays in use. */
+        /* The first entry is used again. */
         assert_int_equal(facet_compile(compiler, "source 0", 8, NULL, &image, NULL), FACET_OK);
         facet_image_statistics(image, &statistics);
         assert_int_equal(statistics.cache_hit, 1);
@@ -331,7 +331,7 @@ static void a_process_that_dies_while_compiling_blocks_no_other(void **state)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WEXITSTATUS(status), 9);
-    assert_int_equal(files(".lock", path), 1); /* left behind, and not locked */
+    assert_int_equal(files(".lock", path), 1); /* the file remains, and is not locked */
 
     struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder};
     struct facet_cache_key key = {{0}};
@@ -351,8 +351,8 @@ static void a_process_that_dies_while_compiling_blocks_no_other(void **state)
     facet_cache_close(&cache);
 }
 
-/* A compiler that has waited for long enough compiles beside the one it waited for, and both keep their result. */
-enum { KEEPS = 200 };
+/* A compiler that has waited for another too long compiles, too, and both write the same entry. */
+enum { WRITES_EACH = 200 };
 
 struct writer {
     struct facet_cache cache;
@@ -364,7 +364,7 @@ static void *keep_often(void *argument)
 {
     const struct writer *writer = argument;
 
-    for (int i = 0; i < KEEPS; i++)
+    for (int i = 0; i < WRITES_EACH; i++)
         if (facet_cache_keep(&writer->cache, &writer->key, writer->image, NULL) != FACET_OK)
             return argument;
     return NULL;
@@ -383,9 +383,9 @@ static void concurrent_writers_of_one_key_leave_one_whole_entry(void **state)
     assert_int_equal(facet_cache_keep(&writer.cache, &writer.key, writer.image, NULL), FACET_OK);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, keep_often, &writer), 0);
-    for (int i = 0; i < KEEPS; i++) {
+    for (int i = 0; i < WRITES_EACH; i++) {
         struct facet_image *found = facet_cache_find(&writer.cache, &writer.key);
-        assert_non_null(found); /* one that is cut off would be a miss, and go */
+        assert_non_null(found); /* an entry that is cut off would be a miss, and be removed */
         assert_int_equal(found->size, writer.image->size);
         facet_image_destroy(found);
     }
@@ -404,18 +404,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_CACHE(a_second_compile_is_a_hit),
-        WITH_CACHE(modes_are_kept),
+        WITH_CACHE(cache_modes_have_their_effects),
         WITH_CACHE(warnings_are_shown_again),
         WITH_CACHE(a_header_is_known_by_its_contents),
         WITH_CACHE(a_header_that_appears_is_a_miss),
-        WITH_CACHE(a_folder_and_a_file_are_two_things),
+        WITH_CACHE(a_file_that_replaces_a_folder_is_a_miss),
         WITH_CACHE(images_that_depend_on_the_time_are_not_kept),
         WITH_CACHE(errors_come_with_all_remarks_and_are_not_kept),
-        WITH_CACHE(the_compilers_answer_is_checked),
+        WITH_CACHE(a_wrong_description_by_the_compiler_is_refused),
         WITH_CACHE(a_damaged_entry_is_a_miss),
-        WITH_CACHE(a_folder_in_place_of_an_entry_goes),
+        WITH_CACHE(a_folder_in_place_of_an_entry_is_removed),
         WITH_CACHE(an_entry_of_another_key_is_a_miss),
-        WITH_CACHE(the_least_recently_used_go),
+        WITH_CACHE(the_least_recently_used_entries_are_removed),
         WITH_CACHE(threads_that_want_the_same_image_compile_it_once),
         WITH_CACHE(processes_that_want_the_same_image_compile_it_once),
         WITH_CACHE(a_process_that_dies_while_compiling_blocks_no_other),

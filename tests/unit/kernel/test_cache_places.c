@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a cache's folder or disk that is of no use fails no compile, is said, and has nothing put into it.
+ * Owns: proofs that a compile succeeds where the cache's folder or disk cannot be used, reports the reason, and leaves
+ * nothing there.
  * Never: mounts anything that another process sees.
  */
 #include <sched.h>
@@ -10,7 +11,7 @@
 
 /* --- unusable folders --------------------------------------------------------------------------------------------- */
 
-/* Each time it compiles, and says why. */
+/* Expects each compile to be a miss, and the cache's status to give the reason. */
 static void expect_no_use(enum facet_status expected)
 {
     long before = compile_count();
@@ -42,7 +43,7 @@ static void a_folder_of_another_user_is_not_used(void **state)
     expect_no_use(FACET_PERMISSION);
 }
 
-static void our_link_is_followed_another_s_is_not(void **state)
+static void a_link_of_this_user_is_followed_and_another_users_is_not(void **state)
 {
     char there[128];
 
@@ -62,7 +63,7 @@ static void our_link_is_followed_another_s_is_not(void **state)
     assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_PERMISSION)); /* although the entry exists */
 }
 
-static void without_a_folder_nothing_is_kept(void **state)
+static void without_a_folder_nothing_is_cached(void **state)
 {
     int file = open(folder, O_CREAT | O_WRONLY, 0600);
 
@@ -78,7 +79,7 @@ static void put_line(const char *path, const char *text)
     int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0 && write(fd, text, strlen(text)) < 0)
-        (void)fd; /* the mount that follows says so */
+        (void)fd; /* the mount that follows reports the failure */
     if (fd >= 0)
         close(fd);
 }
@@ -100,7 +101,7 @@ static void mount_small_disk(void)
         skip();
 }
 
-static void a_full_disk_keeps_nothing_and_takes_nothing(void **state)
+static void a_full_disk_gets_no_entry_and_keeps_those_it_has(void **state)
 {
     static const char block[4096];
     char path[128];
@@ -138,10 +139,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_CACHE(a_folder_that_others_may_write_is_not_used),
         WITH_CACHE(a_folder_of_another_user_is_not_used),
-        WITH_CACHE(our_link_is_followed_another_s_is_not),
-        WITH_CACHE(without_a_folder_nothing_is_kept),
-        /* which leave this process among other mounts */
-        WITH_CACHE(a_full_disk_keeps_nothing_and_takes_nothing),
+        WITH_CACHE(a_link_of_this_user_is_followed_and_another_users_is_not),
+        WITH_CACHE(without_a_folder_nothing_is_cached),
+        /* the last two change the mounts of this process */
+        WITH_CACHE(a_full_disk_gets_no_entry_and_keeps_those_it_has),
         WITH_CACHE(a_folder_that_cannot_be_written_is_still_read),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the limits of the kernel compiler's children, and the reports about them.
- * Never: asserts how long one takes.
+ * Never: asserts how long a child takes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,8 +42,8 @@ static void output_and_exit_status_are_returned(void **state)
     free(child.output);
 }
 
-/* As one does that a busy machine does not let run. */
-static void time_that_others_have_is_not_its_own(void **state)
+/* A child that sleeps uses as little processor time as one that a busy machine does not run. */
+static void the_time_limit_counts_processor_time_alone(void **state)
 {
     struct facet_child child = {0};
     struct facet_error error = {0};
@@ -71,7 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(output_and_exit_status_are_returned),
-        cmocka_unit_test(time_that_others_have_is_not_its_own),
+        cmocka_unit_test(the_time_limit_counts_processor_time_alone),
         cmocka_unit_test(a_child_that_works_or_writes_without_end_is_ended),
     };
     return cmocka_run_group_tests_name("child", tests, NULL, NULL);

@@ -66,7 +66,7 @@ static void the_same_source_gives_the_same_bytes(void **state)
     }
 }
 
-/* A kernel is nothing that code can call, at any level: not in PTX, and on AMDGPU LLVM gives up. */
+/* No target can call a kernel as it is: PTX does not allow it, and LLVM gives up on AMDGPU. */
 static void kernels_may_call_kernels(void **state)
 {
     static const char source[] = "kernel void inner(global int *x) { x[get_global_id(0)] += 1; }\n"
@@ -262,7 +262,7 @@ static void warnings_are_kept_and_can_be_errors(void **state)
     expect_error(source, "ptx:sm_75", errors, FACET_CORRUPT, "look here");
 }
 
-static void unknown_things_are_refused_by_name(void **state)
+static void unknown_targets_and_options_are_refused_by_name(void **state)
 {
     static const char *const lists[][3] = {
         {"-frobnicate"}, {"-o", "file"}, {"-cl-std=CL7"}, {"-Wl,-o,x"}, {"-O9"}, {"-D"}, {"-load", "x.so"},
@@ -284,7 +284,7 @@ static void unknown_things_are_refused_by_name(void **state)
     assert_false(backend->knows("vax", "780"));
 }
 
-/* And targets that LLVM 22 knows too are known. */
+/* Where the compiler has a newer LLVM, the same targets are known. */
 static void targets_that_llvm_19_lacks_are_refused_by_name(void **state)
 {
     static const char *const newer[] = {"sm_100", "sm_103", "sm_121"};
@@ -374,8 +374,8 @@ static void expect_place(const char *source, const char *target, uint32_t index,
     backend->clear(&result);
 }
 
-/* It is found behind the front end, where there are no places any more. */
-static void late_refusals_have_their_place_too(void **state)
+/* Such refusals are found after clang's front end, when the code has no places in the source any more. */
+static void refusals_behind_the_front_end_have_a_place(void **state)
 {
     static const char called[] = "void missing(int);\n\nkernel void k(global int *x) {\n"
                                  "  printf(\"1\");\n  missing(x[0]); x[0] = printf(\"2\"); }\n";
@@ -418,7 +418,7 @@ static void headers_come_from_given_folders_only(void **state)
     fclose(file);
     assert_int_equal(compile(source, "ptx:sm_75", arguments, &result, &error), FACET_OK);
     backend->clear(&result);
-    /* Not from where the program happens to stand. */
+    /* The program's working folder is not searched. */
     assert_non_null(getcwd(start, sizeof start));
     assert_int_equal(chdir(folder), 0);
     expect_error(source, "ptx:sm_75", NULL, FACET_CORRUPT, "'four.h' file not found");
@@ -427,7 +427,7 @@ static void headers_come_from_given_folders_only(void **state)
     rmdir(folder);
 }
 
-/* --- manners ------------------------------------------------------------------------------------------------------ */
+/* --- side effects ------------------------------------------------------------------------------------------------- */
 
 static void nothing_is_printed(void **state)
 {
@@ -484,7 +484,7 @@ static void threads_compile_at_the_same_time(void **state)
 {
     pthread_t threads[4];
     static struct compile_log
-        compile_log[COUNT(threads)]; /* a test that fails leaves its own variables, the others still write */
+        compile_log[COUNT(threads)]; /* static: when a thread fails the test, the others still write here */
 
     (void)state;
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -542,7 +542,7 @@ static void ptx_has_the_recorded_shape(void **state)
     assert_string_equal(shape, golden);
 }
 
-/* Far deeper than any stack that a caller would have; under a sanitizer the parser would take most of the test. */
+/* The nests are deeper than any caller's stack. Under a sanitizer they are smaller, since the parser is slow. */
 static void deep_sources_are_taken_or_refused(void **state)
 {
     enum { DEPTH = 100000 };
@@ -577,24 +577,24 @@ int main(void)
         cmocka_unit_test(host_images_run),
         cmocka_unit_test(errors_have_their_place),
         cmocka_unit_test(warnings_are_kept_and_can_be_errors),
-        cmocka_unit_test(unknown_things_are_refused_by_name),
+        cmocka_unit_test(unknown_targets_and_options_are_refused_by_name),
         cmocka_unit_test(targets_that_llvm_19_lacks_are_refused_by_name),
         cmocka_unit_test(options_reach_the_compiler),
         cmocka_unit_test(options_of_opencl_are_taken),
         cmocka_unit_test(functions_without_a_body_are_named),
-        cmocka_unit_test(late_refusals_have_their_place_too),
+        cmocka_unit_test(refusals_behind_the_front_end_have_a_place),
         cmocka_unit_test(headers_come_from_given_folders_only),
         cmocka_unit_test(nothing_is_printed),
         cmocka_unit_test(threads_compile_at_the_same_time),
         cmocka_unit_test(deep_sources_are_taken_or_refused),
-        cmocka_unit_test(ptx_has_the_recorded_shape), /* the last: cmocka's skip() is "not ok" in TAP */
+        cmocka_unit_test(ptx_has_the_recorded_shape), /* last: cmocka's skip() is "not ok" in TAP */
     };
     size_t count = COUNT(tests);
 
     open_backend(NULL);
     if (!strstr(backend->version, "LLVM 22")) {
         count--;
-        print_message("# left out, ptx_has_the_recorded_shape: that is the shape of LLVM 22, this is %s\n",
+        print_message("# left out, ptx_has_the_recorded_shape: the shape is that of LLVM 22, this is %s\n",
                       backend->version);
     }
     return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);

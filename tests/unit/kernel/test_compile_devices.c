@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs of the code that the built kernel compiler makes for devices, as far as it can be seen in the image.
- * Never: needs a device; compares whole images, which another LLVM makes otherwise.
+ * Never: needs a device, or compares whole images, which differ between versions of LLVM.
  */
 #include "compiling.h"
 
@@ -17,8 +17,8 @@ static unsigned count_of(const struct facet_backend_result *result, const char *
     return count;
 }
 
-static void compile_with(const char *source, const char *target, const char *argument,
-                         struct facet_backend_result *ret_result)
+static void compile_with_option(const char *source, const char *target, const char *argument,
+                                struct facet_backend_result *ret_result)
 {
     const char *const arguments[] = {argument, NULL};
     struct facet_error error;
@@ -44,7 +44,7 @@ static void each_kernel_is_in_its_image_once(void **state)
         for (size_t j = 0; j < COUNT(levels); j++) {
             struct facet_backend_result result;
 
-            compile_with(two, targets[i], levels[j], &result);
+            compile_with_option(two, targets[i], levels[j], &result);
             if (count_of(&result, "__clang_ocl_kern_imp_"))
                 fail_msg("%s %s: a kernel's second copy", targets[i], levels[j]);
             if (strncmp(targets[i], "ptx", 3) == 0) {
@@ -92,7 +92,7 @@ static void compile_checked(const char *source, const char *level)
     backend->clear(&result);
 }
 
-/* By C99 the body of `plain` would be in another file, and only a copy for the optimizer in this one. */
+/* By C99 the body of `plain` is only for the optimizer, and a function that can be called would be in another file. */
 static void inline_functions_have_bodies_at_all_levels(void **state)
 {
     static const char *const levels[] = {"-O0", "-cl-opt-disable", "-O1", "-O2", "-O3"};
@@ -102,7 +102,7 @@ static void inline_functions_have_bodies_at_all_levels(void **state)
         for (size_t j = 0; j < COUNT(levels) && !is_beyond(targets[i]); j++) {
             struct facet_backend_result result;
 
-            compile_with(inlines, targets[i], levels[j], &result);
+            compile_with_option(inlines, targets[i], levels[j], &result);
             assert_non_null(strstr(result.description, "\"name\":\"k\""));
             backend->clear(&result);
         }
@@ -113,7 +113,7 @@ static void inline_functions_have_bodies_at_all_levels(void **state)
 
 /* --- one after the other ------------------------------------------------------------------------------------------ */
 
-/* LLVM's generator of SPIR-V remembers basic blocks of earlier modules: some of these then had labels twice. */
+/* LLVM's generator of SPIR-V keeps basic blocks of earlier modules, which could give later modules a label twice. */
 static void earlier_compiles_leave_no_trace(void **state)
 {
     enum { SOURCES = 6, ROUNDS = 4 };
@@ -159,7 +159,7 @@ static void fast_functions_are_used_only_on_request(void **state)
     };
 
     (void)state;
-    /* The last, a quotient, LLVM 19 only estimates for options of a process, not for those of one compile. */
+    /* The last function, a quotient, is estimated by LLVM 19 only for options of the process, not of a compile. */
     for (size_t i = 0; i < COUNT(functions) - (strstr(backend->version, "LLVM 19.") ? 1 : 0); i++) {
         struct facet_backend_result plain, fast;
         char source[256];
@@ -168,8 +168,8 @@ static void fast_functions_are_used_only_on_request(void **state)
                  "kernel void k(global float4 *x, global float *y) { float4 a = x[0], b = x[1]; x[2] = %s;\n"
                  "{ float a = y[0], b = y[1]; y[2] = %s; } }\n",
                  functions[i].call, functions[i].call);
-        compile_with(source, "ptx:sm_90", NULL, &plain);
-        compile_with(source, "ptx:sm_90", "-cl-fast-relaxed-math", &fast);
+        compile_with_option(source, "ptx:sm_90", NULL, &plain);
+        compile_with_option(source, "ptx:sm_90", "-cl-fast-relaxed-math", &fast);
         if (count_of(&plain, functions[i].ptx) || count_of(&fast, functions[i].ptx) != 5)
             fail_msg("%s: %u times %s without the option, %u with it; expected 0 and 5", functions[i].call,
                      count_of(&plain, functions[i].ptx), functions[i].ptx, count_of(&fast, functions[i].ptx));
@@ -185,7 +185,7 @@ static void other_functions_are_unchanged(void **state)
     struct facet_backend_result result;
 
     (void)state;
-    compile_with(source, "ptx:sm_90", "-cl-fast-relaxed-math", &result);
+    compile_with_option(source, "ptx:sm_90", "-cl-fast-relaxed-math", &result);
     assert_int_equal(count_of(&result, "sin.approx") + count_of(&result, "sqrt.approx"), 0);
     assert_int_equal(count_of(&result, "lg2.approx"), 0);
     backend->clear(&result);
@@ -212,7 +212,7 @@ static void work_groups_copy_on_every_target(void **state)
         for (size_t j = 0; j < COUNT(standards); j++) {
             struct facet_backend_result result;
 
-            compile_with(source, targets[i], standards[j], &result);
+            compile_with_option(source, targets[i], standards[j], &result);
             backend->clear(&result);
         }
     }
@@ -226,7 +226,7 @@ int main(void)
         cmocka_unit_test(other_functions_are_unchanged),
         cmocka_unit_test(work_groups_copy_on_every_target),
         cmocka_unit_test(inline_functions_have_bodies_at_all_levels),
-        cmocka_unit_test(earlier_compiles_leave_no_trace), /* the last: cmocka's skip() is "not ok" in TAP */
+        cmocka_unit_test(earlier_compiles_leave_no_trace), /* last: cmocka's skip() is "not ok" in TAP */
     };
     size_t count = COUNT(tests);
 

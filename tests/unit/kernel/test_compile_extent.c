@@ -58,22 +58,22 @@ static void variables_are_aligned_to_a_page_at_most(void **state)
                       FACET_CORRUPT, "'k': a private variable is aligned to 8192 bytes; expected at most 4096");
 }
 
-/* The block of arguments begins at a multiple of 128. */
+/* The block of arguments is aligned to 128, so that no argument can be aligned to more. */
 static void structs_by_value_are_aligned_to_128_at_most(void **state)
 {
     (void)state;
     expect_everywhere("typedef struct { int a; } __attribute__((aligned(128))) wide;\n"
                       "kernel void k(wide w, global int *o) { o[0] = w.a; }\n",
                       FACET_OK, "");
-    /* Clang 19 makes a value of it for AMDGPU: it lies nowhere, and has no alignment. */
+    /* For AMDGPU, clang 19 passes the struct as a value that is not in memory, and so has no alignment. */
     expect_on(COUNT(some_targets) - (strstr(backend->version, "LLVM 19.") ? 1 : 0),
               "typedef struct { int a; } __attribute__((aligned(256))) wide;\n"
               "kernel void k(wide w, global int *o) { o[0] = w.a; }\n",
               FACET_CORRUPT, "'k': a struct by value is aligned to 256 bytes; expected at most 128");
 }
 
-/* Of which 32 bits see nothing. */
-static void modules_ask_for_more_than_clang_lets(void **state)
+/* An alignment of 2^32 is 0 in 32 bits. */
+static void modules_that_ask_for_larger_alignments_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(some_targets); i++) {
@@ -94,8 +94,8 @@ static void variables_have_256_mib_together(void **state)
                       FACET_CORRUPT, " bytes together, of which 'x' has 268435456; expected at most 268435456");
 }
 
-/* Generators make one value of each element. */
-static void values_are_no_large_arrays(void **state)
+/* Code generators make a value of each element of an array. */
+static void large_arrays_as_values_are_refused(void **state)
 {
     static const char body[] = "define spir_kernel void @k(ptr addrspace(1) %%o) {\n"
                                " %%x = load [%u x i32], ptr addrspace(1) %%o\n"
@@ -115,9 +115,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(variables_are_aligned_to_a_page_at_most),
         cmocka_unit_test(structs_by_value_are_aligned_to_128_at_most),
-        cmocka_unit_test(modules_ask_for_more_than_clang_lets),
+        cmocka_unit_test(modules_that_ask_for_larger_alignments_are_refused),
         cmocka_unit_test(variables_have_256_mib_together),
-        cmocka_unit_test(values_are_no_large_arrays),
+        cmocka_unit_test(large_arrays_as_values_are_refused),
     };
 
     open_backend(NULL);

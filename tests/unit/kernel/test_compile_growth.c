@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: sources with much control flow or many calls, and the cost of their compiles beside that of as much
- * straight-line code. Never: asserts a time; both are measured in one run, as processor time, which others on the
- * machine do not change much.
+ * straight-line code. Both are measured in one run, as processor time, which other processes change little. Never:
+ * asserts a time.
  */
 #include "growing.h"
 
@@ -36,7 +36,7 @@ static double measure_source(const struct text *source, const char *target)
     return now_seconds() - start;
 }
 
-/* Of a kernel whose body is `count` times the line, which has a number for each %u, between two pieces. */
+/* Measures a kernel whose body is `before`, `count` times `line` with numbers for its %u, and `after`. */
 static double measure_compile(const char *before, const char *line, const char *after, unsigned count)
 {
     struct text source = {0};
@@ -57,7 +57,7 @@ static double measure_compile(const char *before, const char *line, const char *
     return took;
 }
 
-/* Of two measurements of one source: what else runs here only adds to them. `before`: 0, when there is none yet. */
+/* The smaller of two measurements, since other processes only add to them. A `before` of 0 is no measurement. */
 static double smaller_of(double before, double now)
 {
     return before == 0 || now < before ? now : before;
@@ -73,11 +73,11 @@ static void expect_as_fast(const char *what, const char *before, const char *lin
         if (took <= plain * TIMES_MOST)
             return;
     }
-    fail_msg("%u %s: %.3f s, as many statements without: %.3f s; expected at most %d times as long", count, what, took,
+    fail_msg("%u %s take %.3f s, as many plain statements %.3f s; expected at most %d times as long", count, what, took,
              plain, TIMES_MOST);
 }
 
-/* So many lines, and LARGER times as many, which may take LARGER_MOST times as long. */
+/* Compiles `count` lines, and LARGER times as many, which may take LARGER_MOST times as long. */
 static void expect_in_proportion(const char *what, const char *before, const char *line, const char *after,
                                  unsigned count)
 {
@@ -158,7 +158,7 @@ static void calls_compile_as_fast(void **state)
                    CALLS / 4);
 }
 
-/* One lane after the other, and each is a loop that LLVM would unroll, at a cost that grows with all there are. */
+/* Each atomic is a loop over lanes. If LLVM unrolled it, its cost would grow with the number of all atomics. */
 static void atomics_compile_as_fast(void **state)
 {
     enum { ATOMICS = 480 };
@@ -196,7 +196,7 @@ static void reads_of_images_compile_in_proportion(void **state)
     fail_msg("a read: %.3f s, %d reads: %.3f s; expected at most %d times as long", one, READS, many, READS_MOST);
 }
 
-/* Neighbours are loaded into variables that a loop hands on: LLVM looks for sums of them. */
+/* Neighbours are loaded into variables that pass from one round of a loop to the next, where LLVM looks for sums. */
 static double measure_neighbours(unsigned count)
 {
     struct text source = {0};

@@ -21,7 +21,7 @@ static void expect_usual(const char *target)
 
 /* --- nests -------------------------------------------------------------------------------------------------------- */
 
-/* More than a GiB of stack has room for. */
+/* A parser would need more than 1 GiB of stack for so many levels. */
 enum { DEEP = 1000000 };
 
 static const char prologue[] = "kernel void k(global int *o) { o[0] = ";
@@ -58,7 +58,7 @@ static void short_sources_of_deep_nests_are_refused(void **state)
     free(operators.bytes);
 }
 
-/* The parser sees nothing of these. */
+/* The preprocessor evaluates conditions, so that the parser's own bound does not apply. */
 static void deep_conditions_are_refused(void **state)
 {
     struct text source = {0};
@@ -71,7 +71,7 @@ static void deep_conditions_are_refused(void **state)
     free(source.bytes);
 }
 
-/* Deeper than most threads' stacks are; less deep under a sanitizer, where the parser takes most of a test's time. */
+/* These nests need more stack than most threads have. Under a sanitizer they are smaller, since the parser is slow. */
 static void less_deep_nests_are_compiled(void **state)
 {
     bool quick = effort(100, 0) < 100;
@@ -132,7 +132,7 @@ static void write_header(const char *path, const char *text)
     fclose(file);
 }
 
-/* No part of a result may be lost on the way out of the copy, at any length. */
+/* A result of any length must arrive whole from the copy of the process that compiles. */
 static void long_sources_compile_like_short_ones(void **state)
 {
     static const char source[] = "#include \"four.h\"\n#warning one\n#warning two\n"
@@ -184,18 +184,18 @@ static void long_modules_are_compiled_too(void **state)
     free(source.bytes);
 }
 
-/* A program may wait for all of its children wherever it likes. */
-static void take_all(int signal)
+/* A handler of SIGCHLD that waits for every child, as a program may have it. */
+static void reap_all_children(int signal)
 {
-    int kept = errno;
+    int saved_errno = errno;
 
     (void)signal;
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
-    errno = kept;
+    errno = saved_errno;
 }
 
-/* Programs that the compiler runs have to say how they ended: here that a module names no memory model. */
+/* The compiler must learn how the programs that it runs ended. Here one reports that a module names no memory model. */
 static void expect_verdict(void)
 {
     static const uint32_t words[] = {0x07230203, 0x10000, 0, 10, 0, 2 << 16 | 17, 6};
@@ -211,7 +211,7 @@ static void expect_verdict(void)
 
 static void programs_may_wait_for_our_children(void **state)
 {
-    void (*const handlers[])(int) = {SIG_IGN, take_all};
+    void (*const handlers[])(int) = {SIG_IGN, reap_all_children};
     bool validates = system("command -v spirv-val >/dev/null") == 0; /* NOLINT(cert-env33-c) */
     struct facet_backend_result result;
     struct text deep = {0};
@@ -249,7 +249,7 @@ static void many_compile_at_the_same_time(void **state)
 
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* its own locks, which threads take that begin and end, do not survive a fork beside them */
+    skip(); /* a fork beside threads that begin and end may copy locks of the sanitizer that they hold */
 #endif
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, compile_one, i % 2 ? &yes : NULL), 0);
@@ -315,7 +315,7 @@ static void arguments_have_limits(void **state)
     struct text source = {0};
 
     (void)state;
-    add_arguments(&source, 255); /* which is all that SPIR-V takes */
+    add_arguments(&source, 255); /* the most that SPIR-V takes */
     expect_everywhere(&source, FACET_OK, "");
     add_arguments(&source, 1024);
     expect_natively(&source, FACET_OK, "");
@@ -329,7 +329,7 @@ static void arguments_have_limits(void **state)
     expect_struct(65536 - 8, FACET_OK, "");
     expect_struct(65536 - 7, FACET_CORRUPT, "argument 'b' has 65529 bytes, behind 8 of others; expected at most 65536");
     expect_struct(1ull << 30, FACET_CORRUPT, "kernel 'k': argument 'b' has 1073741824 bytes");
-    expect_struct((1ull << 32) + 4, FACET_CORRUPT, ""); /* "huge", where LLVM says so; nor is anything printed */
+    expect_struct((1ull << 32) + 4, FACET_CORRUPT, ""); /* LLVM may word the refusal, and prints nothing */
     add(&source, "typedef struct {} none; kernel void k(none n, global int *o) { o[0] = 1; }\n", 1);
     expect_everywhere(&source, FACET_CORRUPT, "argument 'n' has 0 bytes");
 }
@@ -357,7 +357,7 @@ static void kernels_have_limits(void **state)
     expect_everywhere(&source, FACET_CORRUPT, "4097 kernels; expected at most 4096");
 }
 
-/* Four GiB are no bytes in 32 bits. */
+/* A size of 4 GiB is 0 in 32 bits. */
 static void local_memory_has_limits(void **state)
 {
     struct text source = {0};
@@ -411,7 +411,7 @@ static void assembly_is_refused_with_its_place(void **state)
     compile_well(source, "ptx:sm_90", &result);
     assert_non_null(memmem(result.image, result.bytes, "mov.b32", 7));
     backend->clear(&result);
-    /* It only keeps the accesses apart, and AMDGPU's generator can do that. */
+    /* This assembly only orders the accesses, which AMDGPU's generator supports. */
     compile_well("kernel void k(global int *o) { o[0] = 1; __asm__ volatile(\"\" ::: \"memory\"); o[0] = 2; }\n",
                  "amdgcn:gfx90a", &result);
     backend->clear(&result);
@@ -427,7 +427,7 @@ static void printf_is_refused_for_spirv_too(void **state)
         expect_positions(source, "spirv:1.2", "printf() is not supported for the target 'spirv:1.2'", positions, 2);
 }
 
-/* Clang itself crashes on most of these, or says what is wrong; this process goes on. */
+/* Clang crashes on most of these sources, or refuses them. This process goes on in either case. */
 static void expect_no_kernel(const char *source, const char *const *arguments)
 {
     static const char *const some[] = {"host", "ptx:sm_75", "amdgcn:gfx90a"};
@@ -464,7 +464,7 @@ static void a_variable_that_is_a_kernel_is_an_error(void **state)
     expect_usual("host");
 }
 
-/* The line that clang had just read, also where a macro made it, or a header of which the source has the line. */
+/* The place of a crash is the line that clang had just read, also where a macro made that line. */
 static void a_crash_has_a_place(void **state)
 {
     static const char *const sources[][2] = {
@@ -476,7 +476,7 @@ static void a_crash_has_a_place(void **state)
 
     (void)state;
     if (!strstr(backend->version, "LLVM 22."))
-        skip(); /* others may say what is wrong */
+        skip(); /* other versions may refuse these sources without a crash */
     for (size_t i = 0; i < COUNT(sources); i++) {
         assert_int_equal(compile(sources[i][0], "host", NULL, &result, &error), FACET_INTERNAL);
         if (strncmp(error.message, sources[i][1], strlen(sources[i][1])) != 0)
@@ -485,8 +485,8 @@ static void a_crash_has_a_place(void **state)
     }
 }
 
-/* A word too much, wherever it stands: people type such things. */
-static void a_superfluous_word_ends_no_process(void **state)
+/* A superfluous word is inserted at each place of a source, as a typing error may. */
+static void a_superfluous_word_does_not_end_the_process(void **state)
 {
     static const char *const words[] = {"kernel ", "__attribute__((nvptx_kernel)) ", "( ", "} "};
     struct facet_backend_result result;
@@ -526,7 +526,7 @@ static void a_header_s_variable_that_is_a_kernel_is_an_error(void **state)
     rmdir(folder);
 }
 
-/* Of a header that is a pipe nothing ever comes; and 2^34 numbers are not added up in a second. */
+/* One source includes a pipe without a writer, the other adds 2^34 numbers: neither ends within a second. */
 static void a_compile_that_takes_too_long_is_ended(void **state)
 {
     char folder[] = "/tmp/facet-test-XXXXXX", path[64], doubled[4096] = "#define A0 +1\n";
@@ -562,7 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_variable_that_is_a_kernel_is_an_error),
         cmocka_unit_test(a_crash_has_a_place),
-        cmocka_unit_test(a_superfluous_word_ends_no_process),
+        cmocka_unit_test(a_superfluous_word_does_not_end_the_process),
         cmocka_unit_test(a_header_s_variable_that_is_a_kernel_is_an_error),
         cmocka_unit_test(a_compile_that_takes_too_long_is_ended),
         cmocka_unit_test(deep_nests_are_refused),

@@ -78,7 +78,7 @@ static void compile_for(const char *target, const char *source, enum facet_statu
     backend->clear(&result);
 }
 
-/* Intrinsics that copy where checked images do not look, call the system, or change the thread that runs them. */
+/* Among these are intrinsics that copy memory without a check, call the system, or change the thread that runs them. */
 static void intrinsics_are_refused_unless_they_are_known(void **state)
 {
     static const struct {
@@ -154,7 +154,7 @@ static void intrinsics_that_compute_are_taken(void **state)
     compile_for("ptx:sm_75", source, FACET_OK, "", "");
 }
 
-/* Code that runs when an image is loaded, or where no check sees it. */
+/* Code may run when an image is loaded, or where no check is made. */
 static void code_that_no_check_sees_is_refused(void **state)
 {
     static const struct {
@@ -202,8 +202,8 @@ static void code_that_no_check_sees_is_refused(void **state)
 
 /* --- types and aliases -------------------------------------------------------------------------------------------- */
 
-/* At all levels: some are wrong only in code that was not optimized. */
-static void compile_at_all(const char *target, const char *source, enum facet_status expected, const char *text)
+/* Compiles at every level: some types are refused only in code that is not optimized. */
+static void compile_at_all_levels(const char *target, const char *source, enum facet_status expected, const char *text)
 {
     static const char *const levels[][2] = {{"-O0", NULL}, {"-O1", NULL}, {"-O2", NULL}, {"-O3", NULL}};
 
@@ -219,7 +219,7 @@ static void compile_at_all(const char *target, const char *source, enum facet_st
     }
 }
 
-/* Reads one, adds it to itself, writes it. */
+/* Reads a value of the type, combines it with itself by `add`, and writes the result. */
 #define TWICE(type, add)                                                                                               \
     MODULE KERNEL "  %v = load " type ", ptr addrspace(1) %x\n"                                                        \
                   "  %w = " add " " type " %v, %v\n"                                                                   \
@@ -249,7 +249,7 @@ static void types_that_no_target_has_are_refused(void **state)
                 compile_for(targets[t], modules[i].source, FACET_CORRUPT, modules[i].fragment, "expected");
 }
 
-/* Each struct holds the one before it twice: as a tree that is 2^60 types. */
+/* Each struct holds the previous one twice: as a tree, the last has 2^60 nodes. */
 static void types_that_grow_by_sharing_take_no_time(void **state)
 {
     char source[8192] = MODULE "%t0 = type { i32 }\n";
@@ -285,12 +285,12 @@ static void integers_of_128_bits_are_for_all_but_spirv(void **state)
 
         if (is_beyond(targets[t]))
             continue;
-        compile_at_all(targets[t], TWICE("i128", "mul"), spirv ? FACET_CORRUPT : FACET_OK, "'i128'");
-        compile_at_all(targets[t], table, spirv ? FACET_CORRUPT : FACET_OK, "'i128' in 'g'");
-        compile_at_all(targets[t], own, spirv ? FACET_CORRUPT : FACET_OK, "'i128' in 'k'");
+        compile_at_all_levels(targets[t], TWICE("i128", "mul"), spirv ? FACET_CORRUPT : FACET_OK, "'i128'");
+        compile_at_all_levels(targets[t], table, spirv ? FACET_CORRUPT : FACET_OK, "'i128' in 'g'");
+        compile_at_all_levels(targets[t], own, spirv ? FACET_CORRUPT : FACET_OK, "'i128' in 'k'");
     }
-    compile_at_all("host", TWICE("i128", "sdiv"), FACET_OK, "");
-    compile_at_all("host", TWICE("i128", "urem"), FACET_OK, "");
+    compile_at_all_levels("host", TWICE("i128", "sdiv"), FACET_OK, "");
+    compile_at_all_levels("host", TWICE("i128", "urem"), FACET_OK, "");
 }
 
 static void aliases_resolve_to_their_targets(void **state)
@@ -307,7 +307,7 @@ static void aliases_resolve_to_their_targets(void **state)
     (void)state;
     for (size_t t = 0; t < COUNT(targets); t++)
         if (!is_beyond(targets[t]))
-            compile_at_all(targets[t], source, FACET_OK, "");
+            compile_at_all_levels(targets[t], source, FACET_OK, "");
 }
 
 /* --- broken modules ----------------------------------------------------------------------------------------------- */
@@ -329,7 +329,7 @@ static void broken_modules_are_refused(void **state)
     expect_refused(77, saxpy, strlen(saxpy), FACET_INVALID_ARGUMENT, "source kind 77");
 }
 
-/* LLVM knows no way to make this on PTX and calls its handler, which must lead back here, and leave all usable. */
+/* LLVM has no code for this on PTX and calls its fatal-error handler. The compile must fail, and later ones succeed. */
 static void code_that_llvm_gives_up_on_is_an_error(void **state)
 {
     static const char source[] = "declare void @llvm.set.rounding(i32)\n"
@@ -375,7 +375,7 @@ int main(void)
         cmocka_unit_test(aliases_resolve_to_their_targets),
         cmocka_unit_test(broken_modules_are_refused),
         cmocka_unit_test(code_that_llvm_gives_up_on_is_an_error),
-        cmocka_unit_test(spirv_modules_compile_for_each_target), /* the last: cmocka's skip() is "not ok" in TAP */
+        cmocka_unit_test(spirv_modules_compile_for_each_target), /* last: cmocka's skip() is "not ok" in TAP */
     };
     const char *lacks = NULL;
 

@@ -25,7 +25,7 @@
     "{\"name\": \"tile\", \"argument_bytes\": 0, \"required_group_size\": [8, 8, 1], \"arguments\": []},"              \
     "{\"name\": \"wide\", \"argument_bytes\": 4097, \"arguments\": []}]}\n"
 
-/* A checked one for the host, where 8 bytes of a local argument are two numbers. */
+/* A checked image for the host: 8 bytes of the block hold two numbers for each local argument. */
 #define CHECKED                                                                                                        \
     ".version 8.0\n// facet: {\"target\": \"host:znver4\", \"check\": true, \"kernels\": ["                            \
     "{\"name\": \"sum\", \"argument_bytes\": 16, \"local_bytes\": 100, \"arguments\": ["                               \
@@ -78,7 +78,7 @@ static const struct facet_execution_ops execution = {
     .size = sizeof execution, .load = fake_load, .unload = fake_unload, .launch = fake_launch};
 static const struct facet_provider provider = {.size = sizeof provider, .execution = &execution};
 
-/* In the place of the session's own, which is therefore not linked. */
+/* Replaces the session's function, which is not linked. */
 const struct facet_provider *facet_session_provider(const struct facet_session *session)
 {
     return &provider;
@@ -89,7 +89,7 @@ struct facet_provider_instance *facet_session_instance(const struct facet_sessio
     return NULL;
 }
 
-static struct facet_session *session_of_nothing(void)
+static struct facet_session *any_session(void)
 {
     static int something;
 
@@ -104,8 +104,8 @@ static struct facet_kernel *load_from(const char *text, const char *name, enum f
 
     seen.bytes = strlen(text);
     assert_int_equal(facet_image_parse(text, strlen(text), &image, NULL), FACET_OK);
-    assert_int_equal(facet_kernel_load(session_of_nothing(), 7, image, name, &kernel, error), expected);
-    facet_image_destroy(image); /* a kernel does not need its image any more */
+    assert_int_equal(facet_kernel_load(any_session(), 7, image, name, &kernel, error), expected);
+    facet_image_destroy(image); /* a kernel works without its image */
     return kernel;
 }
 
@@ -114,7 +114,7 @@ static struct facet_kernel *load_kernel(const char *name, enum facet_status expe
     return load_from(IMAGE, name, expected, error);
 }
 
-static int forget_seen(void **state)
+static int clear_seen(void **state)
 {
     memset(&seen, 0, sizeof seen);
     return 0;
@@ -131,7 +131,7 @@ static void set_all(struct facet_kernel *kernel)
     assert_int_equal(facet_kernel_set_value(kernel, 4, &(uint32_t){0x11}, 4, NULL), FACET_OK);
 }
 
-static void a_launch_carries_everything(void **state)
+static void a_launch_carries_all_arguments_and_sizes(void **state)
 {
     struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     const struct facet_range range = {sizeof range, 2, {64, 6, 99}, {16, 2, 99}, {5, 0, 99}};
@@ -165,7 +165,7 @@ static void a_launch_carries_everything(void **state)
     facet_kernel_destroy(NULL);
 }
 
-/* The bounds of each local argument, which lies in more than it was given. */
+/* The launch carries the size that was set for each local argument, while its memory is rounded up. */
 static void a_checked_launch_says_how_long_local_memory_is(void **state)
 {
     struct facet_kernel *kernel = load_from(CHECKED, "sum", FACET_OK, NULL);
@@ -194,7 +194,7 @@ static void kernels_that_are_not_there_are_refused(void **state)
     assert_int_equal(seen.unloads, 0);
 }
 
-static void arguments_are_of_their_kind_and_size(void **state)
+static void arguments_of_a_wrong_kind_or_size_are_refused(void **state)
 {
     struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     struct facet_error error = {0};
@@ -209,7 +209,7 @@ static void arguments_are_of_their_kind_and_size(void **state)
     assert_int_equal(facet_kernel_set_memory(kernel, 2, 1, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_kernel_set_local(kernel, 1, 1, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_kernel_set_local(kernel, 2, 0, &error), FACET_OUT_OF_RANGE);
-    /* Rounded up to the alignment it would be 2 GiB, which no launch has. */
+    /* The size rounded up to the alignment is 2 GiB, more than a launch may have. */
     assert_int_equal(facet_kernel_set_local(kernel, 2, FACET_HOST_LOCAL_MOST + 1, &error), FACET_OUT_OF_RANGE);
     assert_non_null(strstr(error.message, "2147483521 bytes of local memory; expected 1 to 2147483520"));
     assert_int_equal(facet_kernel_set_local(kernel, 2, FACET_HOST_LOCAL_MOST, &error), FACET_OK);
@@ -218,7 +218,7 @@ static void arguments_are_of_their_kind_and_size(void **state)
     facet_kernel_destroy(kernel);
 }
 
-static void nothing_is_launched_before_all_is_right(void **state)
+static void nothing_is_launched_before_all_arguments_are_set(void **state)
 {
     struct facet_kernel *kernel = load_kernel("blur", FACET_OK, NULL);
     struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {64}};
@@ -244,7 +244,7 @@ static void nothing_is_launched_before_all_is_right(void **state)
 
 /* --- ranges ----------------------------------------------------------------------------------------------------- */
 
-static void groups_are_chosen_well(void **state)
+static void chosen_groups_divide_the_range(void **state)
 {
     static const struct {
         uint32_t global, group;
@@ -320,12 +320,12 @@ static void wrong_ranges_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_launch_carries_everything, forget_seen),
-        cmocka_unit_test_setup(a_checked_launch_says_how_long_local_memory_is, forget_seen),
-        cmocka_unit_test_setup(kernels_that_are_not_there_are_refused, forget_seen),
-        cmocka_unit_test_setup(arguments_are_of_their_kind_and_size, forget_seen),
-        cmocka_unit_test_setup(nothing_is_launched_before_all_is_right, forget_seen),
-        cmocka_unit_test(groups_are_chosen_well),
+        cmocka_unit_test_setup(a_launch_carries_all_arguments_and_sizes, clear_seen),
+        cmocka_unit_test_setup(a_checked_launch_says_how_long_local_memory_is, clear_seen),
+        cmocka_unit_test_setup(kernels_that_are_not_there_are_refused, clear_seen),
+        cmocka_unit_test_setup(arguments_of_a_wrong_kind_or_size_are_refused, clear_seen),
+        cmocka_unit_test_setup(nothing_is_launched_before_all_arguments_are_set, clear_seen),
+        cmocka_unit_test(chosen_groups_divide_the_range),
         cmocka_unit_test(group_sizes_of_zero_are_chosen),
         cmocka_unit_test(wrong_ranges_are_refused),
     };

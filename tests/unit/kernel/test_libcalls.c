@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the functions that code generators call on old processors, made for the oldest, against the C
- * library's own.
+ * Owns: tests of the functions that code generators call on old processors. They are compiled for the oldest one and
+ * compared with those of the C library.
  * Never: tells one NaN from another. FACET_LIB_DIR says where the archives are.
  */
 #include <math.h>
@@ -153,7 +153,7 @@ static void check_fmaf(fmaf_func ours, float a, float b, float c)
         fail_msg("fmaf(%a, %a, %a) = %a, expected %a", (double)a, (double)b, (double)c, (double)got, (double)want);
 }
 
-static void multiplies_and_adds_specials(void **state)
+static void fma_of_special_numbers_is_exact(void **state)
 {
     fma_func ours = (fma_func)find_function("fma");
     fmaf_func ours_of_float = (fmaf_func)find_function("fmaf");
@@ -167,9 +167,8 @@ static void multiplies_and_adds_specials(void **state)
     }
 }
 
-/* `low`, `high`: exponents that say where a product is too small for a normal number, and how far apart numbers are
- * that have to do with each other. */
-static void multiplies_and_adds(void **state)
+/* Products and sums of any size: near each other, far apart, too small for a normal number, and near overflow. */
+static void fma_is_exact(void **state)
 {
     fma_func ours = (fma_func)find_function("fma");
 
@@ -188,7 +187,7 @@ static void multiplies_and_adds(void **state)
     }
 }
 
-static void multiplies_and_adds_floats(void **state)
+static void fma_of_floats_is_exact(void **state)
 {
     fmaf_func ours = (fmaf_func)find_function("fmaf");
 
@@ -220,7 +219,7 @@ static const struct rounding {
 } roundings[] = {
     {"floor", floor, floorf},   {"ceil", ceil, ceilf}, {"trunc", trunc, truncf},
     {"round", round, roundf},   {"rint", rint, rintf}, {"nearbyint", nearbyint, nearbyintf},
-    {"roundeven", rint, rintf}, /* to nearest even, as long as no caller sets another direction */
+    {"roundeven", rint, rintf}, /* to nearest even, which is the default direction of rint() */
 };
 
 static void check_rounding(const struct rounding *rounding, round_func ours, roundf_func ours_of_float, double x)
@@ -233,7 +232,7 @@ static void check_rounding(const struct rounding *rounding, round_func ours, rou
         fail_msg("%sf(%a) = %a", rounding->name, (double)narrow, (double)ours_of_float(narrow));
 }
 
-static void rounds_to_whole_numbers(void **state)
+static void rounding_equals_the_c_librarys(void **state)
 {
     char name[32];
 
@@ -260,7 +259,7 @@ typedef float (*widen_func)(uint16_t bits);
 
 enum { HALF_INFINITY = 0x7c00, HALF_SIGN = 0x8000 };
 
-/* The value of a half's bits, not negative; for infinity's bits, the next value in line. */
+/* The value of a half's bits without a sign. The bits of infinity give the value that would follow the largest. */
 static double value_of(unsigned bits)
 {
     unsigned exponent = bits >> 10;
@@ -281,8 +280,8 @@ static void check_narrow(double x, unsigned want)
     }
 }
 
-/* At each half, halfway to the next, and the numbers beside that, of float and of double. */
-static void narrows_to_the_nearest_half(void **state)
+/* Checks each half, the middle between it and the next, and the floats and doubles nearest to that middle. */
+static void narrowing_gives_the_nearest_half(void **state)
 {
     for (unsigned bits = 0; bits < HALF_INFINITY; bits++) {
         double half = value_of(bits), middle = (half + value_of(bits + 1)) / 2;
@@ -303,7 +302,7 @@ static void narrows_to_the_nearest_half(void **state)
     assert_true((((narrow_double_func)find_function("narrow_double"))(NAN)&0x7fff) > HALF_INFINITY);
 }
 
-static void widens_every_half(void **state)
+static void every_half_is_widened_exactly(void **state)
 {
     widen_func ours = (widen_func)find_function("widen");
 
@@ -322,7 +321,7 @@ typedef __int128 whole;
 typedef wide (*divide_func)(wide a, wide b);
 typedef whole (*divide_whole_func)(whole a, whole b);
 
-/* Of any number of bits, and next to a power of two as often as not. */
+/* A number of any length in bits, or, in half of the cases, next to a power of two. */
 static wide wide_bits(void)
 {
     wide bits = (wide)random_bits() << 64 | random_bits();
@@ -343,7 +342,7 @@ static void check_division(wide a, wide b)
     assert_true(((divide_whole_func)find_function("__modti3"))(x, y) == x % y);
 }
 
-static void divides_integers_of_128_bits(void **state)
+static void integers_of_128_bits_are_divided(void **state)
 {
     for (int i = 0; i < ROUNDS; i++) {
         wide a = wide_bits(), b = wide_bits();
@@ -353,13 +352,13 @@ static void divides_integers_of_128_bits(void **state)
         check_division(-a, b);
         check_division(a, a);
     }
-    ((divide_func)find_function("__udivti3"))(7, 0); /* comes back */
+    ((divide_func)find_function("__udivti3"))(7, 0); /* must return */
     ((divide_whole_func)find_function("__modti3"))(-7, 0);
 }
 
 /* --- the library -------------------------------------------------------------------------------------------------- */
 
-static void supplies_functions_that_it_has(void **state)
+static void functions_of_the_library_are_supplied(void **state)
 {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("test", context);
@@ -378,7 +377,7 @@ static void supplies_functions_that_it_has(void **state)
     LLVMContextDispose(context);
 }
 
-/* Halves are passed as bits: not every C has them. */
+/* Halves are passed as bits, since not every C compiler has the type. */
 static const char half_text[] = "declare half @facet_libcall___truncsfhf2(float)\n"
                                 "declare half @facet_libcall___truncdfhf2(double)\n"
                                 "declare float @facet_libcall___extendhfsf2(half)\n"
@@ -392,7 +391,7 @@ static const char half_text[] = "declare half @facet_libcall___truncsfhf2(float)
                                 "  %h = bitcast i16 %b to half\n"
                                 "  %f = call float @facet_libcall___extendhfsf2(half %h)\n  ret float %f\n}\n";
 
-/* As an image gets them, except being hidden, so that they can be found. */
+/* Supplies a function as to an image, but visible, so that the JIT finds it. */
 static void supply_function(LLVMModuleRef module, const char *name)
 {
     struct facet_error error;
@@ -430,7 +429,7 @@ static int set_up(void **state)
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_LIB_DIR"), FACET_BUILTINS_HOST);
     if (facet_builtins_open(path, &library, &error) != FACET_OK)
         return -1;
-#if LLVM_VERSION_MAJOR >= 21 /* one cannot be asked for its context any more, but made of one */
+#if LLVM_VERSION_MAJOR >= 21 /* a thread-safe context has no getter any more, but can be made of a context */
     LLVMContextRef context = LLVMContextCreate();
     LLVMOrcThreadSafeContextRef safe = LLVMOrcCreateNewThreadSafeContextFromLLVMContext(context);
 #else
@@ -457,14 +456,14 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(supplies_functions_that_it_has),
-        cmocka_unit_test(multiplies_and_adds_specials),
-        cmocka_unit_test(multiplies_and_adds),
-        cmocka_unit_test(multiplies_and_adds_floats),
-        cmocka_unit_test(rounds_to_whole_numbers),
-        cmocka_unit_test(narrows_to_the_nearest_half),
-        cmocka_unit_test(widens_every_half),
-        cmocka_unit_test(divides_integers_of_128_bits),
+        cmocka_unit_test(functions_of_the_library_are_supplied),
+        cmocka_unit_test(fma_of_special_numbers_is_exact),
+        cmocka_unit_test(fma_is_exact),
+        cmocka_unit_test(fma_of_floats_is_exact),
+        cmocka_unit_test(rounding_equals_the_c_librarys),
+        cmocka_unit_test(narrowing_gives_the_nearest_half),
+        cmocka_unit_test(every_half_is_widened_exactly),
+        cmocka_unit_test(integers_of_128_bits_are_divided),
     };
 
     return cmocka_run_group_tests_name("kernel/libcalls", tests, set_up, tear_down);

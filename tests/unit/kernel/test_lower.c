@@ -44,23 +44,23 @@ static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GL
 static const struct facet_lower_argument asked_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
                                                               {FACET_ARGUMENT_VALUE, 8, 4}};
 
-/* Whole vectors, less than one, and in between. */
+/* Sizes that are multiples of a vector, smaller than one, and between multiples. */
 static const uint32_t group_sizes[][3] = {{64, 1, 1}, {16, 4, 1}, {1, 1, 1}, {7, 3, 2}, {50, 1, 1}, {8, 8, 1}};
 
-/* Made once for all sizes of groups. */
-static struct loaded last;
+/* The kernel that was loaded last; it serves all sizes of groups. */
+static struct loaded last_loaded;
 
 static struct loaded load_kernel(const struct mode *mode, const char *name,
                                  const struct facet_lower_argument *arguments)
 {
     static const struct mode *last_mode;
 
-    if (last.jit && (mode != last_mode || strcmp(name, last.kernel.name) != 0))
-        lowered_unload(&last);
-    if (!last.jit)
-        last = lowered_load(mode, LOWER_KERNELS, name, arguments, &allowing);
+    if (last_loaded.jit && (mode != last_mode || strcmp(name, last_loaded.kernel.name) != 0))
+        lowered_unload(&last_loaded);
+    if (!last_loaded.jit)
+        last_loaded = lowered_load(mode, LOWER_KERNELS, name, arguments, &allowing);
     last_mode = mode;
-    return last;
+    return last_loaded;
 }
 
 #define FOR_EACH_MODE(mode, size)                                                                                      \
@@ -163,7 +163,7 @@ static void test_private_memory_is_each_items_own(void **state)
     }
 }
 
-static void test_atomics_add_up(void **state)
+static void test_atomic_additions_lose_nothing(void **state)
 {
     (void)state;
     FOR_EACH_MODE (mode, size) {
@@ -188,7 +188,7 @@ static void test_atomics_add_up(void **state)
     }
 }
 
-/* All items of a group in step, as the kernel `rotated` has them. */
+/* Computes what the kernel `rotated` does, with all items of a group in step. */
 static void rotate_expected(const int *x, int *out, uint32_t items, int rounds)
 {
     static int mine[4096][4], sum[4096], local[4096];
@@ -211,7 +211,7 @@ static void rotate_expected(const int *x, int *out, uint32_t items, int rounds)
         out[i] = sum[i] + mine[i][i & 3];
 }
 
-static void test_state_across_barriers(void **state)
+static void test_state_is_kept_across_barriers(void **state)
 {
     static int expect[WORDS];
 
@@ -242,7 +242,7 @@ static void test_divergent_barrier_ends_the_group(void **state)
     }
 }
 
-static void test_work_item_functions_answer_each_dimension(void **state)
+static void test_work_item_functions_give_each_dimension(void **state)
 {
     (void)state;
     FOR_EACH_MODE (mode, size) {
@@ -292,8 +292,8 @@ static void check_inside(int all, int low, int high)
     }
 }
 
-/* An if that all lanes of some chunks take, some of others', and none of others'. */
-static void test_branch_taken_by_some_lanes(void **state)
+/* Takes a branch with all lanes in some chunks, with some lanes in others, and with none in others. */
+static void test_a_branch_taken_by_some_lanes_is_right(void **state)
 {
     static const int places[][2] = {{1, 170}, {16, 32}, {17, 33}, {5, 6}, {32, 32}, {1, 4000}};
 
@@ -334,7 +334,7 @@ static void test_simple_kernels_are_vectorized(void **state)
 #define ASK(f, d)                                                                                                      \
     " %x = call i32 @__facet_" f "(i32 " d ")\n %b = getelementptr i32, ptr %p, i32 %x\n store i32 7, ptr %b\n"
 
-/* Rows are for kernels that ask for nothing in x but global ids. */
+/* Only kernels whose one query in dimension x is the global id can run in rows. */
 static void test_rows_need_global_ids_alone(void **state)
 {
     static const struct {
@@ -382,7 +382,7 @@ static uint32_t count_multiplications(LLVMValueRef function)
     return count;
 }
 
-/* A loop that mostly loads, and that each item repeats another number of times. */
+/* The loop mostly loads, and its number of rounds differs from item to item. */
 static void test_loop_of_loads_is_unrolled_not_vectorized(void **state)
 {
     static const char loop[] =
@@ -452,8 +452,8 @@ static void test_memory_beyond_32_bits_is_refused(void **state)
                    "local memory");
 }
 
-/* More private memory than a thread's stack should bear is scratch memory, of one chunk after the other. */
-static void test_private_memory_off_the_stack(void **state)
+/* Private memory that is too large for a thread's stack is scratch memory, which one chunk after the other uses. */
+static void test_large_private_memory_is_scratch_memory(void **state)
 {
     static const struct {
         uint32_t elements;
@@ -484,8 +484,8 @@ static void test_private_memory_off_the_stack(void **state)
     }
 }
 
-/* The rest of one atomic instruction, "" when nothing atomic is left. */
-static void check_atomic(const char *processor, const char *instruction, const char *left)
+/* Lowers an atomic instruction for a processor; `remaining` is the atomic instruction that it becomes, "" for none. */
+static void check_atomic(const char *processor, const char *instruction, const char *remaining)
 {
     struct mode mode = {.optimize = 3, .features = ""};
     struct facet_lower_kernel kernel = {.name = "k", .arguments = lowered_pointers};
@@ -505,14 +505,14 @@ static void check_atomic(const char *processor, const char *instruction, const c
     assert_int_equal(lowered_make(module, &mode, &kernel, &error), FACET_OK);
     lowered_processor = NULL;
     made = LLVMPrintModuleToString(module);
-    if ((*left && !strstr(made, left)) || (!*left && strstr(made, "atomicrmw")))
-        fail_msg("%s on %s: expected \"%s\"; got\n%s", instruction, processor, left, made);
+    if ((*remaining && !strstr(made, remaining)) || (!*remaining && strstr(made, "atomicrmw")))
+        fail_msg("%s on %s: expected \"%s\"; got\n%s", instruction, processor, remaining, made);
     LLVMDisposeMessage(made);
     LLVMDisposeModule(module);
     LLVMContextDispose(context);
 }
 
-/* Only the group sees its memory while it runs; and a wrap at the largest number is a sum. */
+/* Local memory is visible only to its group, and needs few atomics. A wrap at the largest number equals an addition. */
 static void test_operations_that_stay_atomic(void **state)
 {
     (void)state;
@@ -534,8 +534,8 @@ static void test_operations_that_stay_atomic(void **state)
 static int unload_last(void **state)
 {
     (void)state;
-    if (last.jit)
-        lowered_unload(&last);
+    if (last_loaded.jit)
+        lowered_unload(&last_loaded);
     return 0;
 }
 
@@ -546,12 +546,12 @@ static void test_lanes_of_a_processor(void **state)
         uint32_t lanes;
     } cases[] = {
         {"emeraldrapids", "", 16},
-        {"emeraldrapids", "-amx-tile,-avx512fp16", 16}, /* half precision is missing, not all of AVX-512 */
+        {"emeraldrapids", "-amx-tile,-avx512fp16", 16}, /* only half precision is missing of AVX-512 */
         {"emeraldrapids", "-avx512fp16,-avx512f,-avx512bw", 8},
         {"znver4", "-avx512f", 8},
         {"znver3", "", 8},
         {"znver3", "+avx512f", 16},
-        {"sandybridge", "", 4}, /* vectors of 8, but of floating-point numbers alone */
+        {"sandybridge", "", 4}, /* it has vectors of 8, but only of floating-point numbers */
         {"x86-64-v2", "", 4},
         {"x86-64", "+avx,+avx2", 8},
         {"generic", "+avx2,+avx512f", 16},
@@ -571,19 +571,19 @@ int main(void)
         cmocka_unit_test(test_barriers_in_a_loop_order_the_items),
         cmocka_unit_test(test_divergent_loop_runs_each_item_to_its_end),
         cmocka_unit_test(test_private_memory_is_each_items_own),
-        cmocka_unit_test(test_atomics_add_up),
+        cmocka_unit_test(test_atomic_additions_lose_nothing),
         cmocka_unit_test(test_operations_that_stay_atomic),
-        cmocka_unit_test(test_state_across_barriers),
+        cmocka_unit_test(test_state_is_kept_across_barriers),
         cmocka_unit_test(test_divergent_barrier_ends_the_group),
-        cmocka_unit_test(test_work_item_functions_answer_each_dimension),
+        cmocka_unit_test(test_work_item_functions_give_each_dimension),
         cmocka_unit_test(test_guarded_division_is_exact),
-        cmocka_unit_test(test_branch_taken_by_some_lanes),
+        cmocka_unit_test(test_a_branch_taken_by_some_lanes_is_right),
         cmocka_unit_test(test_simple_kernels_are_vectorized),
         cmocka_unit_test(test_rows_need_global_ids_alone),
         cmocka_unit_test(test_loop_of_loads_is_unrolled_not_vectorized),
         cmocka_unit_test(test_unknown_and_recursive_calls_are_refused),
         cmocka_unit_test(test_memory_beyond_32_bits_is_refused),
-        cmocka_unit_test(test_private_memory_off_the_stack),
+        cmocka_unit_test(test_large_private_memory_is_scratch_memory),
     };
 
     LLVMInitializeNativeTarget();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a checked kernel asks about each access to memory that is not private, and tells each that leads
- * out of its variable or local argument, with its place in the source; and that a refused access leaves no trace.
+ * Owns: proofs that a checked kernel checks each access to memory that is not private, and reports each that leads out
+ * of its variable or local argument with its place in the source. A refused access has no effect.
  * Never: judges accesses (providers/cpu/check.c does).
  */
 #include "lower/lowered.h"
@@ -18,8 +18,8 @@ struct recorder {
     const struct facet_host_site *sites;
     uint32_t refused_line;
     uint32_t check_count[LINES], flags[LINES], barriers;
-    uint64_t items[LINES]; /* bits */
-    uint64_t found[LINES]; /* of those the ones that the image has found to be wrong */
+    uint64_t items[LINES]; /* a bit for each item */
+    uint64_t found[LINES]; /* a bit for each item whose access the image itself found to be wrong */
     const void *last_address[LINES];
     uint64_t last_bytes[LINES];
 };
@@ -50,7 +50,7 @@ static const struct facet_host_check functions = {
     .size = sizeof(functions), .access = record_access, .barrier = pass_barrier};
 static const struct mode modes[] = {{0, "", 1}, {1, "", 1}, {3, "", 1}};
 
-/* With `dynamic_bytes` of local memory, of which a local argument begins at 128 and has ARGUMENT_INTS. */
+/* Runs with `dynamic_bytes` of local memory, in which a local argument of ARGUMENT_INTS begins at 128. */
 static struct recorder run_with(const struct mode *mode, const char *name, const struct facet_lower_argument *arguments,
                                 uint32_t dynamic_bytes, uint32_t refused_line)
 {
@@ -71,7 +71,7 @@ static struct recorder run_recorded(const struct mode *mode, const char *name, u
     return run_with(mode, name, lowered_pointers, 0, refused_line);
 }
 
-/* The memory after `each` for one item. */
+/* Checks the memory of an item after the kernel `each`. */
 static void expect_each(int item, uint32_t refused_line)
 {
     uint32_t no = item % 2 ? refused_line : 0;
@@ -114,7 +114,7 @@ static void test_each_access_is_checked(void **state)
     }
 }
 
-static void test_refused_access_leaves_no_trace(void **state)
+static void test_a_refused_access_has_no_effect(void **state)
 {
     (void)state;
     for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++)
@@ -125,7 +125,7 @@ static void test_refused_access_leaves_no_trace(void **state)
         }
 }
 
-static void test_private_memory_is_not_asked_about(void **state)
+static void test_accesses_to_private_memory_are_not_checked(void **state)
 {
     (void)state;
     for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++) {
@@ -144,14 +144,14 @@ static void test_private_memory_is_not_asked_about(void **state)
     }
 }
 
-/* Of items [first, end). */
+/* The bits of items [first, end). */
 static uint64_t item_range(int first, int end)
 {
     return (UINT64_C(1) << end) - (UINT64_C(1) << first);
 }
 
-/* `wild` has, item by item, a write into 4 ints at item - 2; a read of the same by odd items, and by even ones of one
- * of 8 at item - 3; and a fill of the first 2 * (item - 2) bytes of the 4 ints. The recorder allows it all. */
+/* In `wild` each item writes to element item - 2 of 4 ints. Odd items then read that element, and even ones element
+ * item - 3 of 8 ints. Last, each fills the first 2 * (item - 2) bytes of the 4 ints. The recorder allows all this. */
 static void test_accesses_beyond_a_private_variable_are_reported(void **state)
 {
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555);
@@ -192,9 +192,10 @@ static void test_local_memory_and_barriers(void **state)
     }
 }
 
-/* `ends` accesses, item by item, element item - 2 of: 5 ints of local memory (line 52), a local argument (53), 5 ints
- * of constant memory (54); odd items one of 3 ints of local memory, even ones of 5 other constants (56); and the last
- * constant (57) and the place behind it (58). The sizes in memory are rounded up: only the checks tell. */
+/* In `ends` each item accesses element item - 2 of 5 ints of local memory (line 52), of a local argument (53) and of 5
+ * ints of constant memory (54). Odd items then access one of 3 ints of local memory, even ones one of 5 other constants
+ * (56). Last come the last constant (57) and the place behind it (58). Sizes in memory are rounded up, so that only the
+ * checks find these accesses. */
 static void expect_ends(const struct recorder *recorder)
 {
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555), all = item_range(0, ITEMS);
@@ -219,7 +220,7 @@ static void expect_ends(const struct recorder *recorder)
     }
 }
 
-static void test_local_memory_and_constants_end_where_they_were_declared_to(void **state)
+static void test_accesses_beyond_local_memory_and_constants_are_reported(void **state)
 {
     const struct facet_lower_argument arguments[3] = {
         {FACET_ARGUMENT_GLOBAL, 0, 8}, {FACET_ARGUMENT_GLOBAL, 8, 8}, {FACET_ARGUMENT_LOCAL, 16, 8}};
@@ -236,11 +237,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_access_is_checked),
-        cmocka_unit_test(test_refused_access_leaves_no_trace),
-        cmocka_unit_test(test_private_memory_is_not_asked_about),
+        cmocka_unit_test(test_a_refused_access_has_no_effect),
+        cmocka_unit_test(test_accesses_to_private_memory_are_not_checked),
         cmocka_unit_test(test_accesses_beyond_a_private_variable_are_reported),
         cmocka_unit_test(test_local_memory_and_barriers),
-        cmocka_unit_test(test_local_memory_and_constants_end_where_they_were_declared_to),
+        cmocka_unit_test(test_accesses_beyond_local_memory_and_constants_are_reported),
     };
 
     LLVMInitializeNativeTarget();

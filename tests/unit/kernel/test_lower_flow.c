@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that unusual control flow and values come out right, and that code that cannot be lowered is refused by
- * name.
+ * Owns: proofs that unusual control flow and values are lowered correctly, and that code that cannot be lowered is
+ * refused by name.
  * Never: measures.
  */
 #include "lower/lowered.h"
@@ -23,8 +23,8 @@ static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GL
                                                               {FACET_ARGUMENT_VALUE, 20, 4}};
 
 /* Runs one group of each size in each way; `compare` checks the results. */
-static void run_all(const char *name, const struct facet_lower_argument *arguments, uint32_t value,
-                    void (*compare)(int items, int value))
+static void run_in_all_modes(const char *name, const struct facet_lower_argument *arguments, uint32_t value,
+                             void (*compare)(int items, int value))
 {
     for (const struct mode *mode = modes; mode < modes + sizeof(modes) / sizeof(*modes); mode++) {
         struct loaded loaded = lowered_load(mode, LOWER_FLOW, name, arguments, NULL);
@@ -137,41 +137,41 @@ static void compare_beside(int items, int value)
 static void test_loop_with_two_entries(void **state)
 {
     (void)state;
-    run_all("tangled", lowered_pointers, 0, compare_tangled);
+    run_in_all_modes("tangled", lowered_pointers, 0, compare_tangled);
 }
 
 static void test_loop_with_two_entries_and_barriers(void **state)
 {
     (void)state;
     for (uint32_t start = 0; start < 4; start++)
-        run_all("tangled_barriers", local_arguments, start, compare_tangled_barriers);
+        run_in_all_modes("tangled_barriers", local_arguments, start, compare_tangled_barriers);
 }
 
 static void test_switch_takes_each_case(void **state)
 {
     (void)state;
-    run_all("switched", lowered_pointers, 0, compare_switched);
+    run_in_all_modes("switched", lowered_pointers, 0, compare_switched);
 }
 
 static void test_element_is_picked_by_index(void **state)
 {
     (void)state;
-    run_all("picked", lowered_pointers, 0, compare_picked);
+    run_in_all_modes("picked", lowered_pointers, 0, compare_picked);
 }
 
-static void test_indices_side_by_side(void **state)
+static void test_indices_that_mostly_grow_by_one(void **state)
 {
     static const uint32_t distances[] = {0, 1, 2, 16, 17, 32, 64};
 
     (void)state;
     for (size_t i = 0; i < sizeof(distances) / sizeof(*distances); i++)
-        run_all("beside", local_arguments, distances[i], compare_beside);
+        run_in_all_modes("beside", local_arguments, distances[i], compare_beside);
 }
 
 static void test_copied_struct_keeps_its_fields(void **state)
 {
     (void)state;
-    run_all("copied", lowered_pointers, 0, compare_copied);
+    run_in_all_modes("copied", lowered_pointers, 0, compare_copied);
 }
 
 static void expect_refused(const char *text, const char *what)
@@ -208,7 +208,7 @@ static void test_unsupported_flow_is_refused(void **state)
         "cannot be inlined");
 }
 
-/* Dividends and divisors: the ends of all widths, and numbers near 0. */
+/* Dividends and divisors: the least and largest of each width, and numbers near 0. */
 static const int64_t corners[] = {0,   1,   -1,   2,         -2,        7,         -7,        100,
                                   127, 128, -128, INT16_MIN, INT32_MIN, INT32_MAX, INT64_MIN, INT64_MAX};
 enum { CORNERS = sizeof(corners) / sizeof(*corners), PAIRS = CORNERS * CORNERS };
@@ -220,7 +220,7 @@ static int64_t narrow_to_bits(int64_t value, uint32_t bits, bool is_signed)
     return is_signed ? (int64_t)high >> (64 - bits) : (int64_t)(high >> (64 - bits));
 }
 
-/* false: not defined. */
+/* Returns false where the result is undefined. */
 static bool divide_bits(int64_t a, int64_t b, uint32_t bits, const char *operation, int64_t *ret_result)
 {
     bool is_signed = operation[0] == 's', rest = operation[1] == 'r';
@@ -264,7 +264,7 @@ static struct loaded load_text(const struct mode *mode, const char *text)
     return loaded;
 }
 
-/* Integers of `bits`, or vectors of two; odd items do not divide. */
+/* Writes a kernel that divides integers of `bits`, or vectors of two of them, in even items only. */
 static void write_division(char *text, size_t size, uint32_t bits, const char *operation, bool vector)
 {
     const char *cast = bits == 64 ? "bitcast" : "trunc";
@@ -293,7 +293,7 @@ static void write_division(char *text, size_t size, uint32_t bits, const char *o
              bits);
 }
 
-/* Each pair is once in an item that divides, once in one that does not. */
+/* With both values of `swap`, each pair is once in an item that divides and once in an item that does not. */
 static void compare_division(const struct loaded *loaded, uint32_t bits, const char *operation, uint32_t swap)
 {
     static int64_t pairs[PAIRS][2], results[PAIRS];
@@ -332,7 +332,7 @@ static void test_division_never_traps(void **state)
 }
 
 /* One block of 8000 loads and sums: more than the code generator takes at once. */
-static void test_block_of_8000_terms(void **state)
+static void test_a_block_of_8000_terms_is_compiled(void **state)
 {
     enum { TERMS = 8000 };
     size_t size = TERMS * 128 + 256, used;
@@ -363,11 +363,15 @@ static void test_block_of_8000_terms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_with_two_entries),       cmocka_unit_test(test_loop_with_two_entries_and_barriers),
-        cmocka_unit_test(test_switch_takes_each_case),      cmocka_unit_test(test_element_is_picked_by_index),
-        cmocka_unit_test(test_indices_side_by_side),        cmocka_unit_test(test_copied_struct_keeps_its_fields),
-        cmocka_unit_test(test_unsupported_flow_is_refused), cmocka_unit_test(test_division_never_traps),
-        cmocka_unit_test(test_block_of_8000_terms),
+        cmocka_unit_test(test_loop_with_two_entries),
+        cmocka_unit_test(test_loop_with_two_entries_and_barriers),
+        cmocka_unit_test(test_switch_takes_each_case),
+        cmocka_unit_test(test_element_is_picked_by_index),
+        cmocka_unit_test(test_indices_that_mostly_grow_by_one),
+        cmocka_unit_test(test_copied_struct_keeps_its_fields),
+        cmocka_unit_test(test_unsupported_flow_is_refused),
+        cmocka_unit_test(test_division_never_traps),
+        cmocka_unit_test(test_a_block_of_8000_terms_is_compiled),
     };
 
     LLVMInitializeNativeTarget();

@@ -33,7 +33,7 @@ static void defaults_are_filled_in(void **state)
     assert_int_equal(job.request.source_kind, FACET_SOURCE_OPENCL_C);
 }
 
-static void a_caller_built_with_less_is_understood(void **state)
+static void options_of_an_older_caller_are_read(void **state)
 {
     struct facet_compile_options options = {
         .size = offsetof(struct facet_compile_options, target), .optimize = FACET_OPTIMIZE(1), .target = "nonsense"};
@@ -95,8 +95,8 @@ static void sources_are_known_by_their_first_bytes(void **state)
         assert_int_equal(facet_source_detect(sources[i].bytes, strlen(sources[i].bytes)), sources[i].kind);
 }
 
-/* Marks that editors and other systems put before a text. */
-static void marks_of_encodings_are_no_source(void **state)
+/* Editors and other systems may put a byte order mark before a text. */
+static void byte_order_marks_are_skipped_or_refused(void **state)
 {
     static const char marked[] = "\xef\xbb\xbf" SOURCE, wide[] = "\xff\xfek\0e\0", other[] = "\xfe\xff\0k\0e";
     static const char module[] = "\xef\xbb\xbf; ModuleID = 'k'\n";
@@ -116,7 +116,7 @@ static void marks_of_encodings_are_no_source(void **state)
     assert_non_null(strstr(error.message, "UTF-16"));
 }
 
-static void code_is_no_source(void **state)
+static void compiled_code_is_refused_as_a_source(void **state)
 {
     static const char *const codes[] = {"\177ELF....", "// made by hand\n.version 8.0\n.target sm_90\n"};
     struct facet_compile_job job;
@@ -129,7 +129,7 @@ static void code_is_no_source(void **state)
     }
 }
 
-/* A length that nothing in memory has, such as one below zero: not one byte of it is read. */
+/* Where the length is impossible, such as a negative number, not one byte of the source is read. */
 static void absurd_lengths_are_out_of_range(void **state)
 {
     static const size_t lengths[] = {FACET_COMPILE_BYTES_MOST + 1, (size_t)1 << 40, SIZE_MAX};
@@ -195,7 +195,7 @@ static void options_that_change_the_code_change_the_key(void **state)
     assert_string_equal(again, keys[0]);
 }
 
-static void the_environment_asks_for_checks(void **state)
+static void the_environment_can_ask_for_checks(void **state)
 {
     const struct facet_compile_options device = {.size = sizeof device, .target = "sm_90"};
     struct facet_compile_job job;
@@ -224,14 +224,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_filled_in),
-        cmocka_unit_test(a_caller_built_with_less_is_understood),
+        cmocka_unit_test(options_of_an_older_caller_are_read),
         cmocka_unit_test(wrong_options_are_refused),
         cmocka_unit_test(sources_are_known_by_their_first_bytes),
-        cmocka_unit_test(marks_of_encodings_are_no_source),
-        cmocka_unit_test(code_is_no_source),
+        cmocka_unit_test(byte_order_marks_are_skipped_or_refused),
+        cmocka_unit_test(compiled_code_is_refused_as_a_source),
         cmocka_unit_test(absurd_lengths_are_out_of_range),
         cmocka_unit_test(options_that_change_the_code_change_the_key),
-        cmocka_unit_test(the_environment_asks_for_checks),
+        cmocka_unit_test(the_environment_can_ask_for_checks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,9 +20,9 @@
 #include "kernel/compile/remap.h"
 #include "kernel/compile/spirv.h"
 
-/* Sanitizers read a whole text at each call that searches in it. */
+/* Under a sanitizer each search reads the whole text, which adds to the cost that is measured. */
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
-#define GROWTH_IS_OURS
+#define MEASURES_GROWTH
 #endif
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
@@ -71,8 +71,8 @@ static void text_is_rewritten_outside_quotes(void **state)
     check_remap(&strip, " addrspace(1", " addrspace(1");
 }
 
-#ifdef GROWTH_IS_OURS
-/* The processor time for that many declarations, each of which occurs twice. */
+#ifdef MEASURES_GROWTH
+/* Measures the processor time for `count` declarations, each of which occurs twice. */
 static double declare_many(unsigned count)
 {
     const struct facet_remap remap = {.kernel = ""};
@@ -94,7 +94,7 @@ static double declare_many(unsigned count)
     return (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
 }
 
-static void doubles_are_found_in_proportion(void **state)
+static void repeated_declarations_are_found_in_proportion(void **state)
 {
     enum { FEW_DECLARATIONS = 2000, FACTOR = 8, FACTOR_MOST = 24 };
     double few = declare_many(FEW_DECLARATIONS), many = declare_many(FEW_DECLARATIONS * FACTOR);
@@ -106,7 +106,7 @@ static void doubles_are_found_in_proportion(void **state)
 }
 #endif
 
-static void null_numbers_of_spirv_are_written_out(void **state)
+static void null_constants_of_spirv_are_written_as_numbers(void **state)
 {
     static const uint32_t words[] = {0x07230203,
                                      0x10200,
@@ -162,7 +162,7 @@ static void null_numbers_of_spirv_are_written_out(void **state)
     }
 }
 
-static void alignments_of_128_have_no_sign(void **state)
+static void alignments_of_128_are_not_negative(void **state)
 {
     /* OpDecorate %4 Alignment 128 and 64; OpDecorate %4 of another kind; OpDecorate with another count of words. */
     static const uint32_t words[] = {
@@ -181,8 +181,8 @@ static void alignments_of_128_have_no_sign(void **state)
     free(made);
 }
 
-/* Files that a crashed compile had not yet removed. */
-static void a_folder_goes_with_its_files(void **state)
+/* The files are such as a crashed compile leaves. */
+static void a_folder_is_removed_with_its_files(void **state)
 {
     static const struct facet_folder none = {.path = ""};
     char path[FACET_FOLDER_SIZE + 16];
@@ -200,8 +200,8 @@ static void a_folder_goes_with_its_files(void **state)
     facet_folder_remove(&none);
 }
 
-/* In a child: its mounts are in a namespace of its own. The exit status says which step failed. */
-static int made_elsewhere(void)
+/* Runs in a child with mounts of its own, and returns the child's exit status: which step failed. */
+static int make_folder_elsewhere(void)
 {
     struct facet_folder folder;
 
@@ -215,7 +215,7 @@ static int made_elsewhere(void)
     return strncmp(folder.path, "/tmp/", 5) == 0 ? 0 : 2;
 }
 
-/* The compiler runs the objects linked in this folder. */
+/* The compiler runs the objects that it links in this folder, so no other user may replace them. */
 static void a_folder_that_others_could_exchange_is_not_used(void **state)
 {
     int status = 0;
@@ -223,7 +223,7 @@ static void a_folder_that_others_could_exchange_is_not_used(void **state)
 
     (void)state;
     if (child == 0)
-        _exit(made_elsewhere());
+        _exit(make_folder_elsewhere());
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WEXITSTATUS(status) == 77)
         skip();
@@ -234,12 +234,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_rewritten_outside_quotes),
-#ifdef GROWTH_IS_OURS
-        cmocka_unit_test(doubles_are_found_in_proportion),
+#ifdef MEASURES_GROWTH
+        cmocka_unit_test(repeated_declarations_are_found_in_proportion),
 #endif
-        cmocka_unit_test(null_numbers_of_spirv_are_written_out),
-        cmocka_unit_test(alignments_of_128_have_no_sign),
-        cmocka_unit_test(a_folder_goes_with_its_files),
+        cmocka_unit_test(null_constants_of_spirv_are_written_as_numbers),
+        cmocka_unit_test(alignments_of_128_are_not_negative),
+        cmocka_unit_test(a_folder_is_removed_with_its_files),
         cmocka_unit_test(a_folder_that_others_could_exchange_is_not_used),
     };
 

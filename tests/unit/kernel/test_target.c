@@ -105,7 +105,7 @@ static void a_refusal_of_an_npu_names_the_missing_part(void **state)
     assert_int_equal(facet_target_parse("npu", name, sizeof name, &error), FACET_UNSUPPORTED);
 }
 
-static void a_name_that_does_not_fit_is_refused(void **state)
+static void a_name_longer_than_the_buffer_is_refused(void **state)
 {
     struct facet_error error = {0};
     char name[13] = "";
@@ -122,7 +122,7 @@ int main(void)
         cmocka_unit_test(every_name_of_the_list_is_a_target),
         cmocka_unit_test(unknown_targets_are_refused_by_name),
         cmocka_unit_test(a_refusal_of_an_npu_names_the_missing_part),
-        cmocka_unit_test(a_name_that_does_not_fit_is_refused),
+        cmocka_unit_test(a_name_longer_than_the_buffer_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

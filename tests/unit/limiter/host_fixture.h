@@ -135,8 +135,8 @@ static inline void host_set_compute(struct host *host, uint32_t request_milli, u
     assert_ok(facet_limiter_worker_set_limits(host->limiter, "w", &limits, &error), &error);
 }
 
-/* A process that does nothing until it is killed. A fork shares descriptors, and the locks on them, until it execs:
- * this process has closed them when the function returns. */
+/* Starts a process that does nothing until it is killed. A child shares the descriptors of this process, and the locks
+ * on them, until exec: the function returns once the child has closed them. */
 static inline pid_t host_start_process(void)
 {
     int ready[2];

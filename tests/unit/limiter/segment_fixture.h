@@ -27,7 +27,7 @@ struct fixture {
     struct facet_owner *owner;
 };
 
-/* Sets a heartbeat for the rest of a test, even on a slow machine: without heartbeats, tenants pace themselves. */
+/* Sets a heartbeat far in the future. Tenants pace themselves without heartbeats, and the machine may be slow. */
 static inline void fixture_owner_lives(const struct fixture *fixture)
 {
     facet_owner_set_heartbeat(fixture->owner, facet_clock_now_ns() + 3600 * FACET_NS_PER_S);

@@ -40,7 +40,7 @@ static void test_totals_of_real_work_are_believed(void **state)
         totals.throttled_ns += 1000 * 100 * MS;
         totals.denied += 50000;
     }
-    totals.busy_ns += 3600 * S; /* one that was stopped for an hour, a thousand threads that were */
+    totals.busy_ns += 3600 * S; /* a process was stopped for an hour, and so were a thousand threads */
     totals.throttled_ns += 1000 * 3600 * S / 4;
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
 }
@@ -65,7 +65,7 @@ static void test_memory_beyond_the_bound_is_not_believed(void **state)
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
 }
 
-static void test_a_peak_that_fell_or_is_less_than_what_is_held(void **state)
+static void test_a_peak_that_fell_or_is_less_than_what_is_held_is_not_believed(void **state)
 {
     struct facet_usage_totals totals = {.memory_bytes = 8 * MIB, .memory_peak_bytes = 8 * MIB - 1};
 
@@ -86,7 +86,7 @@ static uint64_t *counter_of(struct facet_usage_totals *totals, int index)
     return counters[index];
 }
 
-static void test_counters_that_fall_or_leap(void **state)
+static void test_counters_that_fall_or_leap_are_not_believed(void **state)
 {
     static const uint32_t bits[] = {FACET_BELIEVED_BUSY, FACET_BELIEVED_LAUNCHES, FACET_BELIEVED_THROTTLED,
                                     FACET_BELIEVED_DENIED};
@@ -105,14 +105,14 @@ static void test_counters_that_fall_or_leap(void **state)
         }
 }
 
-static void test_absurd_totals_of_the_first_reading(void **state)
+static void test_absurd_totals_of_the_first_reading_are_not_believed(void **state)
 {
     const struct facet_usage_totals totals = {.busy_ns = UINT64_MAX, .launches = UINT64_C(1) << 63};
 
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_BUSY | FACET_BELIEVED_LAUNCHES));
 }
 
-/* One process that was stopped since the vGPU was made reports all that time, by each of its clocks, and no more. */
+/* A process that was stopped since the vGPU was made reports at most that whole time. */
 static void test_no_slot_has_more_than_the_vgpu_is_old(void **state)
 {
     struct facet_usage_totals totals = {0};
@@ -121,7 +121,7 @@ static void test_no_slot_has_more_than_the_vgpu_is_old(void **state)
     now_ns += 3600 * S;
     totals.busy_ns = totals.slot_busy_ns = 3600 * S;
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
-    totals.busy_ns = 64 * 3600 * S; /* of as many processes */
+    totals.busy_ns = 64 * 3600 * S; /* of 64 processes */
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
     totals.busy_ns = totals.slot_busy_ns = 64 * 3600 * S;
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_BUSY);
@@ -138,8 +138,8 @@ static void test_threads_wait_no_longer_than_the_vgpu_is_old(void **state)
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_THROTTLED);
 }
 
-/* Two threads read the clock in one order and look in the other one: nothing is forgotten by that. */
-static void test_readers_that_overtake_each_other(void **state)
+/* Two threads read the clock in one order and the totals in the other. Damage is still found. */
+static void test_damage_is_found_by_readers_that_overtake_each_other(void **state)
 {
     struct facet_usage_totals totals = {.launches = 5};
 
@@ -161,12 +161,12 @@ int main(void)
         cmocka_unit_test_setup(test_totals_of_real_work_are_believed, setup),
         cmocka_unit_test_setup(test_an_adopted_segment_is_believed, setup),
         cmocka_unit_test_setup(test_memory_beyond_the_bound_is_not_believed, setup),
-        cmocka_unit_test_setup(test_a_peak_that_fell_or_is_less_than_what_is_held, setup),
-        cmocka_unit_test_setup(test_counters_that_fall_or_leap, setup),
-        cmocka_unit_test_setup(test_absurd_totals_of_the_first_reading, setup),
+        cmocka_unit_test_setup(test_a_peak_that_fell_or_is_less_than_what_is_held_is_not_believed, setup),
+        cmocka_unit_test_setup(test_counters_that_fall_or_leap_are_not_believed, setup),
+        cmocka_unit_test_setup(test_absurd_totals_of_the_first_reading_are_not_believed, setup),
         cmocka_unit_test_setup(test_no_slot_has_more_than_the_vgpu_is_old, setup),
         cmocka_unit_test_setup(test_threads_wait_no_longer_than_the_vgpu_is_old, setup),
-        cmocka_unit_test_setup(test_readers_that_overtake_each_other, setup),
+        cmocka_unit_test_setup(test_damage_is_found_by_readers_that_overtake_each_other, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 #define SETTLED_NS (2 * FACET_NS_PER_S)
 
-/* Two vGPUs of one device, whose scheduler settled both for the last time a moment ago. */
+/* Two vGPUs of one device, whose scheduler has just settled both for the last time. */
 struct pair {
     struct fixture *first;
     struct facet_owner *owners[2];
@@ -83,7 +83,7 @@ static void reports_add_up_to_the_time_that_passed(void **state)
     assert_true(read_time(pair, 0) + read_time(pair, 1) >= sum_ns);
 }
 
-static void nothing_is_lost_where_nothing_overlaps(void **state)
+static void no_time_is_lost_where_nothing_overlaps(void **state)
 {
     struct pair *pair = *state;
 
@@ -94,10 +94,10 @@ static void nothing_is_lost_where_nothing_overlaps(void **state)
     facet_owner_set_device_time(pair->owners[0], &(struct facet_device_time){.at_ns = facet_clock_now_ns(),
                                                                              .measured_ns = SETTLED_NS / 4 * 3,
                                                                              .settled_ns = SETTLED_NS / 2});
-    assert_int_equal(read_time(pair, 0), SETTLED_NS / 2); /* a scheduler's word replaces the claims before it */
+    assert_int_equal(read_time(pair, 0), SETTLED_NS / 2); /* what a scheduler settles replaces earlier claims */
 }
 
-/* Both work all of the time, and one always claims first. */
+/* Both vGPUs work all of the time, and the first always claims first. */
 static void vgpus_that_overlap_get_about_the_same(void **state)
 {
     struct pair *pair = *state;
@@ -116,20 +116,20 @@ static void vgpus_that_overlap_get_about_the_same(void **state)
     assert_in_range(times_ns[0] * 100 / (times_ns[0] + times_ns[1]), 40, 60);
 }
 
-/* It does so by itself, every few milliseconds, once its daemon gives no sign of life. */
-static void a_tenant_without_a_daemon_claims(void **state)
+/* A tenant claims every few milliseconds by itself, once its daemon's heartbeat is missing. */
+static void a_tenant_without_a_daemon_claims_time_by_itself(void **state)
 {
     struct pair *pair = *state;
 
     report_busy_time(pair, 0, SETTLED_NS / 100);
     facet_tenant_supervise(&pair->tenants[0], facet_clock_now_ns());
-    assert_int_equal(atomic_load(&pair->tenants[0].usage->claimed_ns), 0); /* the fixture's owner lives */
+    assert_int_equal(atomic_load(&pair->tenants[0].usage->claimed_ns), 0); /* the fixture has set a heartbeat */
     facet_owner_set_heartbeat(pair->owners[0], pair->at_ns);
     facet_tenant_supervise(&pair->tenants[0], facet_clock_now_ns());
     assert_int_equal(atomic_load(&pair->tenants[0].usage->claimed_ns), SETTLED_NS / 100);
 }
 
-static void part_of_a_device_counts_as_that_part(void **state)
+static void time_on_a_part_of_a_device_counts_as_that_part(void **state)
 {
     struct pair *pair = *state;
 
@@ -141,7 +141,7 @@ static void part_of_a_device_counts_as_that_part(void **state)
     assert_int_equal(read_time(pair, 0), SETTLED_NS / 4);
 }
 
-/* Tenants can write both words. */
+/* Both words are in memory that tenants can write. */
 static void absurd_words_give_no_more_than_was_measured(void **state)
 {
     static const uint64_t odd[] = {1, FACET_NS_PER_S, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX};
@@ -157,7 +157,7 @@ static void absurd_words_give_no_more_than_was_measured(void **state)
     assert_int_equal(read_time(pair, 0), 5);
 }
 
-static void where_no_scheduler_settles_the_measured_time_is_all(void **state)
+static void without_a_scheduler_all_of_the_measured_time_is_published(void **state)
 {
     struct pair *pair = *state;
 
@@ -171,12 +171,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reports_add_up_to_the_time_that_passed, set_up_pair, tear_down_pair),
-        cmocka_unit_test_setup_teardown(nothing_is_lost_where_nothing_overlaps, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(no_time_is_lost_where_nothing_overlaps, set_up_pair, tear_down_pair),
         cmocka_unit_test_setup_teardown(vgpus_that_overlap_get_about_the_same, set_up_pair, tear_down_pair),
-        cmocka_unit_test_setup_teardown(a_tenant_without_a_daemon_claims, set_up_pair, tear_down_pair),
-        cmocka_unit_test_setup_teardown(part_of_a_device_counts_as_that_part, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(a_tenant_without_a_daemon_claims_time_by_itself, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(time_on_a_part_of_a_device_counts_as_that_part, set_up_pair, tear_down_pair),
         cmocka_unit_test_setup_teardown(absurd_words_give_no_more_than_was_measured, set_up_pair, tear_down_pair),
-        cmocka_unit_test_setup_teardown(where_no_scheduler_settles_the_measured_time_is_all, set_up_pair,
+        cmocka_unit_test_setup_teardown(without_a_scheduler_all_of_the_measured_time_is_published, set_up_pair,
                                         tear_down_pair),
     };
 

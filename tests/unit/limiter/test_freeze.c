@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of freezing between owner and tenant: by hand, because idle, and with the owner gone. Never: calls the
- * API. */
+/* Owns: proofs of freezing between owner and tenant: by hand, because of idleness, and while the owner is gone. Never:
+ * calls the public API. */
 #include "segment_fixture.h"
 
 #include <pthread.h>
@@ -60,7 +60,7 @@ static void start_user(struct user *user, struct facet_tenant *tenant, void *(*u
     assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
 }
 
-/* Whether it is admitted within `ms`, while the owner does nothing. */
+/* True where the thread is admitted within `ms`, while the owner does nothing. */
 static bool is_admitted_within(const struct user *user, unsigned ms)
 {
     for (unsigned i = 0; i < ms && !atomic_load(&user->admitted_yet); i++)
@@ -77,16 +77,16 @@ static void wait_until_waiting(const struct fixture *fixture)
             return;
         usleep(1000);
     }
-    fail_msg("nobody waits");
+    fail_msg("no thread waits after 5 s, expected one");
 }
 
-static void test_idle_freezes_and_not_before(void **state)
+static void test_a_vgpu_freezes_once_it_is_idle_for_long_enough(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
 
     assert_int_equal(tick_owner(fixture, 1000 * MS), 0);
-    assert_int_equal(tick_owner(fixture, 900000 * MS), 0); /* never, unless asked */
+    assert_int_equal(tick_owner(fixture, 900000 * MS), 0); /* idle freezing is off by default */
     facet_owner_set_idle_freeze(fixture->owner, FACET_RESOURCE_COMPUTE, 100 * MS);
     facet_tenant_complete(&tenant, 1, facet_tenant_launch(&tenant, 0), 5, 1);
     assert_int_equal(tick_owner(fixture, 1000000 * MS), 0);
@@ -109,7 +109,7 @@ static void test_which_calls_count_as_use(void **state)
     freeze_when_idle(fixture);
     facet_tenant_release(&tenant, 0);
     assert_int_equal(tick_owner(fixture, 1101 * MS), FACET_FROZEN_RESOURCES);
-    /* An allocation is a use of memory only; a launch is one of both. */
+    /* An allocation uses memory alone; a launch uses both resources. */
     facet_owner_note_use(fixture->owner, FACET_RESOURCE_MEMORY, 1101 * MS);
     assert_true(facet_tenant_reserve(&tenant, 1));
     assert_int_equal(tick_owner(fixture, 1150 * MS), FACET_RESOURCE_COMPUTE);
@@ -117,7 +117,7 @@ static void test_which_calls_count_as_use(void **state)
     facet_owner_note_use(fixture->owner, FACET_RESOURCE_COMPUTE, 1249 * MS);
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
     facet_tenant_launch(&tenant, 0);
-    assert_int_equal(tick_owner(fixture, 5000 * MS), 0); /* still in flight: in use, however long it takes */
+    assert_int_equal(tick_owner(fixture, 5000 * MS), 0); /* work in flight is a use, however long it takes */
     assert_int_equal(tick_owner(fixture, 9000 * MS), 0);
     facet_tenant_complete(&tenant, 1, 0, 5, 1);
     assert_int_equal(tick_owner(fixture, 9001 * MS), 0);
@@ -125,8 +125,8 @@ static void test_which_calls_count_as_use(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Waits for the owner's next look, and not longer; it is the wait itself that the owner sees. */
-static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uint32_t still_frozen)
+/* A call of a frozen tenant waits. The owner sees the wait at its next look, and resumes the tenant. */
+static void check_use_resumes(const struct fixture *fixture, void *(*use)(void *), uint32_t still_frozen)
 {
     struct facet_tenant tenant = fixture_attach(fixture);
     struct user user;
@@ -148,15 +148,15 @@ static void use_resumes(const struct fixture *fixture, void *(*use)(void *), uin
 
 static void test_launch_resumes_a_frozen_tenant(void **state)
 {
-    use_resumes(*state, launch_main, 0);
+    check_use_resumes(*state, launch_main, 0);
 }
 
 static void test_allocation_resumes_a_frozen_tenant(void **state)
 {
-    use_resumes(*state, allocate_main, FACET_RESOURCE_COMPUTE);
+    check_use_resumes(*state, allocate_main, FACET_RESOURCE_COMPUTE);
 }
 
-static void test_goes_on_without_an_owner(void **state)
+static void test_an_idle_freeze_ends_without_an_owner(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -168,7 +168,7 @@ static void test_goes_on_without_an_owner(void **state)
         facet_owner_set_heartbeat(fixture->owner, facet_clock_now_ns());
         facet_tenant_supervise(&tenant, facet_clock_now_ns());
         start_user(&user, &tenant, uses[i]);
-        pthread_join(user.thread, NULL); /* the heartbeat has ended; a wait forever ends the test by its time limit */
+        pthread_join(user.thread, NULL); /* the heartbeat is over: the call must not wait forever */
         assert_true(user.granted);
         assert_int_equal(atomic_load(&tenant.orphan), 1);
     }
@@ -186,7 +186,7 @@ static void test_memory_frozen_by_hand_waits_even_without_an_owner(void **state)
     facet_owner_set_heartbeat(fixture->owner, 1);
     facet_tenant_release(&tenant, 1 * MIB); /* giving back is always allowed */
     assert_int_equal(fixture_totals(fixture).memory_bytes, 1 * MIB);
-    assert_false(facet_tenant_reserve(&tenant, 65 * MIB)); /* could never be had, frozen or not */
+    assert_false(facet_tenant_reserve(&tenant, 65 * MIB)); /* beyond the quota: refused at once */
     start_user(&user, &tenant, allocate_main);
     wait_until_waiting(fixture);
     usleep(600000);
@@ -215,7 +215,7 @@ static void test_frozen_memory_of_a_destroyed_vgpu_is_refused(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_by_hand_is_not_resumed_by_use(void **state)
+static void test_a_freeze_by_hand_is_not_resumed_by_use(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -226,13 +226,13 @@ static void test_by_hand_is_not_resumed_by_use(void **state)
     assert_int_equal(tick_owner(fixture, 1201 * MS), 0);
     assert_int_equal(facet_owner_frozen(fixture->owner), FACET_RESOURCE_COMPUTE);
     assert_int_equal(facet_owner_frozen_since_ns(fixture->owner), since_ns);
-    /* Thawed by hand counts as used: it is not frozen again at once. */
+    /* Resuming by hand counts as a use, so that the vGPU does not freeze again at once. */
     tick_owner(fixture, 1400 * MS);
     facet_owner_set_frozen(fixture->owner, 0);
     assert_int_equal(facet_owner_auto_frozen(fixture->owner), FACET_RESOURCE_MEMORY);
 }
 
-/* Frozen because idle and its threshold are kept over a change of owners; only a use resumes it. */
+/* A new owner keeps the freeze and the threshold of idleness; only a use resumes the vGPU. */
 static void test_another_owner_keeps_an_idle_freeze(void **state)
 {
     struct fixture *fixture = *state;
@@ -247,8 +247,8 @@ static void test_another_owner_keeps_an_idle_freeze(void **state)
     assert_int_equal(tick_owner(fixture, 5101 * MS), FACET_FROZEN_RESOURCES);
 }
 
-/* A tenant under a gate without a scheduler keeps to its limit: here 20 kernels of 5 ms at 250 milli, 400 ms less the
- * 40 ms saved up and the last kernel's own pause. */
+/* A gate without a scheduler paces the tenant by its limit. 20 kernels of 5 ms at 250 milli take 400 ms, less the 40 ms
+ * saved up and the pause behind the last kernel. */
 static void test_paced_gate_keeps_to_the_limit(void **state)
 {
     struct fixture *fixture = *state;
@@ -273,14 +273,14 @@ static void test_paced_gate_keeps_to_the_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_idle_freezes_and_not_before),
+        TEST(test_a_vgpu_freezes_once_it_is_idle_for_long_enough),
         TEST(test_which_calls_count_as_use),
         TEST(test_launch_resumes_a_frozen_tenant),
         TEST(test_allocation_resumes_a_frozen_tenant),
-        TEST(test_goes_on_without_an_owner),
+        TEST(test_an_idle_freeze_ends_without_an_owner),
         TEST(test_memory_frozen_by_hand_waits_even_without_an_owner),
         TEST(test_frozen_memory_of_a_destroyed_vgpu_is_refused),
-        TEST(test_by_hand_is_not_resumed_by_use),
+        TEST(test_a_freeze_by_hand_is_not_resumed_by_use),
         TEST(test_another_owner_keeps_an_idle_freeze),
         TEST(test_paced_gate_keeps_to_the_limit),
     };

@@ -13,7 +13,7 @@ static struct facet_error error;
 
 /* ---- the folder ---- */
 
-static void test_one_manager_a_folder(void **state)
+static void test_a_folder_has_one_manager(void **state)
 {
     struct host *host = *state;
     struct facet_limiter *second;
@@ -25,7 +25,7 @@ static void test_one_manager_a_folder(void **state)
     host->limiter = second;
 }
 
-/* The folder that facetd of this user would manage has facetd's own lock. */
+/* In the folder that this user's facetd would manage, the lock is facetd's own. */
 static void test_default_folder_keeps_facetd_out(void **state)
 {
     struct host *host = *state;
@@ -134,7 +134,7 @@ static void test_create_refuses_wrong_arguments(void **state)
     refuse_create(host, &bad, FACET_OUT_OF_RANGE, "compute");
 }
 
-static void test_no_quota_is_the_devices(void **state)
+static void test_a_worker_without_a_quota_gets_the_devices_memory(void **state)
 {
     struct host *host = *state;
 
@@ -159,7 +159,7 @@ static void test_workers_outlive_the_handle(void **state)
     host_adopt(host);
 
     struct facet_limiter_state after = host_state(host);
-    assert_int_equal(after.processes, 0); /* registrations end with the handle */
+    assert_int_equal(after.processes, 0); /* closing the handle ends registrations */
     assert_int_equal(after.memory_bytes, 0);
     assert_int_equal(after.memory_peak_bytes, 5 * MIB);
     assert_int_equal(after.busy_ns, 7);
@@ -182,10 +182,9 @@ static void test_adopt_refuses_wrong_arguments(void **state)
 }
 
 /*
- * A segment of another Facet version is distinguished from a broken one; either is removed by force only, and made
- * anew.
+ * A segment of another version of Facet is told from a broken one. Both are removed by force only, and then made anew.
  */
-static void test_segment_of_another_version(void **state)
+static void test_a_segment_of_another_version_is_distinguished(void **state)
 {
     struct host *host = *state;
     const uint32_t older = FACET_SEGMENT_VERSION - 1;
@@ -226,7 +225,8 @@ static void test_removing_a_busy_worker_needs_force(void **state)
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "../vgpu", true, &error), FACET_INVALID_ARGUMENT);
 }
 
-/* A link in the place of a worker's folder, or of one in the making: its target is neither read nor changed. */
+/* A link may stand in the place of a worker's folder, or of a folder that is being made. Its target is neither read nor
+ * changed. */
 static void test_links_are_not_followed(void **state)
 {
     struct host *host = *state;
@@ -257,7 +257,7 @@ static void test_links_are_not_followed(void **state)
     assert_int_not_equal(access(file, F_OK), 0);
 }
 
-static void test_remove_a_worker_of_an_earlier_handle(void **state)
+static void test_a_worker_of_an_earlier_handle_can_be_removed(void **state)
 {
     struct host *host = *state;
 
@@ -305,8 +305,8 @@ static void test_register_refuses_wrong_arguments(void **state)
     assert_int_equal(host_state(host).processes, 1);
 }
 
-/* A process that has ended but was not waited for holds nothing, and its number may come to mean another. */
-static void test_the_ended_are_no_processes(void **state)
+/* A process that has ended but was not reaped holds nothing, and another may get its number later. */
+static void test_ended_processes_are_unknown(void **state)
 {
     struct host *host = *state;
     pid_t pid = host_start_process();
@@ -352,7 +352,7 @@ static void test_slots_run_out_and_are_reused(void **state)
 
 /* ---- memory ---- */
 
-static void test_memory_to_the_byte(void **state)
+static void test_memory_is_exact_to_the_byte(void **state)
 {
     struct host *host = *state;
     pid_t self = getpid(), other = host_start_process();
@@ -402,7 +402,7 @@ static void test_memory_refuses_wrong_arguments(void **state)
     assert_int_equal(host_state(host).memory_bytes, 100);
 }
 
-static void test_the_dead_give_back_before_a_refusal(void **state)
+static void test_memory_of_the_dead_is_freed_before_a_refusal(void **state)
 {
     struct host *host = *state;
     pid_t other = host_start_process();
@@ -417,8 +417,8 @@ static void test_the_dead_give_back_before_a_refusal(void **state)
     assert_int_equal(facet_limiter_memory_check(host->limiter, "w", other, 1, &verdict, &error), FACET_NOT_FOUND);
 }
 
-/* The asking process may be dead itself by the time it is refused. */
-static void test_a_dead_asker_is_not_refused_but_unknown(void **state)
+/* The process for which memory is asked may have ended before the refusal. */
+static void test_a_process_that_ended_is_unknown_rather_than_refused(void **state)
 {
     struct host *host = *state;
     pid_t other = host_start_process();
@@ -461,7 +461,7 @@ static void test_heartbeat_reports_damage(void **state)
     assert_int_equal(facet_limiter_worker_heartbeat(host->limiter, "w", &error), FACET_CORRUPT);
 }
 
-/* A struct without room to say which numbers mean nothing is not filled with them. */
+/* The struct cannot mark numbers as damaged: where one is, the call fails and fills nothing in. */
 static void test_state_omits_damaged_numbers(void **state)
 {
     struct host *host = *state;
@@ -564,26 +564,26 @@ static void test_eight_threads_never_exceed_the_quota(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_one_manager_a_folder),
+        TEST(test_a_folder_has_one_manager),
         TEST(test_default_folder_keeps_facetd_out),
         TEST(test_open_refuses_wrong_arguments),
         TEST(test_open_refuses_folders_that_others_can_change),
         TEST(test_create_refuses_wrong_arguments),
-        TEST(test_no_quota_is_the_devices),
+        TEST(test_a_worker_without_a_quota_gets_the_devices_memory),
         TEST(test_workers_outlive_the_handle),
         TEST(test_adopt_refuses_wrong_arguments),
-        TEST(test_segment_of_another_version),
+        TEST(test_a_segment_of_another_version_is_distinguished),
         TEST(test_removing_a_busy_worker_needs_force),
         TEST(test_links_are_not_followed),
-        TEST(test_remove_a_worker_of_an_earlier_handle),
+        TEST(test_a_worker_of_an_earlier_handle_can_be_removed),
         TEST(test_new_limits_hold_at_once),
         TEST(test_register_refuses_wrong_arguments),
-        TEST(test_the_ended_are_no_processes),
+        TEST(test_ended_processes_are_unknown),
         TEST(test_slots_run_out_and_are_reused),
-        TEST(test_memory_to_the_byte),
+        TEST(test_memory_is_exact_to_the_byte),
         TEST(test_memory_refuses_wrong_arguments),
-        TEST(test_the_dead_give_back_before_a_refusal),
-        TEST(test_a_dead_asker_is_not_refused_but_unknown),
+        TEST(test_memory_of_the_dead_is_freed_before_a_refusal),
+        TEST(test_a_process_that_ended_is_unknown_rather_than_refused),
         TEST(test_heartbeat_frees_memory_of_dead_processes),
         TEST(test_heartbeat_reports_damage),
         TEST(test_state_omits_damaged_numbers),

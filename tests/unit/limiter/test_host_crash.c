@@ -7,8 +7,8 @@
 #include "limiter/tenant.h"
 
 /*
- * State shared by the processes of a race: the bytes that they hold in all, never more than they really do, and the
- * peak of that sum.
+ * State shared by the processes of a race: a lower bound of the bytes that they hold together, and the peak of that
+ * bound.
  */
 struct race {
     _Atomic uint64_t held, peak;
@@ -32,7 +32,7 @@ static int64_t next_bytes(unsigned *seed)
     return rand_r(seed) % (16 * (int64_t)MIB) + 1;
 }
 
-/* An interposed process that reserves and releases until it is killed. */
+/* Starts an interposed process that reserves and releases until it is killed. */
 static pid_t start_tenant(const struct host *host, unsigned seed, struct race *race)
 {
     struct facet_tenant tenant;
@@ -93,7 +93,7 @@ static void test_registered_and_interposed_share_one_quota(void **state)
     /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
     uint64_t peak = atomic_load(&race->peak);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(waitpid(tenants[i], NULL, WNOHANG), 0); /* still at it */
+        assert_int_equal(waitpid(tenants[i], NULL, WNOHANG), 0); /* still running */
         host_end_process(tenants[i]);
     }
     assert_true(peak <= 64 * MIB);
@@ -124,7 +124,7 @@ static void test_killed_processes_give_everything_back(void **state)
     }
 }
 
-/* A manager that does a bit of everything until it is killed. `ready` says that it has begun. */
+/* Starts a manager that calls one function after the other until it is killed, and writes to `ready` when it begins. */
 static pid_t start_manager(struct host *host, pid_t registered, unsigned seed, int ready)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
@@ -151,7 +151,7 @@ static pid_t start_manager(struct host *host, pid_t registered, unsigned seed, i
     }
 }
 
-/* The creation of the second worker was cut short at any step: the worker exists completely, or not at all. */
+/* Wherever the manager was killed, the second worker exists completely or not at all. */
 static void assert_second_is_whole(struct host *host)
 {
     struct facet_limiter_worker second = host->worker;
@@ -161,7 +161,7 @@ static void assert_second_is_whole(struct host *host)
     enum facet_status status = facet_limiter_worker_adopt(host->limiter, &second, &error);
     if (status == FACET_NOT_FOUND)
         status = facet_limiter_worker_create(host->limiter, &second, &error);
-    /* Its removal may have begun: then a file of it is missing, and it goes by force. */
+    /* Where its removal had begun, files are missing, and the worker is removed by force. */
     if (status == FACET_CORRUPT) {
         assert_ok(facet_limiter_worker_remove(host->limiter, "second", true, &error), &error);
         status = facet_limiter_worker_create(host->limiter, &second, &error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making the Nth call into the system fail, for every N, while a limiter opens, makes, adopts and fills a worker.
- * Whichever call fails, the step fails with a reason, leaves no descriptor behind, and works when it is tried again.
+ * Whichever call fails, the step fails with a reason, leaves no descriptor open, and succeeds when it is tried again.
  */
 #include "host_fixture.h"
 
@@ -51,7 +51,7 @@ static int open_descriptors(void)
     return count;
 }
 
-/* Steps of a host's life, each from the state that the one before left. */
+/* The steps of a host, each of which begins in the state that the previous one left. */
 static enum facet_status step_open(struct host *host, struct facet_error *error)
 {
     return facet_limiter_open(host->dir, &host->limiter, error);
@@ -86,7 +86,7 @@ static void remove_everything(struct host *host)
     assert_int_equal(nftw(host->dir, host_remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* Returns how many calls the step makes: each has failed once by then, and the step has been done. */
+/* Fails each call of a step once and then completes the step. Returns the number of its calls. */
 static int fail_each(struct host *host, enum facet_status (*step)(struct host *, struct facet_error *))
 {
     for (int n = 1; n < 200; n++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of compute budgets and freezing through facet/limiter.h, with interposed processes beside. */
+/* Owns: proofs of compute budgets and freezing through facet/limiter.h, also beside interposed processes. */
 #include "host_fixture.h"
 
 #include <pthread.h>
@@ -28,7 +28,7 @@ static void send_heartbeat(const struct host *host)
 
 /* ---- compute ---- */
 
-static void test_unlimited_is_admitted_and_recorded(void **state)
+static void test_a_worker_without_a_limit_is_admitted_and_recorded(void **state)
 {
     struct host *host = *state;
 
@@ -43,7 +43,7 @@ static void test_unlimited_is_admitted_and_recorded(void **state)
     assert_int_equal(host_state(host).busy_ns, 100000 * MS);
 }
 
-/* At one milli the budget hardly fills meanwhile: the refused amounts, and their waits, are then known to some ns. */
+/* At 1 milli the budget hardly fills during the test, so that refused amounts and waits are known almost exactly. */
 static void test_verdict_has_budget_and_wait(void **state)
 {
     struct host *host = *state;
@@ -59,12 +59,12 @@ static void test_verdict_has_budget_and_wait(void **state)
     assert_int_equal(verdict.admitted, 0); /* one budget for all processes */
     assert_true(verdict.wait_ns > 0 && verdict.wait_ns <= 2000 * MS);
     assert_int_equal(host_compute(host, other, 3 * MS).admitted, 1);
-    assert_int_equal(host_compute(host, other, 500 * MS).admitted, 0); /* more than it can hold: only when full */
+    assert_int_equal(host_compute(host, other, 500 * MS).admitted, 0); /* more than the budget holds */
     assert_int_equal(host_state(host).busy_ns, 10 * MS);
     host_end_process(other);
 }
 
-static void test_a_large_cost_goes_when_full_and_is_repaid(void **state)
+static void test_a_large_cost_is_admitted_by_a_full_budget_and_repaid(void **state)
 {
     struct host *host = *state;
 
@@ -182,7 +182,7 @@ static void test_frozen_compute_admits_nothing(void **state)
     assert_int_equal(host_compute(host, getpid(), 5).admitted, 1);
 }
 
-static void test_frozen_survives_the_handle(void **state)
+static void test_a_freeze_outlives_the_handle(void **state)
 {
     struct host *host = *state;
 
@@ -226,7 +226,7 @@ static void become_idle(const struct host *host)
     assert_true(host_state(host).idle_ns >= 20 * MS);
 }
 
-/* The state that tenants see, without the look that reading it through the host implies. */
+/* The state that tenants see. Reading it through the host would update it first. */
 static uint32_t auto_frozen(const struct facet_tenant *tenant)
 {
     return atomic_load(&tenant->policy->frozen) / FACET_FROZEN_AUTO(1);
@@ -256,7 +256,7 @@ static void test_use_resumes_an_idle_worker(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_by_hand_survives_auto_resume(void **state)
+static void test_a_freeze_by_hand_survives_auto_resume(void **state)
 {
     struct host *host = *state;
 
@@ -324,7 +324,7 @@ static void test_interposed_launch_waits_while_frozen_by_hand(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Time that a registered process used up is not available to an interposed one. */
+/* Time that a registered process used is not available to an interposed one. */
 static void test_registered_and_interposed_share_one_budget(void **state)
 {
     struct host *host = *state;
@@ -334,7 +334,7 @@ static void test_registered_and_interposed_share_one_budget(void **state)
     host_set_compute(host, 0, 100);
     uint64_t started_ns = facet_clock_now_ns();
     assert_int_equal(host_compute(host, getpid(), 30 * MS).admitted, 1);
-    uint64_t charged_ns = facet_tenant_launch(&tenant, 0); /* 20 ms are owed: 200 ms of real time */
+    uint64_t charged_ns = facet_tenant_launch(&tenant, 0); /* a debt of 20 ms takes 200 ms to fill */
     assert_true(facet_clock_now_ns() - started_ns >= 200 * MS);
     facet_tenant_complete(&tenant, 1, charged_ns, 200 * MS, facet_clock_now_ns());
     assert_int_equal(host_compute(host, getpid(), 1 * MS).admitted, 0);
@@ -342,8 +342,8 @@ static void test_registered_and_interposed_share_one_budget(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* 10 kernels of 5 ms at a guarantee of 200 are 250 ms, less 50 saved up and the last one's pause, from when the
- * heartbeats have been missing for long enough. */
+/* Once heartbeats are missing for long enough, 10 kernels of 5 ms at a guarantee of 200 milli take 250 ms, less 50 ms
+ * saved up and the pause behind the last kernel. */
 static void test_guarantee_holds_when_heartbeats_stop(void **state)
 {
     struct host *host = *state;
@@ -370,17 +370,17 @@ static void test_guarantee_holds_when_heartbeats_stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_unlimited_is_admitted_and_recorded),
+        TEST(test_a_worker_without_a_limit_is_admitted_and_recorded),
         TEST(test_verdict_has_budget_and_wait),
-        TEST(test_a_large_cost_goes_when_full_and_is_repaid),
+        TEST(test_a_large_cost_is_admitted_by_a_full_budget_and_repaid),
         TEST(test_compute_refuses_wrong_arguments),
         TEST(test_threads_share_one_budget),
         TEST(test_frozen_memory_admits_nothing),
         TEST(test_frozen_compute_admits_nothing),
-        TEST(test_frozen_survives_the_handle),
+        TEST(test_a_freeze_outlives_the_handle),
         TEST(test_freezing_refuses_wrong_arguments),
         TEST(test_use_resumes_an_idle_worker),
-        TEST(test_by_hand_survives_auto_resume),
+        TEST(test_a_freeze_by_hand_survives_auto_resume),
         TEST(test_interposed_launch_resumes_at_a_heartbeat),
         TEST(test_interposed_launch_waits_while_frozen_by_hand),
         TEST(test_registered_and_interposed_share_one_budget),

@@ -12,7 +12,8 @@
 
 #define STEPS_MOST 100000
 
-/* The report about the time since the launches began, and whether another one stays in flight. */
+/* The report: how long launches have been in flight, the device time that is reported, and the number of launches, of
+ * which one is reported as complete. */
 struct report {
     uint64_t in_flight_ns, busy_ns;
     uint32_t launches;
@@ -22,7 +23,7 @@ static struct shared {
     _Atomic uint32_t started, ended;
 } * shared;
 
-/* Its launch is long past; it stops, and is then continued instruction by instruction. */
+/* Runs in the child, whose launches began long ago: it stops before the report, which the parent runs step by step. */
 static void work_until_killed(const struct fixture *fixture, const struct report *report)
 {
     struct facet_tenant tenant;
@@ -45,7 +46,7 @@ static void work_until_killed(const struct fixture *fixture, const struct report
         pause();
 }
 
-/* Kills the process after `steps` instructions. False: it could not be traced. */
+/* Kills the process after `steps` instructions. Returns false where it could not attach or be traced. */
 static bool run_until_killed(const struct fixture *fixture, const struct report *report, int steps)
 {
     int status = 0;
@@ -79,7 +80,7 @@ static void check_charge(const struct fixture *fixture, const struct report *rep
         struct facet_usage_totals after = fixture_totals(fixture);
         uint64_t charged_ns = after.busy_ns - before.busy_ns;
         assert_true(after.launches - before.launches <= 1);
-        /* It was seen to live, and may have lived for a moment longer. */
+        /* The process may have lived for a moment after its last sign of life. */
         assert_true(charged_ns < report->in_flight_ns + report->in_flight_ns / 100);
         assert_true(charged_ns >= report->in_flight_ns - report->busy_ns);
         if (atomic_load(&shared->ended)) {
@@ -88,26 +89,26 @@ static void check_charge(const struct fixture *fixture, const struct report *rep
             return;
         }
     }
-    fail_msg("a report that never ends");
+    fail_msg("the report did not end within %d instructions", STEPS_MOST);
 }
 
 static void test_a_launch_is_charged_once_wherever_its_process_is_killed(void **state)
 {
     const struct fixture *fixture = *state;
-    uint64_t half_ns = facet_clock_now_ns() / 2;
+    uint64_t long_ns = facet_clock_now_ns() / 2;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    check_charge(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns, .launches = 1});
+    check_charge(fixture, &(struct report){.in_flight_ns = long_ns, .busy_ns = long_ns, .launches = 1});
 }
 
 /* The reported time of one launch of two is not charged for the other one. */
 static void test_a_launch_left_in_flight_is_charged_for_the_rest(void **state)
 {
     const struct fixture *fixture = *state;
-    uint64_t half_ns = facet_clock_now_ns() / 2;
+    uint64_t long_ns = facet_clock_now_ns() / 2;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    check_charge(fixture, &(struct report){.in_flight_ns = half_ns, .busy_ns = half_ns / 2, .launches = 2});
+    check_charge(fixture, &(struct report){.in_flight_ns = long_ns, .busy_ns = long_ns / 2, .launches = 2});
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #include "limiter/pace.h"
 
 #define LIVED_US      60000u
-#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* after which a thread that waits for the depth goes all the same */
+#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* a thread that waits for the depth goes after this time in any case */
 
 struct launcher {
     struct facet_tenant *tenant;
@@ -66,8 +66,8 @@ static void test_open_gate_costs_no_wait(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Its charge is taken back, and the program's other launches stay. */
-static void test_refused_launch_counts_as_none(void **state)
+/* The charge of a refused launch is returned, and the program's other launches stay in flight. */
+static void test_a_refused_launch_is_not_counted(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -115,7 +115,8 @@ static struct facet_owner_slot first_slot(const struct fixture *fixture)
 }
 
 /*
- * A scheduler takes a waiting process without recent signs for stopped: after a rest that would be every first launch.
+ * A scheduler takes a waiting process without a recent sign of life for a stopped one. The first launch after a rest
+ * must therefore give a sign.
  */
 static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign(void **state)
 {
@@ -177,7 +178,7 @@ static void test_depth_is_bounded_while_leased(void **state)
     facet_tenant_launch(&tenant, 400);
     uint64_t begun_ns = facet_clock_now_ns();
     start_launcher(&third, &tenant, 400);
-    /* A busy machine makes these 20 ms so long that it waits no more. */
+    /* A busy machine may stretch these 20 ms until the wait for the depth is over. */
     if (is_admitted_within(20, &third.admitted_yet)) {
         assert_true(third.admitted_ns >= begun_ns + DEPTH_WAIT_NS);
     } else if (facet_clock_now_ns() < begun_ns + DEPTH_WAIT_NS / 2) {
@@ -204,7 +205,7 @@ static void test_one_kernel_longer_than_the_depth_goes(void **state)
 }
 
 /* The work in flight may wait for a later step of this thread: waiting for it forever would be a deadlock. */
-static void test_depth_never_dead_locks(void **state)
+static void test_waiting_for_the_depth_is_no_deadlock(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -220,8 +221,8 @@ static void test_depth_never_dead_locks(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Two launches of three quarters of the depth each; whether the second is in before anything is reported. */
-static bool goes_before_a_report(const struct fixture *fixture, uint64_t others_ended_ns)
+/* Launches twice three quarters of the depth. Returns whether the second goes before the first is reported. */
+static bool second_goes_before_a_report(const struct fixture *fixture, uint64_t others_ended_ns)
 {
     const uint64_t depth_ns = 20 * FACET_NS_PER_MS, estimate_ns = depth_ns * 3 / 4;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -242,27 +243,27 @@ static bool goes_before_a_report(const struct fixture *fixture, uint64_t others_
     return admitted_yet;
 }
 
-/* Ends are reported late: on a device without other work the next launch goes when it fits by the clock. */
-static void test_depth_is_worked_off_by_the_clock(void **state)
+/* Reports of ends may be late. On a device without other work the next launch goes when it should fit by the clock. */
+static void test_the_depth_frees_by_the_clock_before_reports(void **state)
 {
     struct fixture *fixture = *state;
 
-    assert_true(goes_before_a_report(fixture, 2));
-    assert_false(goes_before_a_report(fixture, 0));
-    assert_false(goes_before_a_report(fixture, FACET_OTHERS_RUNNING));
+    assert_true(second_goes_before_a_report(fixture, 2));
+    assert_false(second_goes_before_a_report(fixture, 0));
+    assert_false(second_goes_before_a_report(fixture, FACET_OTHERS_RUNNING));
 }
 
-/* A cap is compared with the reported time. */
-static void test_a_cap_does_not_go_by_the_clock(void **state)
+/* A cap counts reported time, so that the clock admits nothing early. */
+static void test_under_a_cap_only_reports_free_the_depth(void **state)
 {
     struct fixture *fixture = *state;
 
     fixture->spec.limits.compute_limit_milli = 500;
     facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
-    assert_false(goes_before_a_report(fixture, 2));
+    assert_false(second_goes_before_a_report(fixture, 2));
 }
 
-static void test_frozen_waits_even_without_a_daemon(void **state)
+static void test_a_frozen_launch_waits_even_without_a_daemon(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -282,8 +283,8 @@ static void test_frozen_waits_even_without_a_daemon(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Without a daemon a closed gate opens by itself, and the vGPU keeps to its share: here 250 milli of fake kernels. */
-static void test_paces_itself_without_a_daemon(void **state)
+/* Without a daemon a closed gate opens by itself, and the vGPU keeps to its share of 250 milli. */
+static void test_a_tenant_without_a_daemon_paces_itself(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -300,12 +301,12 @@ static void test_paces_itself_without_a_daemon(void **state)
         facet_tenant_complete(&tenant, 1, charged_ns, kernel_ns, facet_clock_now_ns());
     }
     uint64_t elapsed = facet_clock_now_ns() - started;
-    /* 20 kernels of 5 ms at a quarter are 400 ms, less the burst and the last kernel's own pause. */
+    /* 20 kernels of 5 ms at a quarter take 400 ms, less the burst and the pause behind the last kernel. */
     assert_true(elapsed >= 320 * FACET_NS_PER_MS);
     facet_tenant_detach(&tenant);
 }
 
-static void test_destroyed_under_its_tenants(void **state)
+static void test_a_destroyed_vgpu_refuses_launches_and_memory(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -338,7 +339,7 @@ static void test_a_tenant_returns_to_a_daemon_that_is_back(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* A closed gate holds a process that was without a daemon when it last looked, and then rested. */
+/* A process that found no daemon, and then rested, waits at a closed gate when the daemon is back. */
 static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 {
     struct fixture *fixture = *state;
@@ -358,8 +359,8 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 
 /* ---- device time of the dead ---- */
 
-/* Launches, reports as `report` says, signals that, and is killed; meanwhile it shows that it lives, and says when it
- * has shown that for long enough; or does not. */
+/* Runs in the child until it is killed. It launches, calls `report`, and writes a byte; it writes another when LIVED_US
+ * have passed. With `shows` it gives signs of life all the time. */
 static void launch_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
                                 int done_fd)
 {
@@ -414,7 +415,7 @@ static void report_up_to_now(struct facet_tenant *tenant)
     facet_tenant_set_unsettled_since(tenant, UINT64_MAX);
 }
 
-/* The charge when such a process is cleared away, and the length of all that. */
+/* Returns the charge when the slot of such a process is cleared, and gives how long the whole took. */
 static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
                            uint64_t *ret_took_ns)
 {
@@ -429,7 +430,7 @@ static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct 
     return fixture_totals(fixture).busy_ns - before_ns;
 }
 
-static void test_the_dead_are_charged_while_they_lived(void **state)
+static void test_the_dead_are_charged_for_the_time_that_they_lived(void **state)
 {
     uint64_t took_ns, charged_ns = charge_for(*state, NULL, true, &took_ns);
 
@@ -437,7 +438,7 @@ static void test_the_dead_are_charged_while_they_lived(void **state)
     assert_true(charged_ns <= took_ns);
 }
 
-/* The time of death is unknown for a process that showed no life: it is not charged for all that went by. */
+/* For a process without a sign of life the time of death is unknown. It is not charged up to now. */
 static void test_a_dead_process_is_not_charged_for_later_time(void **state)
 {
     uint64_t took_ns, charged_ns = charge_for(*state, NULL, false, &took_ns);
@@ -454,7 +455,7 @@ static void test_the_dead_are_not_charged_twice(void **state)
     assert_int_equal(charge_for(*state, report_up_to_now, true, &took_ns), 77);
 }
 
-/* Without a daemon the process that takes the slot over charges the budget that all share. */
+/* Without a daemon, the process that takes over the slot charges the shared budget. */
 static void test_the_dead_are_charged_without_a_daemon(void **state)
 {
     struct fixture *fixture = *state;
@@ -474,22 +475,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_open_gate_costs_no_wait),
-        TEST(test_refused_launch_counts_as_none),
+        TEST(test_a_refused_launch_is_not_counted),
         TEST(test_closed_gate_waits_until_opened),
         TEST(test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign),
         TEST(test_waiting_and_draining_ring_the_bell),
         TEST(test_depth_is_bounded_while_leased),
         TEST(test_one_kernel_longer_than_the_depth_goes),
-        TEST(test_depth_never_dead_locks),
-        TEST(test_depth_is_worked_off_by_the_clock),
-        TEST(test_a_cap_does_not_go_by_the_clock),
-        TEST(test_frozen_waits_even_without_a_daemon),
-        TEST(test_paces_itself_without_a_daemon),
-        TEST(test_the_dead_are_charged_while_they_lived),
+        TEST(test_waiting_for_the_depth_is_no_deadlock),
+        TEST(test_the_depth_frees_by_the_clock_before_reports),
+        TEST(test_under_a_cap_only_reports_free_the_depth),
+        TEST(test_a_frozen_launch_waits_even_without_a_daemon),
+        TEST(test_a_tenant_without_a_daemon_paces_itself),
+        TEST(test_the_dead_are_charged_for_the_time_that_they_lived),
         TEST(test_a_dead_process_is_not_charged_for_later_time),
         TEST(test_the_dead_are_not_charged_twice),
         TEST(test_the_dead_are_charged_without_a_daemon),
-        TEST(test_destroyed_under_its_tenants),
+        TEST(test_a_destroyed_vgpu_refuses_launches_and_memory),
         TEST(test_a_tenant_returns_to_a_daemon_that_is_back),
         TEST(test_the_first_launch_after_a_rest_sees_the_daemon),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a quota is never exceeded by a byte and comes back after any process's death. Never: compute. */
+/* Owns: proofs that a quota is exact to the byte, and that memory of a dead process comes back. Never: compute. */
 #include "../../effort.h"
 #include "segment_fixture.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void test_exact_to_the_byte(void **state)
+static void test_quota_is_exact_to_the_byte(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
@@ -71,8 +71,8 @@ static void test_quota_changes_live(void **state)
 }
 
 /*
- * State shared by the children of a race: the bytes that they hold in all, never more than they really do, and the peak
- * of that sum.
+ * State shared by the children of a race: a lower bound of the bytes that they hold together, and the peak of that
+ * bound.
  */
 struct race {
     _Atomic uint64_t held, peak;
@@ -91,7 +91,7 @@ static void note_held(struct race *race, uint64_t bytes)
         ;
 }
 
-/* A child that reserves and releases until it is killed. */
+/* Starts a child that reserves and releases until it is killed. */
 static pid_t start_hammer(const struct fixture *fixture, unsigned seed, struct race *race)
 {
     pid_t pid = fork();
@@ -116,7 +116,7 @@ static pid_t start_hammer(const struct fixture *fixture, unsigned seed, struct r
     }
 }
 
-static void test_never_exceeded_by_racing_processes(void **state)
+static void test_quota_is_never_exceeded_by_racing_processes(void **state)
 {
     struct race *race = race_new();
     pid_t children[4];
@@ -124,7 +124,7 @@ static void test_never_exceeded_by_racing_processes(void **state)
     for (unsigned i = 0; i < 4; i++)
         children[i] = start_hammer(*state, i * 77 + 1, race);
     usleep(400000);
-    /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
+    /* The peak is read before a child is killed: others may get the memory of the dead while `held` still counts it. */
     uint64_t peak = atomic_load(&race->peak);
     for (int i = 0; i < 4; i++) {
         int status;
@@ -185,7 +185,7 @@ static void end_child(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-static void test_neighbour_takes_over_from_the_dead_without_a_daemon(void **state)
+static void test_neighbour_gets_memory_of_the_dead_without_a_daemon(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
     pid_t child = start_holder(*state, 60 * MIB);
@@ -196,8 +196,8 @@ static void test_neighbour_takes_over_from_the_dead_without_a_daemon(void **stat
     facet_tenant_detach(&tenant);
 }
 
-/* A process that has reaped a child, and then asks, sees a free vGPU; a living neighbour changes nothing. */
-static void test_free_memory_is_without_the_dead(void **state)
+/* A process that reaped a child sees the child's memory as free at once, and a living neighbour's as held. */
+static void test_free_memory_includes_that_of_the_dead(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
@@ -208,12 +208,13 @@ static void test_free_memory_is_without_the_dead(void **state)
         assert_int_equal(facet_tenant_memory_free_now(&tenant), 3 * MIB);
         end_child(child);
         assert_int_equal(facet_tenant_memory_free_now(&tenant), 63 * MIB);
-        assert_int_equal(facet_tenant_memory_free(&tenant), 63 * MIB); /* settled, not only left out */
+        assert_int_equal(facet_tenant_memory_free(&tenant), 63 * MIB); /* the slot is cleared */
     }
     facet_tenant_detach(&tenant);
 }
 
-/* The free memory of the device shows it, too: that rises when a process dies, before or after its lock is released. */
+/* The device's free memory rises when a process dies, before or after the process's lock is released. Either order must
+ * give the vGPU's free memory. */
 static void test_free_memory_beside_the_devices_own_figure(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
@@ -223,13 +224,13 @@ static void test_free_memory_beside_the_devices_own_figure(void **state)
     for (int round = 0; round < 4; round++) {
         pid_t child = start_holder(*state, 60 * MIB);
 
-        /* For long enough, so that no slot is checked any more. */
+        /* Asks until the sum is steady, so that no slot is checked any more. */
         while (steady != device + 60 * MIB) {
             assert_int_equal(facet_tenant_memory_free_beside(&tenant, device), 4 * MIB);
             steady = atomic_load(&tenant.steady_bytes);
         }
         assert_int_equal(facet_tenant_memory_free_beside(&tenant, device), 4 * MIB);
-        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device + 60 * MIB), 4 * MIB); /* about to die */
+        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device + 60 * MIB), 4 * MIB); /* dying */
         end_child(child);
         assert_int_equal(facet_tenant_memory_free_beside(&tenant, device + 60 * MIB), 64 * MIB);
         steady = 0;
@@ -238,8 +239,8 @@ static void test_free_memory_beside_the_devices_own_figure(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* A program that closed the tenant's descriptor and reused its number: no live process is taken for dead. */
-static void test_free_memory_with_a_descriptor_that_is_the_programs(void **state)
+/* Where a program closed the tenant's descriptor and reused its number, no live process is taken for dead. */
+static void test_free_memory_when_the_program_reuses_the_descriptor(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
     int number = first.usage_fd;
@@ -300,15 +301,15 @@ static void test_descriptor_taken_over_by_the_program(void **state)
     assert_int_equal(fixture_totals(fixture).memory_bytes, 64 * MIB);
     assert_int_equal(facet_owner_reap(fixture->owner), 0);
     facet_tenant_detach(&first);
-    assert_true(fcntl(number, F_GETFD) >= 0); /* the program's own, and still open */
+    assert_true(fcntl(number, F_GETFD) >= 0); /* the program's own descriptor is still open */
     assert_int_equal(fixture_totals(fixture).memory_bytes, 24 * MIB);
     facet_tenant_detach(&second);
     close(number);
 }
 
-/* Without standard streams the first descriptors a process opens are 0 to 2, and its messages would go into the
- * segment. */
-static void test_never_a_standard_stream(void **state)
+/* A process without standard streams opens its first files as 0 to 2. If the segment were one of these, the program's
+ * messages would go into it. */
+static void test_the_segment_is_never_a_standard_stream(void **state)
 {
     pid_t child = fork();
     int status;
@@ -327,7 +328,7 @@ static void test_never_a_standard_stream(void **state)
     assert_int_equal(status, 0);
 }
 
-/* A request that can never fit leaves no trace that others could run into. */
+/* A request that can never fit does not make requests of others fail. */
 static void test_refused_requests_do_not_disturb_others(void **state)
 {
     struct fixture *fixture = *state;
@@ -395,7 +396,7 @@ static void test_slots_run_out_and_come_back(void **state)
     assert_int_equal(fixture_totals(fixture).processes, 0);
 }
 
-/* Of more processes than there were slots once, each is in, counted, and found again when it dies. */
+/* Each of a thousand processes enters, is counted, and is found when it dies. */
 static void test_a_thousand_processes_are_counted(void **state)
 {
     struct fixture *fixture = *state;
@@ -433,7 +434,7 @@ static void test_a_thousand_processes_are_counted(void **state)
         facet_owner_reap_some(fixture->owner);
     assert_int_equal(fixture_totals(fixture).processes, 500);
     assert_int_equal(fixture_totals(fixture).memory_bytes, 500000);
-    /* Those that came last are where there was room again, not behind all others. */
+    /* A new process takes a slot that became free, not one behind all others. */
     struct facet_tenant tenant = fixture_attach(fixture);
     assert_true(tenant.slot < &tenant.usage->slots[1000]);
     facet_tenant_detach(&tenant);
@@ -464,20 +465,20 @@ static void test_hostile_usage_page_does_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_exact_to_the_byte),
+        TEST(test_quota_is_exact_to_the_byte),
         TEST(test_absurd_sizes_are_refused),
         TEST(test_quota_is_shared_between_processes),
         TEST(test_quota_changes_live),
-        TEST(test_never_exceeded_by_racing_processes),
+        TEST(test_quota_is_never_exceeded_by_racing_processes),
         TEST(test_kill_storm_gives_everything_back),
-        TEST(test_neighbour_takes_over_from_the_dead_without_a_daemon),
-        TEST(test_free_memory_is_without_the_dead),
+        TEST(test_neighbour_gets_memory_of_the_dead_without_a_daemon),
+        TEST(test_free_memory_includes_that_of_the_dead),
         TEST(test_free_memory_beside_the_devices_own_figure),
-        TEST(test_free_memory_with_a_descriptor_that_is_the_programs),
+        TEST(test_free_memory_when_the_program_reuses_the_descriptor),
         TEST(test_living_slots_are_not_reaped),
         TEST(test_forked_child_leaves_the_parent_alone),
         TEST(test_descriptor_taken_over_by_the_program),
-        TEST(test_never_a_standard_stream),
+        TEST(test_the_segment_is_never_a_standard_stream),
         TEST(test_refused_requests_do_not_disturb_others),
         TEST(test_slots_run_out_and_come_back),
         TEST(test_a_thousand_processes_are_counted),

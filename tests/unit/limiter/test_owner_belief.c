@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a total doubted by one owner is doubted by the next one. Never: proves the bounds. */
+/* Owns: proofs that a total doubted by one owner is doubted by the next owner. Never: proves the bounds. */
 #include "segment_fixture.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ static void path_of(const struct fixture *fixture, char path[128])
     snprintf(path, 128, "%s/belief", fixture->dir);
 }
 
-/* As another process, or a bad disk, would write there. */
+/* Writes a number into a file of the segment, as another process or a bad disk may. */
 static void damage_file(const struct fixture *fixture, const char *name, size_t offset, uint64_t number)
 {
     char path[128];
@@ -139,7 +139,7 @@ static void test_a_damaged_quota_makes_no_peak_believed(void **state)
     }
 }
 
-/* Where the owner's own note, or the device's size without a note, was damaged. */
+/* The damage is in the owner's own file, or, without that file, in the device's size. */
 static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
 {
     struct fixture *fixture = *state;
@@ -163,14 +163,14 @@ static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
     }
 }
 
-static void tell_time(const struct fixture *fixture, const uint64_t words[4])
+static void write_device_time(const struct fixture *fixture, const uint64_t words[4])
 {
     for (size_t i = 0; i < 4; i++)
         damage_file(fixture, "policy", offsetof(struct facet_policy, settled_at_ns) + i * 8, words[i]);
 }
 
-/* The slot measured 7 ns. */
-static void test_a_settled_time_that_cannot_be_is_doubted(void **state)
+/* No settled time may exceed the 7 ns that the slot measured. */
+static void test_an_impossible_settled_time_is_doubted(void **state)
 {
     const uint64_t now_ns = facet_clock_now_ns(), large = (UINT64_C(1) << 63) + 5;
     const uint64_t impossible[][4] = {{(uint64_t)-1, 5, (uint64_t)-9, (uint64_t)-9},
@@ -186,7 +186,7 @@ static void test_a_settled_time_that_cannot_be_is_doubted(void **state)
         assert_int_equal(fixture_setup((void **)&fixture), 0);
         use_a_slot(fixture);
         assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
-        tell_time(fixture, impossible[i]);
+        write_device_time(fixture, impossible[i]);
         for (int owner = 0; owner < 2; owner++) {
             adopt_segment(fixture);
             struct facet_device_time time = facet_owner_device_time(fixture->owner);
@@ -198,14 +198,14 @@ static void test_a_settled_time_that_cannot_be_is_doubted(void **state)
     (void)state;
 }
 
-/* Without an owner that judges it, a reader has the measured time. */
+/* Without an owner that judges the settled time, a reader gets at most the measured time. */
 static void test_a_reader_has_no_more_settled_than_was_measured(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t device_time_ns = 0;
 
     use_a_slot(fixture);
-    tell_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 5, (uint64_t)-9, (uint64_t)-9});
+    write_device_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 5, (uint64_t)-9, (uint64_t)-9});
     assert_int_equal(facet_segment_read_device_time(fixture->dir, &device_time_ns, NULL), FACET_OK);
     assert_int_equal(device_time_ns, 7);
     const struct facet_device_time time = {.at_ns = 10,
@@ -215,13 +215,13 @@ static void test_a_reader_has_no_more_settled_than_was_measured(void **state)
                                            .claimed_ns = 7,
                                            .part_milli = 1000};
     assert_int_equal(facet_device_time_published(&time, 7, 20), 7);
-    tell_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 7, 4, 4});
+    write_device_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 7, 4, 4});
     assert_int_equal(facet_segment_read_device_time(fixture->dir, &device_time_ns, NULL), FACET_OK);
     assert_int_equal(device_time_ns, 4);
 }
 
-/* Of a clock before the machine's start as well. */
-static void test_a_settled_time_that_can_be_is_kept(void **state)
+/* A time ahead of this clock is possible, too: it is from before the machine was started again. */
+static void test_a_possible_settled_time_is_kept(void **state)
 {
     const uint64_t now_ns = facet_clock_now_ns();
     const uint64_t possible[][4] = {
@@ -230,7 +230,7 @@ static void test_a_settled_time_that_can_be_is_kept(void **state)
 
     use_a_slot(fixture);
     for (size_t i = 0; i < sizeof possible / sizeof possible[0]; i++) {
-        tell_time(fixture, possible[i]);
+        write_device_time(fixture, possible[i]);
         adopt_segment(fixture);
         struct facet_device_time time = facet_owner_device_time(fixture->owner);
         assert_int_equal(time.at_ns, possible[i][0]);
@@ -239,8 +239,8 @@ static void test_a_settled_time_that_can_be_is_kept(void **state)
     }
 }
 
-/* As one is that the disk had no room for, or that an earlier release left. */
-static void test_with_an_empty_or_shorter_file_it_begins_anew(void **state)
+/* Such a file is left by a full disk, or by an earlier release. */
+static void test_an_empty_or_shorter_file_is_begun_anew(void **state)
 {
     struct fixture *fixture = *state;
     const uint64_t shorter = 16 + offsetof(struct facet_belief, peak_bytes);
@@ -261,8 +261,8 @@ static void test_with_an_empty_or_shorter_file_it_begins_anew(void **state)
     assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
-/* The clock begins anew with the machine: earlier counts are older than it, and doubts stay. */
-static void test_a_machine_that_was_started_again(void **state)
+/* The clock begins at 0 when the machine starts, so that counts may be older than the clock. Doubts stay. */
+static void test_counts_from_before_a_restart_of_the_machine_are_believed(void **state)
 {
     struct fixture *fixture = *state;
     const uint64_t later_ns = facet_clock_now_ns() + 3600 * FACET_NS_PER_S;
@@ -284,8 +284,8 @@ static void test_a_machine_that_was_started_again(void **state)
         assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~FACET_BELIEVED_LAUNCHES);
 }
 
-/* What of it was doubted is lost, and what its processes hold is not: memory is known, and no other total. */
-static void test_with_a_damaged_file_all_is_doubted_but_memory(void **state)
+/* The file's doubts are lost. Every total is doubted except memory, which is known from the processes' slots. */
+static void test_with_a_damaged_file_all_totals_except_memory_are_doubted(void **state)
 {
     (void)state;
     for (int i = 0; i < 8; i++) {
@@ -316,7 +316,7 @@ static void test_with_a_damaged_file_all_is_doubted_but_memory(void **state)
     }
 }
 
-/* A process that is given memory raises the peak at once: memory that stays above it says that one of both is wrong. */
+/* A process raises the peak with its memory. Where memory stays above the peak, one of them is damaged. */
 static void test_a_peak_is_never_less_than_what_is_held(void **state)
 {
     struct fixture *fixture = *state;
@@ -370,17 +370,17 @@ int main(void)
         TEST(test_doubt_outlasts_its_owner),
         TEST(test_damage_between_two_owners_is_seen),
         TEST(test_the_largest_quota_is_remembered),
-        TEST(test_with_an_empty_or_shorter_file_it_begins_anew),
-        TEST(test_a_machine_that_was_started_again),
-        TEST(test_with_a_damaged_file_all_is_doubted_but_memory),
+        TEST(test_an_empty_or_shorter_file_is_begun_anew),
+        TEST(test_counts_from_before_a_restart_of_the_machine_are_believed),
+        TEST(test_with_a_damaged_file_all_totals_except_memory_are_doubted),
         TEST(test_a_peak_is_never_less_than_what_is_held),
         TEST(test_a_peak_that_fell_is_doubted_for_good),
         TEST(test_only_the_owner_may_write_its_file),
         TEST(test_a_larger_quota_is_kept_at_once),
         TEST(test_a_damaged_quota_makes_no_peak_believed),
         TEST(test_no_other_damage_makes_a_negative_peak_believed),
-        TEST(test_a_settled_time_that_cannot_be_is_doubted),
-        TEST(test_a_settled_time_that_can_be_is_kept),
+        TEST(test_an_impossible_settled_time_is_doubted),
+        TEST(test_a_possible_settled_time_is_kept),
         TEST(test_a_reader_has_no_more_settled_than_was_measured),
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a budget of device time keeps its bound and delays no caller longer. Never: sleeps for one. */
+/* Owns: proofs that a budget of device time keeps its bound, and delays no caller longer than needed. Never: sleeps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static uint64_t bound_ns(uint32_t milli, uint64_t elapsed_ns, uint64_t largest_n
     return elapsed_ns * milli / FACET_MILLI_WHOLE + 1 + FACET_PACE_BURST_NS + largest_ns;
 }
 
-static void test_never_more_than_its_share(void **state)
+static void test_a_budget_never_gives_more_than_its_share(void **state)
 {
     for (size_t s = 0; s < SHARE_COUNT; s++) {
         _Atomic uint64_t word = 0;
@@ -55,7 +55,7 @@ static void test_never_more_than_its_share(void **state)
 }
 
 /* A caller that waits for the returned time is admitted then, and not a nanosecond before. */
-static void test_wait_is_exact(void **state)
+static void test_the_returned_wait_is_exact(void **state)
 {
     unsigned waits = 0;
 
@@ -78,8 +78,8 @@ static void test_wait_is_exact(void **state)
     assert_true(waits > 10000);
 }
 
-/* A worker that always wants more gets all of its share: it pays each debt once. */
-static void test_whole_share_is_handed_out(void **state)
+/* A worker that always wants more gets all of its share, since it pays each debt once. */
+static void test_the_whole_share_is_given(void **state)
 {
     for (size_t s = 0; s < SHARE_COUNT; s++) {
         _Atomic uint64_t word = 0;
@@ -120,7 +120,7 @@ static void test_remaining_credit_can_be_taken(void **state)
     }
 }
 
-/* More than can be saved up goes when the budget is full, and the debt is paid before anything else. */
+/* A cost above what can be saved up is admitted by a full budget, and its debt is paid before anything else. */
 static void test_large_costs_are_repaid(void **state)
 {
     _Atomic uint64_t word = 0;
@@ -134,7 +134,7 @@ static void test_large_costs_are_repaid(void **state)
     assert_int_equal(facet_pace_take(&word, 500, 50 * MS, now_ns), 100 * MS);
 }
 
-static void test_charges_after_the_fact(void **state)
+static void test_a_charge_after_the_work_is_owed(void **state)
 {
     _Atomic uint64_t word = 0;
     const uint64_t now_ns = 1000 * MS;
@@ -151,7 +151,7 @@ static void test_another_share_keeps_debt_and_credit(void **state)
     _Atomic uint64_t word = 0;
     const uint64_t now_ns = 100000 * MS;
 
-    facet_pace_charge(&word, 100, 30 * MS, now_ns); /* 10 ms were saved up: 20 ms are owed */
+    facet_pace_charge(&word, 100, 30 * MS, now_ns); /* 10 ms were saved up, so 20 ms are owed */
     assert_int_equal(facet_pace_owed_ns(&word, now_ns), 200 * MS);
     facet_pace_rescale(&word, 100, 1000, now_ns);
     assert_int_equal(facet_pace_owed_ns(&word, now_ns), 20 * MS);
@@ -176,7 +176,7 @@ static void test_absurd_values_do_no_harm(void **state)
     assert_int_equal(facet_pace_take(&word, 0, UINT64_MAX, 100000 * MS), 0);
     assert_int_equal(atomic_load(&word), UINT64_MAX);
     word = 0;
-    assert_int_equal(facet_pace_take(&word, 1000, 1, 0), 1); /* the first nanosecond of a machine */
+    assert_int_equal(facet_pace_take(&word, 1000, 1, 0), 1); /* the clock's first nanosecond */
 }
 
 /* ---- threads on one word, in real time ---- */
@@ -191,7 +191,7 @@ static void *take_main(void *argument)
 {
     struct taker *taker = argument;
 
-    /* At least once, however late a busy machine lets the thread begin. */
+    /* The thread takes at least once, however late a busy machine lets it begin. */
     for (uint64_t now_ns = 0; now_ns < taker->until_ns;) {
         uint64_t cost_ns = random_cost(&taker->seed);
 
@@ -227,12 +227,12 @@ static void test_threads_share_one_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_never_more_than_its_share),
-        cmocka_unit_test(test_wait_is_exact),
-        cmocka_unit_test(test_whole_share_is_handed_out),
+        cmocka_unit_test(test_a_budget_never_gives_more_than_its_share),
+        cmocka_unit_test(test_the_returned_wait_is_exact),
+        cmocka_unit_test(test_the_whole_share_is_given),
         cmocka_unit_test(test_remaining_credit_can_be_taken),
         cmocka_unit_test(test_large_costs_are_repaid),
-        cmocka_unit_test(test_charges_after_the_fact),
+        cmocka_unit_test(test_a_charge_after_the_work_is_owed),
         cmocka_unit_test(test_another_share_keeps_debt_and_credit),
         cmocka_unit_test(test_absurd_values_do_no_harm),
         cmocka_unit_test(test_threads_share_one_budget),

@@ -16,7 +16,7 @@ static void path_of(const struct fixture *fixture, char *path, size_t size)
     snprintf(path, size, "%s/%s", fixture->dir, FACET_REFUSED_FILE);
 }
 
-/* -1: the file cannot be believed. */
+/* Returns -1 where the file cannot be believed. */
 static int refusal_count(const char *dir, char reason[FACET_REFUSED_REASON_SIZE])
 {
     uint32_t number = 4711;
@@ -42,7 +42,7 @@ static void test_refusals_are_counted(void **state)
     assert_int_equal(strlen(reason), FACET_REFUSED_REASON_SIZE - 1);
 }
 
-static void test_file_does_not_grow_for_ever(void **state)
+static void test_file_size_is_bounded(void **state)
 {
     struct fixture *fixture = *state;
     char reason[FACET_REFUSED_REASON_SIZE], path[256];
@@ -56,8 +56,8 @@ static void test_file_does_not_grow_for_ever(void **state)
     assert_int_equal(status.st_size, FACET_REFUSED_RECORDS_MAX * FACET_REFUSED_RECORD_SIZE);
 }
 
-/* The program that could not enter its virtual GPU is a tenant's: no signal for our write ends it. */
-static void test_file_that_may_not_grow(void **state)
+/* The program that could not enter its vGPU belongs to a tenant: no signal of our write may end it. */
+static void test_a_file_that_may_not_grow_raises_no_signal(void **state)
 {
     struct fixture *fixture = *state;
     char reason[FACET_REFUSED_REASON_SIZE];
@@ -93,7 +93,7 @@ static void test_a_foreign_file_holds_no_reason(void **state)
     assert_int_equal(refusal_count("/nowhere", reason), 0);
 }
 
-/* Any byte that changed, in any record, and a part of one. */
+/* Each byte of each record is changed in turn, and the file is cut within a record. */
 static void test_damaged_records_are_not_believed(void **state)
 {
     struct fixture *fixture = *state;
@@ -121,7 +121,7 @@ static void test_damaged_records_are_not_believed(void **state)
     close(fd);
 }
 
-/* A limit that leaves room for a part of a record. */
+/* The limit of the file's size leaves room for a part of a record. */
 static void test_no_part_of_a_record_is_written(void **state)
 {
     struct fixture *fixture = *state;
@@ -154,8 +154,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_refusals_are_counted),
-        TEST(test_file_does_not_grow_for_ever),
-        TEST(test_file_that_may_not_grow),
+        TEST(test_file_size_is_bounded),
+        TEST(test_a_file_that_may_not_grow_raises_no_signal),
         TEST(test_a_foreign_file_holds_no_reason),
         TEST(test_the_folder_is_removed_with_its_reason),
         TEST(test_damaged_records_are_not_believed),

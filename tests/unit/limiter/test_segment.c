@@ -150,7 +150,7 @@ static void test_missing_bell_leaves_nothing_behind(void **state)
     assert_int_not_equal(access(fresh, F_OK), 0);
 }
 
-/* In a child with its own mounts: a tmpfs that is too small for a segment. */
+/* Runs in a child with mounts of its own, on a tmpfs that is too small for a segment. */
 static int create_on_full_disk(const struct fixture *fixture)
 {
     struct facet_bell *bell;
@@ -197,7 +197,7 @@ static void test_a_holder_keeps_a_segment_in_use(void **state)
     assert_false(facet_owner_in_use(fixture->owner));
 }
 
-static void test_bell_is_made_once(void **state)
+static void test_an_existing_bell_is_used_again(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_bell *again;
@@ -215,7 +215,7 @@ static void test_corrupt_bell_is_made_anew(void **state)
     struct stat device, hung;
     char path[128];
 
-    /* Unmapped first: a truncated file under a mapping is a bus error. */
+    /* The bell is unmapped first, since reading a mapping of a truncated file raises SIGBUS. */
     facet_bell_unmap(fixture->bell_map);
     assert_int_equal(truncate(fixture->bell, 0), 0);
     assert_int_equal(facet_bell_make(fixture->bell, &bell, NULL), FACET_OK);
@@ -277,14 +277,14 @@ static void test_processes_are_known_by_number_and_start(void **state)
     assert_false(is_of_segment(fixture, getppid()));
     assert_false(is_of_segment(fixture, 0));
     assert_false(is_of_segment(fixture, INT32_MAX));
-    atomic_fetch_add(&tenant.slot->start_ticks, 1); /* another had the number before */
+    atomic_fetch_add(&tenant.slot->start_ticks, 1); /* the number belonged to an earlier process */
     assert_false(is_of_segment(fixture, getpid()));
     facet_tenant_detach(&tenant);
     assert_false(is_of_segment(fixture, getpid()));
     assert_int_equal(facet_segment_read_processes("/nonexistent", NULL, NULL, NULL), FACET_NOT_FOUND);
 }
 
-/* A link in the place of a segment's folder may lead to another user's files. */
+/* A link in the place of a segment's folder could lead to another user's files. */
 static void test_segments_are_not_read_through_a_link(void **state)
 {
     struct fixture *fixture = *state;
@@ -306,8 +306,8 @@ static void test_segments_are_not_read_through_a_link(void **state)
 }
 
 /*
- * In a namespace of its own, where it is process 1: attaches, and stays until the pipe is closed. Reports its pid here:
- * 0 where there can be no such namespace.
+ * Attaches as process 1 of a PID namespace of its own, and stays until the pipe is closed. Reports its pid as this
+ * process sees it, or 0 where no such namespace can be made.
  */
 static void live_in_another_namespace(const struct fixture *fixture, int pid_fd, int stay_fd)
 {
@@ -363,7 +363,7 @@ int main(void)
         TEST(test_missing_bell_leaves_nothing_behind),
         TEST(test_full_disk_is_an_error),
         TEST(test_a_holder_keeps_a_segment_in_use),
-        TEST(test_bell_is_made_once),
+        TEST(test_an_existing_bell_is_used_again),
         TEST(test_corrupt_bell_is_made_anew),
         TEST(test_damaged_segment_is_noticed),
         TEST(test_totals_are_read_from_outside),

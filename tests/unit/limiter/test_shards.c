@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of launches that several threads count apart. Never: asserts a time, only orders and counts. */
+/* Owns: proofs of launches that several threads count in shards. Never: asserts a time, only orders and counts. */
 #include "segment_fixture.h"
 
 #include <pthread.h>
 #include <signal.h>
 
-#define THREADS (FACET_SLOT_SHARDS + 4) /* more than there are shards */
-#define EACH    20000u
-#define AHEAD   64u
-#define DEPTH   UINT64_C(6400)
+#define THREADS       (FACET_SLOT_SHARDS + 4) /* more than there are shards */
+#define LAUNCHES_EACH 20000u
+#define AHEAD         64u
+#define DEPTH         UINT64_C(6400)
 
 static void test_work_in_flight_is_the_sum_of_the_shards(void **state)
 {
@@ -63,8 +63,8 @@ static void *launch_main(void *argument)
     return NULL;
 }
 
-/* The depth is the process's, whichever threads fill it. */
-static void test_depth_is_of_all_shards(void **state)
+/* The depth bounds the whole process, whichever threads fill it. */
+static void test_the_depth_is_shared_by_all_shards(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -115,7 +115,7 @@ static void test_shards_together_stay_near_the_depth(void **state)
     assert_int_equal(fixture_totals(fixture).inflight, 0);
 }
 
-/* ---- more threads than shards, and one that reports for all ---- */
+/* ---- more threads than shards, and one thread that reports for all ---- */
 
 struct worker {
     struct facet_tenant *tenant;
@@ -130,7 +130,7 @@ static void *work_main(void *argument)
 {
     struct worker *worker = argument;
 
-    for (uint32_t i = 0; i < EACH; i++) {
+    for (uint32_t i = 0; i < LAUNCHES_EACH; i++) {
         while (i - atomic_load(&worker->reported) >= AHEAD)
             sched_yield();
         facet_tenant_launch_in(worker->tenant, worker->shard, 3);
@@ -139,11 +139,11 @@ static void *work_main(void *argument)
     return NULL;
 }
 
-/* As an interposer's helper does. */
+/* Reports for all threads, as an interposer's helper does. */
 static void *report_main(void *argument)
 {
     struct worker *workers = argument;
-    uint64_t left = (uint64_t)THREADS * EACH;
+    uint64_t left = (uint64_t)THREADS * LAUNCHES_EACH;
 
     while (left)
         for (uint32_t i = 0; i < THREADS; i++) {
@@ -159,8 +159,8 @@ static void *report_main(void *argument)
     return NULL;
 }
 
-/* A reader at any moment sees no shard below zero: a launch leaves the shard in which its thread counted it. */
-static void test_no_reader_sees_less_than_nothing(void **state)
+/* No reader sees a shard below zero, since a launch leaves the shard in which its thread counted it. */
+static void test_no_reader_sees_a_shard_below_zero(void **state)
 {
     static struct worker workers[THREADS];
     struct fixture *fixture = *state;
@@ -181,14 +181,14 @@ static void test_no_reader_sees_less_than_nothing(void **state)
         pthread_join(threads[i], NULL);
     pthread_join(reporter, NULL);
     assert_int_equal(fixture_totals(fixture).inflight, 0);
-    assert_int_equal(fixture_totals(fixture).launches, THREADS * EACH);
-    assert_int_equal(fixture_totals(fixture).busy_ns, THREADS * EACH);
+    assert_int_equal(fixture_totals(fixture).launches, THREADS * LAUNCHES_EACH);
+    assert_int_equal(fixture_totals(fixture).busy_ns, THREADS * LAUNCHES_EACH);
     facet_tenant_detach(&tenant);
 }
 
 /* ---- the dead ---- */
 
-/* Something old is in flight in one shard, and something new in another. */
+/* Has an old launch in flight in one shard, and a new one in another. */
 static void work_until_killed(const struct fixture *fixture, uint64_t settled_ns)
 {
     struct facet_tenant tenant;
@@ -227,7 +227,7 @@ static void test_the_dead_are_charged_since_the_oldest_shard_began(void **state)
     assert_int_equal(charge_for(fixture, UINT64_MAX), 0);
 }
 
-/* The page is the tenants' to write. */
+/* Tenants can write any number of shards into the page. */
 static void test_no_loop_runs_past_the_shards(void **state)
 {
     struct fixture *fixture = *state;
@@ -249,9 +249,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_work_in_flight_is_the_sum_of_the_shards),
         TEST(test_the_last_completion_of_a_process_rings),
-        TEST(test_depth_is_of_all_shards),
+        TEST(test_the_depth_is_shared_by_all_shards),
         TEST(test_shards_together_stay_near_the_depth),
-        TEST(test_no_reader_sees_less_than_nothing),
+        TEST(test_no_reader_sees_a_shard_below_zero),
         TEST(test_the_dead_are_charged_since_the_oldest_shard_began),
         TEST(test_no_loop_runs_past_the_shards),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a process's spare regions are never in another's way, nor outlive the quota that granted them (ADR
- * 24). Never: addresses; which region is meant is the interposer's.
+ * Owns: proofs that a process's spare regions never make another's request fail, nor outlive the quota that granted
+ * them (ADR 24). Never: handles addresses, which are the interposer's.
  */
 #include "segment_fixture.h"
 
@@ -52,7 +52,7 @@ static void test_spare_regions_are_charged_to_no_process(void **state)
     assert_int_equal(fixture_totals(*state).memory_bytes, 0);
 }
 
-static void test_few_are_kept_and_none_below_zero(void **state)
+static void test_few_spare_regions_are_kept_and_none_below_zero(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
@@ -66,7 +66,7 @@ static void test_few_are_kept_and_none_below_zero(void **state)
 }
 
 /* The peak counts memory held, not regions kept beside it. */
-static void test_a_process_fills_the_quota_beside_its_own(void **state)
+static void test_a_process_fills_the_quota_beside_its_spare_regions(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
 
@@ -82,7 +82,7 @@ static void test_a_process_fills_the_quota_beside_its_own(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* A child that leaves some spare, holds some, and does nothing more. */
+/* Starts a child that holds some regions, leaves some spare, and does nothing more. */
 static pid_t start_spare_holder(const struct fixture *fixture, uint32_t kept_regions, uint32_t spare_regions)
 {
     int ready[2];
@@ -114,7 +114,7 @@ static void end_child(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-/* No process waits for one that is stopped. */
+/* The request does not wait for a process that is stopped. */
 static void test_a_process_about_to_be_refused_takes_spare_regions_back(void **state)
 {
     struct fixture *fixture = *state;
@@ -162,7 +162,7 @@ static void test_spare_regions_stay_while_there_is_room(void **state)
     facet_tenant_detach(&second);
 }
 
-static void test_a_killed_process_gives_both_back(void **state)
+static void test_a_killed_process_gives_back_held_and_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
     pid_t child = start_spare_holder(fixture, 3, 2);
@@ -174,7 +174,7 @@ static void test_a_killed_process_gives_both_back(void **state)
     assert_int_equal(facet_usage_charged(fixture->owner->usage), 0);
 }
 
-static void test_a_neighbour_takes_both_from_the_dead(void **state)
+static void test_a_neighbour_gets_held_and_spare_regions_of_the_dead(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
     pid_t child = start_spare_holder(*state, 3, 2);
@@ -195,19 +195,19 @@ static void test_a_lowered_quota_voids_spare_regions(void **state)
     set_quota(fixture, 32 * MIB);
     assert_false(facet_tenant_take_spare(&tenant));
     assert_false(facet_tenant_reserve_regions(&tenant, 1));
-    facet_tenant_release_regions(&tenant, 2); /* more than is allowed is held: nothing of it stays spare */
+    facet_tenant_release_regions(&tenant, 2); /* held above the quota: no region stays spare */
     assert_false(facet_tenant_reserve_regions(&tenant, 1));
     assert_int_equal(spare_of(&tenant), 0);
     assert_int_equal(fixture_totals(fixture).memory_bytes, 26 * REGION);
     facet_tenant_release_regions(&tenant, 11);
     assert_true(facet_tenant_reserve_regions(&tenant, 1));
     assert_false(facet_tenant_reserve_regions(&tenant, 1));
-    facet_tenant_release_regions(&tenant, 1); /* found to fit in the new quota: kept again */
+    facet_tenant_release_regions(&tenant, 1); /* within the new quota: kept spare again */
     assert_true(facet_tenant_take_spare(&tenant));
     facet_tenant_detach(&tenant);
 }
 
-/* Others may have filled the memory freed in between: the same number is another quota. */
+/* Others may have filled the memory meanwhile: a quota that is set again to the same size is a new one. */
 static void test_a_quota_that_went_up_and_down_voids_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
@@ -223,7 +223,7 @@ static void test_a_quota_that_went_up_and_down_voids_spare_regions(void **state)
     facet_tenant_detach(&second);
 }
 
-/* An owner that died while it changed the quota, and the next one. */
+/* An owner dies while it changes the quota, and the next owner adopts the segment. */
 static void test_a_change_cut_short_voids_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
@@ -240,7 +240,7 @@ static void test_a_change_cut_short_voids_spare_regions(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_a_destroyed_vgpu_grants_none(void **state)
+static void test_a_destroyed_vgpu_grants_no_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -252,7 +252,7 @@ static void test_a_destroyed_vgpu_grants_none(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* ---- races: a counter of held memory asks first and gives back last, so it never counts more than there is ---- */
+/* ---- races: `held` rises after a reservation and falls before a release, so it is never above what is held ---- */
 
 struct race {
     _Atomic uint64_t held, peak, granted;
@@ -273,7 +273,7 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 16;
 }
 
-/* One region or two at a time, up and down. */
+/* Reserves or releases one or two regions. */
 static void step_race(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *own_bytes)
 {
     uint32_t random = next_random(seed), count = 1 + random % 2;
@@ -301,7 +301,7 @@ static pid_t start_hammer(const struct fixture *fixture, uint32_t seed, struct r
         step_race(&tenant, race, &seed, &own_bytes);
 }
 
-static void test_never_exceeded_by_racing_processes(void **state)
+static void test_quota_is_never_exceeded_by_racing_processes(void **state)
 {
     struct fixture *fixture = *state;
     struct race *race = mmap(NULL, sizeof *race, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -312,7 +312,7 @@ static void test_never_exceeded_by_racing_processes(void **state)
         children[i] = start_hammer(fixture, i * 77 + 1, race);
     for (int i = 0; i < 3000 && atomic_load(&race->granted) < 100000; i++)
         usleep(10000);
-    /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
+    /* The peak is read before a child is killed: others may get the memory of the dead while `held` still counts it. */
     uint64_t peak = atomic_load(&race->peak);
     for (int i = 0; i < 4; i++)
         end_child(children[i]);
@@ -341,8 +341,8 @@ static void *use_spares(void *argument)
     return NULL;
 }
 
-/* Three threads of one process, beside one of another that takes their spare memory. */
-static void test_never_exceeded_by_racing_threads(void **state)
+/* Three threads of one process run beside another process that takes back their spare regions. */
+static void test_quota_is_never_exceeded_by_racing_threads(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
     struct race race = {0};
@@ -371,19 +371,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_spare_regions_are_charged_to_no_process),
-        TEST(test_few_are_kept_and_none_below_zero),
-        TEST(test_a_process_fills_the_quota_beside_its_own),
+        TEST(test_few_spare_regions_are_kept_and_none_below_zero),
+        TEST(test_a_process_fills_the_quota_beside_its_spare_regions),
         TEST(test_a_process_about_to_be_refused_takes_spare_regions_back),
         TEST(test_a_process_that_lost_spare_regions_asks_as_others_do),
         TEST(test_spare_regions_stay_while_there_is_room),
-        TEST(test_a_killed_process_gives_both_back),
-        TEST(test_a_neighbour_takes_both_from_the_dead),
+        TEST(test_a_killed_process_gives_back_held_and_spare_regions),
+        TEST(test_a_neighbour_gets_held_and_spare_regions_of_the_dead),
         TEST(test_a_lowered_quota_voids_spare_regions),
         TEST(test_a_quota_that_went_up_and_down_voids_spare_regions),
         TEST(test_a_change_cut_short_voids_spare_regions),
-        TEST(test_a_destroyed_vgpu_grants_none),
-        TEST(test_never_exceeded_by_racing_processes),
-        TEST(test_never_exceeded_by_racing_threads),
+        TEST(test_a_destroyed_vgpu_grants_no_spare_regions),
+        TEST(test_quota_is_never_exceeded_by_racing_processes),
+        TEST(test_quota_is_never_exceeded_by_racing_threads),
     };
     return cmocka_run_group_tests_name("spare", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that an address of a device in another process is never taken for a pointer of this one, nor the
- * other way round, when the caller does not say which it is.
+ * other way round, when the caller does not say which of the two an address is.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,8 +23,8 @@
 
 enum access { NO_ACCESS, WRITE, READ, COPY };
 
-/* A device whose process has its own addresses: numbers, of which the first `blocked_reservations` are of pages of this
- * process. */
+/* A device in another process, whose addresses are only numbers here. The first `blocked_reservations` of those that it
+ * offers are addresses of pages of this process. */
 static struct {
     uint32_t blocked_reservations, reserved, reservations;
     void *blocking_pages[TRIES];
@@ -212,7 +212,7 @@ static void make_space(void)
     const struct facet_space_config config = {.size = sizeof config, .id = 1, .limit_bytes = 8 * MIB};
 
     assert_int_equal(facet_space_create(provided.memory, &config, &provided.space, &provided.error), FACET_OK);
-    assert_int_equal(remote.reserved, 1); /* of however many were tried */
+    assert_int_equal(remote.reserved, 1); /* the other tries were given back */
 }
 
 static uint64_t allocate_mib(void)
@@ -229,7 +229,7 @@ static enum facet_status copy_word(uint64_t to, uint64_t from, enum facet_copy k
     return facet_space_copy(provided.space, to, from, 8, kind, &provided.error);
 }
 
-static void nothing_of_this_process_comes_to_lie_there(void **state)
+static void addresses_of_a_space_are_reserved_in_this_process(void **state)
 {
     uint64_t word = 0;
 
@@ -254,7 +254,7 @@ static void nothing_of_this_process_comes_to_lie_there(void **state)
 static void a_space_avoids_addresses_in_use(void **state)
 {
     (void)state;
-    remote.blocked_reservations = 6; /* each twice as far as the one before: sanitizers leave few addresses */
+    remote.blocked_reservations = 6; /* each is twice as far as the previous one, since sanitizers leave few */
     make_space();
     assert_int_equal(remote.reservations, 7);
     for (uint32_t i = 0; i < remote.blocked_reservations; i++)
@@ -262,8 +262,8 @@ static void a_space_avoids_addresses_in_use(void **state)
     assert_null(page_at(provided.space->base));
 }
 
-/* `page`: of this process, at an address of the space. */
-static void doubt_is_refused(uint64_t page)
+/* `page` is a page of this process at an address of the space. */
+static void expect_ambiguous_refused(uint64_t page)
 {
     uint64_t word = 0;
 
@@ -288,15 +288,15 @@ static void an_address_of_host_and_device_alike_is_refused(void **state)
     uint64_t first = provided.space->base;
     while (allocate_mib() != first)
         assert_true(provided.space->pages < provided.space->limit_pages);
-    doubt_is_refused(first);
+    expect_ambiguous_refused(first);
     munmap(remote.blocking_pages[0], PAGE);
     remote.blocking_pages[0] = NULL;
     assert_int_equal(copy_word(first, (uintptr_t)&word, FACET_COPY_DETECT), FACET_OK);
     assert_int_equal(remote.last_access, WRITE);
 }
 
-/* The program needs its addresses itself. */
-static void none_are_taken_where_they_are_limited(void **state)
+/* Where the address space is limited, the program needs all of it. */
+static void no_addresses_are_reserved_where_they_are_limited(void **state)
 {
     const struct rlimit limited = {.rlim_cur = RLIM_INFINITY - 1, .rlim_max = provided.addresses.rlim_max};
 
@@ -306,7 +306,7 @@ static void none_are_taken_where_they_are_limited(void **state)
     uint64_t address = allocate_mib();
     void *page = page_at(address);
     assert_non_null(page);
-    doubt_is_refused(address);
+    expect_ambiguous_refused(address);
     munmap(page, PAGE);
 }
 
@@ -315,10 +315,10 @@ static void none_are_taken_where_they_are_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_SETUP(nothing_of_this_process_comes_to_lie_there),
+        WITH_SETUP(addresses_of_a_space_are_reserved_in_this_process),
         WITH_SETUP(a_space_avoids_addresses_in_use),
         WITH_SETUP(an_address_of_host_and_device_alike_is_refused),
-        WITH_SETUP(none_are_taken_where_they_are_limited),
+        WITH_SETUP(no_addresses_are_reserved_where_they_are_limited),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

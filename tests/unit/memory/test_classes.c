@@ -52,7 +52,7 @@ static void test_sizes_that_fill_pages_get_pages(void **state)
     assert_int_not_equal(facet_classes_find(&classes, PAGE, 1), FACET_NO_CLASS);
 }
 
-static void test_alignment_chooses_blocks_that_have_it(void **state)
+static void test_alignment_chooses_blocks_that_are_aligned(void **state)
 {
     const struct facet_classes classes = default_classes();
 
@@ -120,7 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_smallest_class_that_holds_is_found),
         cmocka_unit_test(test_sizes_that_fill_pages_get_pages),
-        cmocka_unit_test(test_alignment_chooses_blocks_that_have_it),
+        cmocka_unit_test(test_alignment_chooses_blocks_that_are_aligned),
         cmocka_unit_test(test_configured_sizes_are_used),
         cmocka_unit_test(test_slab_level_grows_with_the_pool),
         cmocka_unit_test(test_wrong_sizes_are_refused),

@@ -22,7 +22,7 @@ struct fixture {
     struct watched watched;
     struct facet_memory *memory;
     struct facet_space *space;
-    uint64_t run[RUNS]; /* 0: freed */
+    uint64_t run[RUNS]; /* 0 where the run was freed */
     struct facet_error error;
 };
 
@@ -31,7 +31,7 @@ static uint64_t *words_at(uint64_t address)
     return (void *)(uintptr_t)address;
 }
 
-/* Many runs, of which three in four are freed again: each chunk is a quarter full. */
+/* Allocates many runs and frees three in four of them, so that each chunk is a quarter full. */
 static void fragment_chunks(struct fixture *fixture, struct facet_memory_config config)
 {
     fixture->memory = watched_open(&fixture->watched, 32 * MIB, config);
@@ -102,7 +102,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void test_chunks_go_back_and_contents_stay(void **state)
+static void test_empty_chunks_are_returned_and_contents_stay(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_memory_usage before = usage_of(fixture->memory), after;
@@ -119,7 +119,7 @@ static void test_chunks_go_back_and_contents_stay(void **state)
     assert_int_equal(after.pages_moved_total, report.moved_bytes / PAGE);
     assert_int_equal(fixture->watched.device_bytes, after.reserved_bytes);
     check_contents(fixture);
-    /* Nothing is left to do. */
+    /* A second pass has nothing to move. */
     assert_int_equal(facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error), FACET_OK);
     assert_int_equal(report.moved_bytes, 0);
     assert_int_equal(report.complete, 1);
@@ -192,7 +192,7 @@ static void test_compact_releases_free_pages_of_pools(void **state)
     check_contents(fixture);
 }
 
-/* A move that fails leaves the page where it was, and all that was not moved yet. */
+/* A move that fails leaves its page, and all pages behind it, where they were. */
 static void test_a_failed_move_changes_nothing(void **state)
 {
     struct fixture *fixture = *state;
@@ -219,7 +219,7 @@ struct worker {
     uint32_t first;
 };
 
-/* Counts in every word of its runs: a write that were lost, or went to the old page, would show. */
+/* Counts in every word of its runs, so that a write that is lost, or goes to the old page, is seen. */
 static void *count_up(void *data)
 {
     struct worker *worker = data;
@@ -266,7 +266,7 @@ static void test_writes_during_moves_are_kept(void **state)
         struct facet_defragment_report report = {.size = sizeof report};
         uint64_t *hole = &extra[(uint32_t)rand() % 64];
 
-        /* Something to do: a hole, and something beside it. */
+        /* A run is exchanged for one of another size, so that there is a hole to close. */
         assert_int_equal(facet_space_free(fixture->space, *hole, &fixture->error), FACET_OK);
         assert_int_equal(facet_space_allocate(fixture->space, (5 + i % 20) * PAGE, NULL, hole, &fixture->error),
                          FACET_OK);
@@ -282,7 +282,7 @@ static void test_writes_during_moves_are_kept(void **state)
     }
 }
 
-/* Pages of 2 MiB, each of which is one to the kernel too; every other run of them goes. */
+/* Pages have 2 MiB, the size of the kernel's huge pages. Every other run of them is freed. */
 static void test_huge_pages_move(void **state)
 {
     const uint64_t huge = 2 * MIB, bytes = 2 * huge, count = 8;
@@ -313,7 +313,7 @@ static void test_huge_pages_move(void **state)
     watched_end(&fixture.watched, fixture.memory);
 }
 
-static void test_fragmentation_starts_defragmenting(void **state)
+static void test_fragmentation_above_the_threshold_starts_defragmenting(void **state)
 {
     struct fixture fixture;
     uint32_t waited = 0;
@@ -341,21 +341,21 @@ int main(void)
 #test "_huge", test, set_up_huge, tear_down, NULL                                                              \
     }
     const struct CMUnitTest tests[] = {
-        WITH_SETUP(test_chunks_go_back_and_contents_stay),
+        WITH_SETUP(test_empty_chunks_are_returned_and_contents_stay),
         WITH_SETUP(test_bytes_to_move_are_bounded),
         WITH_SETUP(test_defragmenting_ends_with_its_time),
         WITH_SETUP(test_other_spaces_stay_where_they_are),
         WITH_SETUP(test_compact_releases_free_pages_of_pools),
         WITH_SETUP(test_a_failed_move_changes_nothing),
         WITH_SETUP(test_writes_during_moves_are_kept),
-        COMMITTED(test_chunks_go_back_and_contents_stay),
+        COMMITTED(test_empty_chunks_are_returned_and_contents_stay),
         COMMITTED(test_a_failed_move_changes_nothing),
         COMMITTED(test_writes_during_moves_are_kept),
         ON_HUGE(test_bytes_to_move_are_bounded),
         ON_HUGE(test_a_failed_move_changes_nothing),
         ON_HUGE(test_writes_during_moves_are_kept),
         cmocka_unit_test(test_huge_pages_move),
-        cmocka_unit_test(test_fragmentation_starts_defragmenting),
+        cmocka_unit_test(test_fragmentation_above_the_threshold_starts_defragmenting),
     };
     return cmocka_run_group_tests_name("defragment", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static struct facet_memory *prepare_space(struct watched *watched, struct facet_
     return memory;
 }
 
-static void test_failed_allocation_leaves_nothing(void **state)
+static void test_a_failed_allocation_changes_nothing(void **state)
 {
     static const uint64_t sizes[] = {100, 1000, 5 * PAGE, 2 * MIB};
 
@@ -56,7 +56,7 @@ static void test_failed_allocation_leaves_nothing(void **state)
                 assert_int_equal(usage.reserved_bytes, 0);
                 assert_int_equal(usage.allocations, 0);
                 assert_int_equal(watched.mapped_bytes, mapped);
-                /* And it goes the next time. */
+                /* The next attempt succeeds. */
                 watched.fail_at = 0;
                 assert_int_equal(facet_space_allocate(space, sizes[i], NULL, &address, &error), FACET_OK);
             }
@@ -67,7 +67,7 @@ static void test_failed_allocation_leaves_nothing(void **state)
     }
 }
 
-static void test_failed_space_leaves_nothing(void **state)
+static void test_a_failed_creation_of_a_space_changes_nothing(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = watched_open(&watched, 4 * MIB, (struct facet_memory_config){0});
@@ -104,7 +104,7 @@ static void test_failed_transfers_are_reported(void **state)
     watched_end(&watched, memory);
 }
 
-/* Pages that the device cannot unmap yet have no owner until it does: no space gets them or faults on them. */
+/* Pages that the device cannot unmap yet belong to no space until they are unmapped. */
 static void test_pages_that_stay_mapped_have_no_owner(void **state)
 {
     struct watched watched;
@@ -135,8 +135,8 @@ static void test_pages_that_stay_mapped_have_no_owner(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failed_allocation_leaves_nothing),
-        cmocka_unit_test(test_failed_space_leaves_nothing),
+        cmocka_unit_test(test_a_failed_allocation_changes_nothing),
+        cmocka_unit_test(test_a_failed_creation_of_a_space_changes_nothing),
         cmocka_unit_test(test_failed_transfers_are_reported),
         cmocka_unit_test(test_pages_that_stay_mapped_have_no_owner),
     };

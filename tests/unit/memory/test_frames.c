@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of where frames are taken, when chunks come and go, and that plans come to an end in the best order. */
+/* Owns: proofs of where frames are taken, when chunks come and go, and that plans end with the fewest chunks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static struct facet_memory *open_memory(struct watched *watched, uint32_t chunks
     return watched_open(watched, chunks * FRAMES * PAGE, (struct facet_memory_config){.chunk_bytes = FRAMES * PAGE});
 }
 
-static void test_chunks_come_and_go(void **state)
+static void test_chunks_are_created_and_returned(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 4);
@@ -38,7 +38,7 @@ static void test_chunks_come_and_go(void **state)
     assert_int_equal(watched.device_bytes, 4 * FRAMES * PAGE);
     for (uint32_t i = 0; i < 4; i++)
         facet_frames_give(frames, extents[i].frame, extents[i].count);
-    assert_int_equal(watched.device_bytes, FRAMES * PAGE); /* one is kept */
+    assert_int_equal(watched.device_bytes, FRAMES * PAGE); /* one empty chunk is kept */
     assert_int_equal(facet_frames_trim(frames), FRAMES * PAGE);
     assert_int_equal(watched.device_bytes, 0);
     watched_end(&watched, memory);
@@ -60,7 +60,7 @@ static void test_the_last_chunk_may_be_a_part(void **state)
     watched_end(&watched, memory);
 }
 
-/* Memory that another space had is marked to be cleared; a space's own is not. */
+/* Memory that another space had must be cleared, and memory that the same space had need not be. */
 static void test_memory_of_another_space_is_cleared(void **state)
 {
     struct watched watched;
@@ -127,8 +127,8 @@ static void test_plans_end_in_the_least_chunks(void **state)
     watched_end(&watched, memory);
 }
 
-/* Within one chunk used pages slide together, so that the free ones are one piece. */
-static void test_one_chunk_slides_together(void **state)
+/* Within one chunk used pages move together, so that the free pages are contiguous. */
+static void test_pages_of_one_chunk_move_together(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 1);
@@ -192,11 +192,11 @@ static void test_stale_plan_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks_come_and_go),
+        cmocka_unit_test(test_chunks_are_created_and_returned),
         cmocka_unit_test(test_the_last_chunk_may_be_a_part),
         cmocka_unit_test(test_memory_of_another_space_is_cleared),
         cmocka_unit_test(test_plans_end_in_the_least_chunks),
-        cmocka_unit_test(test_one_chunk_slides_together),
+        cmocka_unit_test(test_pages_of_one_chunk_move_together),
         cmocka_unit_test(test_frames_hold_pages_of_one_space),
         cmocka_unit_test(test_stale_plan_is_noticed),
     };

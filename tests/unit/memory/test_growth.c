@@ -38,7 +38,8 @@ static enum facet_status allocate_bytes(struct facet_space *space, uint64_t byte
     return facet_space_allocate(space, bytes, NULL, &address, &error);
 }
 
-static void assert_told(enum facet_status status, enum facet_status expected, const char *argument, uint64_t number)
+static void assert_refusal_names(enum facet_status status, enum facet_status expected, const char *argument,
+                                 uint64_t number)
 {
     char text[32];
 
@@ -46,7 +47,7 @@ static void assert_told(enum facet_status status, enum facet_status expected, co
     assert_string_equal(error.argument, argument);
     snprintf(text, sizeof text, "%" PRIu64, number);
     if (!strstr(error.message, text))
-        fail_msg("'%s' does not name %s", error.message, text);
+        fail_msg("'%s' does not contain the number %s", error.message, text);
 }
 
 static void a_limit_is_raised_to_the_whole_device(void **state)
@@ -59,37 +60,37 @@ static void a_limit_is_raised_to_the_whole_device(void **state)
         struct facet_space *space = watched_space(memory, 1, MIB);
 
         assert_int_equal(facet_space_set_limit(space, DEVICE + swaps[i], &error), FACET_OK);
-        assert_told(facet_space_set_limit(space, DEVICE + swaps[i] + MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes",
-                    DEVICE + swaps[i]);
+        assert_refusal_names(facet_space_set_limit(space, DEVICE + swaps[i] + MIB, &error), FACET_OUT_OF_RANGE,
+                             "limit_bytes", DEVICE + swaps[i]);
         assert_int_equal(allocate_bytes(space, DEVICE / 2), FACET_OK);
         for (uint64_t allocated = DEVICE / 2; allocated < DEVICE + swaps[i] - 16 * MIB; allocated += 16 * MIB)
             assert_int_equal(allocate_bytes(space, 16 * MIB), FACET_OK);
-        assert_int_equal(allocate_bytes(space, 8 * MIB), FACET_OK); /* a page stays free, to swap with */
+        assert_int_equal(allocate_bytes(space, 8 * MIB), FACET_OK); /* a page stays free for swapping */
         assert_int_equal(allocate_bytes(space, 16 * MIB), FACET_QUOTA);
         watched_end(&watched, memory);
     }
 }
 
-/* Neither "free some" nor an arbitrary number: its limit, or the device. */
-static void refusals_of_requests_that_can_never_fit_say_so(void **state)
+/* Such a refusal names the space's limit or the device's memory, and does not advise to free memory. */
+static void refusals_of_requests_that_can_never_fit_name_the_limit(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct facet_space *space = watched_space(memory, 1, MIB);
 
     (void)state;
-    assert_told(allocate_bytes(space, MIB + 1), FACET_QUOTA, "bytes", MIB);
+    assert_refusal_names(allocate_bytes(space, MIB + 1), FACET_QUOTA, "bytes", MIB);
     assert_non_null(strstr(error.message, "raise its limit"));
-    assert_told(allocate_bytes(space, 20 * MIB), FACET_QUOTA, "bytes", MIB);
-    assert_told(allocate_bytes(space, DEVICE), FACET_QUOTA, "bytes", MIB);
-    assert_told(allocate_bytes(space, DEVICE + 1), FACET_OUT_OF_RANGE, "bytes", DEVICE);
-    assert_told(allocate_bytes(space, UINT64_MAX), FACET_OUT_OF_RANGE, "bytes", DEVICE);
+    assert_refusal_names(allocate_bytes(space, 20 * MIB), FACET_QUOTA, "bytes", MIB);
+    assert_refusal_names(allocate_bytes(space, DEVICE), FACET_QUOTA, "bytes", MIB);
+    assert_refusal_names(allocate_bytes(space, DEVICE + 1), FACET_OUT_OF_RANGE, "bytes", DEVICE);
+    assert_refusal_names(allocate_bytes(space, UINT64_MAX), FACET_OUT_OF_RANGE, "bytes", DEVICE);
     assert_int_equal(allocate_bytes(space, MIB / 2), FACET_OK);
-    assert_told(allocate_bytes(space, MIB), FACET_QUOTA, "", MIB / 2); /* this it could make room for */
+    assert_refusal_names(allocate_bytes(space, MIB), FACET_QUOTA, "", MIB / 2); /* an empty space could hold it */
     watched_end(&watched, memory);
 }
 
-/* Then it has four times its first limit, and the error says how to get more. */
-static void addresses_that_are_few_are_not_spent(void **state)
+/* Where addresses are limited, a space gets four times its first limit, and the error tells how to get more. */
+static void a_space_takes_few_addresses_where_they_are_limited(void **state)
 {
     struct facet_memory *memory = open_memory(0);
     struct rlimit before, limited;
@@ -101,14 +102,14 @@ static void addresses_that_are_few_are_not_spent(void **state)
     struct facet_space *space = watched_space(memory, 7, MIB);
     setrlimit(RLIMIT_AS, &before);
     assert_true(space->address_bytes < 16 * MIB);
-    assert_told(facet_space_set_limit(space, 64 * MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes", 7);
+    assert_refusal_names(facet_space_set_limit(space, 64 * MIB, &error), FACET_OUT_OF_RANGE, "limit_bytes", 7);
     assert_non_null(strstr(error.message, "anew"));
     assert_int_equal(facet_space_set_limit(space, 4 * MIB, &error), FACET_OK);
     assert_int_equal(allocate_bytes(space, 4 * MIB), FACET_OK);
     watched_end(&watched, memory);
 }
 
-/* Hundreds of spaces of a large device: each can be made, and together they leave addresses to the rest. */
+/* Hundreds of spaces of a large device can be made, and leave addresses for the program. */
 static void many_spaces_share_the_addresses(void **state)
 {
     struct facet_memory *memory =
@@ -132,8 +133,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_is_raised_to_the_whole_device),
-        cmocka_unit_test(refusals_of_requests_that_can_never_fit_say_so),
-        cmocka_unit_test(addresses_that_are_few_are_not_spent),
+        cmocka_unit_test(refusals_of_requests_that_can_never_fit_name_the_limit),
+        cmocka_unit_test(a_space_takes_few_addresses_where_they_are_limited),
         cmocka_unit_test(many_spaces_share_the_addresses),
     };
 

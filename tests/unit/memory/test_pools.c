@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that callers that allocate see the configuration of pools. Never: checks anything but the results
- * of facet/memory.h; the arithmetic of the classes is test_classes.c's.
+ * Owns: the proof that allocations follow the configuration of pools. Never: checks anything but the results of
+ * facet/memory.h; the arithmetic of the classes is test_classes.c's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -80,12 +80,12 @@ static void test_smallest_block_is_configurable(void **state)
     }
 }
 
-/* A request above the largest class gets whole pages; so requests show how many classes there are. */
+/* A request above the largest class gets whole pages, so that sizes of blocks tell the number of classes. */
 static void test_count_of_pools_is_configurable(void **state)
 {
     static const struct {
         uint32_t pools;
-        uint64_t bytes, largest_block; /* the largest block, and the size for a byte more */
+        uint64_t bytes, largest_block; /* `byte_more` is the usable size of a request one byte larger */
         uint64_t byte_more;
     } cases[] = {{1, 1024, 1024, PAGE}, {4, 4096, 4096, PAGE}, {8, 8192, 8192, PAGE}, {0, 8193, 10240, 12288}};
 
@@ -98,7 +98,7 @@ static void test_count_of_pools_is_configurable(void **state)
     }
 }
 
-/* Each class takes so much when it is first used, and the blocks after that take nothing until it is used up. */
+/* The first block of a class takes the configured size; further blocks take nothing until that is used up. */
 static void test_pools_grow_by_their_configured_size(void **state)
 {
     static const uint64_t sizes[] = {PAGE, 4 * PAGE, MIB};
@@ -125,20 +125,20 @@ static void test_pools_grow_by_their_configured_size(void **state)
     }
 }
 
-/* The pool that fits best: never a larger block than another class would have given. */
+/* No request gets a larger block than another class would have given. */
 static void test_best_fitting_pool_is_used(void **state)
 {
     uint64_t blocks[64], count = 0;
 
     (void)state;
     open_with(0, 256, 0);
-    for (uint64_t bytes = 1; bytes <= PAGE; bytes += 255) { /* the classes, as they show */
+    for (uint64_t bytes = 1; bytes <= PAGE; bytes += 255) { /* finds the sizes of the classes */
         uint64_t block = usable_bytes_of(bytes);
 
         if (count == 0 || block != blocks[count - 1])
             blocks[count++] = block;
         assert_true(count < 64 && block >= bytes);
-        assert_true(count < 2 || blocks[count - 2] < bytes); /* the one below would not have held it */
+        assert_true(count < 2 || blocks[count - 2] < bytes); /* the next smaller class does not hold the request */
         assert_true(bytes <= 1024 || block <= bytes + bytes / 4 + 256);
     }
     assert_true(count > 8);

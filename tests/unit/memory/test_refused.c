@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that no function of facet/memory.h follows a pointer that is NULL: each is called with each of its
- * pointers NULL in turn and each `size` 0 in turn. And that settings which are 0 or 1 are nothing else.
+ * pointers NULL in turn and each `size` 0 in turn. Also that members which may be 0 or 1 take no other value.
  * Never: asserts the effect of a valid call.
  *
  * A function that is not in the table fails the last test, which reads the header.
@@ -49,7 +49,7 @@ static enum facet_status memory_open_host(int wrong)
     return status;
 }
 
-/* The session is never used: an argument before it is wrong. */
+/* The session is never used, since an earlier argument is refused. */
 static enum facet_status memory_open_device(int wrong)
 {
     const struct facet_memory_config config = {.size = SIZE(3, config)};
@@ -268,10 +268,11 @@ static void test_null_is_refused_by_name(void **state)
         if (status != expected)
             fail_msg("%s(), wrong argument %d: %s", function->name, wrong, facet_status_name(status));
         if (status != FACET_OK && !function_count.error.argument[0])
-            fail_msg("%s(), wrong argument %d: '%s' names none", function->name, wrong, function_count.error.message);
+            fail_msg("%s(), wrong argument %d: '%s' does not name the argument", function->name, wrong,
+                     function_count.error.message);
     }
     if (function->call(-1) != FACET_OK)
-        fail_msg("%s(), nothing wrong: %s", function->name, function_count.error.message);
+        fail_msg("%s() with valid arguments: %s", function->name, function_count.error.message);
     facet_memory_close(function_count.memory);
 }
 
@@ -290,7 +291,7 @@ static void test_members_of_0_or_1_take_nothing_else(void **state)
     assert_null(memory);
 }
 
-/* A declaration's name is the word before its parenthesis. */
+/* The name of a declared function is the word before the parenthesis. */
 static void test_no_function_is_forgotten(void **state)
 {
     static char text[1 << 16];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a slab gives out each block once, and tells the caller that made it useful or empty. */
+/* Owns: proofs that a slab gives out each block once, and that a free reports when the slab becomes usable or empty. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,11 +66,11 @@ static void test_notes_of_a_block_are_kept(void **state)
 /* Another thread frees blocks while this one allocates: each freed block is allocated again, and none twice. */
 struct exchange {
     struct facet_slab *slab;
-    _Atomic uint32_t exchange_slot; /* a block and one; 0: none */
+    _Atomic uint32_t exchange_slot; /* the number of a block plus 1; 0: none */
     _Atomic uint32_t refused;
 };
 
-static void *give_all(void *data)
+static void *free_all(void *data)
 {
     struct exchange *exchange = data;
 
@@ -78,7 +78,7 @@ static void *give_all(void *data)
         uint32_t block = atomic_exchange(&exchange->exchange_slot, 0);
 
         if (!block) {
-            sched_yield(); /* the other may be waiting for this processor */
+            sched_yield(); /* the other thread may need this processor */
             continue;
         }
         exchange->refused += facet_slab_give(exchange->slab, block - 1) == FACET_BLOCK_WAS_FREE;
@@ -87,13 +87,13 @@ static void *give_all(void *data)
     return NULL;
 }
 
-static void test_given_by_another_thread(void **state)
+static void test_blocks_freed_by_another_thread_are_given_out_again(void **state)
 {
     struct exchange exchange = {.slab = facet_slab_create(256, 130)};
     pthread_t thread;
 
     facet_slab_reset(exchange.slab, 4096, 0);
-    assert_int_equal(pthread_create(&thread, NULL, give_all, &exchange), 0);
+    assert_int_equal(pthread_create(&thread, NULL, free_all, &exchange), 0);
     for (uint32_t i = 0; i < ROUNDS;) {
         uint32_t block = facet_slab_take(exchange.slab);
         uint32_t empty = 0;
@@ -122,7 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_block_is_given_out_once),
         cmocka_unit_test(test_notes_of_a_block_are_kept),
-        cmocka_unit_test(test_given_by_another_thread),
+        cmocka_unit_test(test_blocks_freed_by_another_thread_are_given_out_again),
     };
     return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of allocation as its header promises it: limits to the byte, addresses, refusals, numbers. */
+/* Owns: proofs of what facet/memory.h promises of allocations: exact limits, addresses, refusals, numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +90,7 @@ static void test_blocks_are_aligned(void **state)
         uint64_t address;
         enum facet_status status = facet_space_allocate(fixture->space, 100, &options, &address, &fixture->error);
 
-        /* This space has 36 MiB of addresses: of the largest alignments there is one address or two. */
+        /* This space has 36 MiB of addresses, of which only one or two have the largest alignments. */
         if (align <= 8 * MIB || status == FACET_OK) {
             assert_int_equal(status, FACET_OK);
             assert_int_equal(address % align, 0);
@@ -133,7 +133,7 @@ static void test_the_limit_holds_to_the_page(void **state)
     assert_int_equal(usage_of(fixture->space).refused_total, 1);
     assert_int_equal(facet_space_free(fixture->space, address, &fixture->error), FACET_OK);
     assert_int_equal(facet_space_allocate(fixture->space, 8 * MIB + 1, NULL, &other, &fixture->error), FACET_QUOTA);
-    /* Blocks count with their pages: as many as fit, and their pages go back for a run. */
+    /* Blocks are charged by their pages. The limit holds exactly as many as fit. */
     uint32_t blocks = 0;
     while (facet_space_allocate(fixture->space, 1024, NULL, &other, &fixture->error) == FACET_OK)
         blocks++;
@@ -189,7 +189,7 @@ static void test_wrong_addresses_are_not_freed(void **state)
     assert_int_equal(usage_of(fixture->space).allocations, 0);
 }
 
-/* Larger and smaller, through blocks and runs; with an allocation after it, so that it must move, and without. */
+/* Resizes blocks and runs up and down, with and without an allocation behind them that forces a move. */
 static void test_resize_keeps_the_bytes(void **state)
 {
     struct fixture *fixture = *state;
@@ -227,7 +227,7 @@ static void test_resize_keeps_the_bytes(void **state)
     assert_int_equal(usage_of(fixture->space).allocated_bytes, 3 * 10 * PAGE);
 }
 
-static void test_spaces_do_not_know_each_other(void **state)
+static void test_addresses_of_another_space_are_unknown(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_space *other = watched_space(fixture->memory, 2, 4 * MIB);
@@ -248,7 +248,7 @@ static void test_memory_is_cleared_between_spaces(void **state)
 
     assert_int_equal(facet_space_allocate(first, bytes, NULL, &address, &fixture->error), FACET_OK);
     memset((void *)address, 0xa5, bytes);
-    /* All but a page of it: the chunk of that page does not go back, but other spaces may have its other pages. */
+    /* The chunks of pages that stay in use are not returned, but other spaces may get their free pages. */
     assert_int_equal(facet_space_destroy(first, NULL), FACET_OK);
     first = watched_space(fixture->memory, 3, 16 * MIB);
     uint64_t pages[64];
@@ -370,8 +370,8 @@ static void test_wrong_memory_configs_are_refused(void **state)
 
 #define BLOCKS 40u
 
-/* Blocks that were freed last are given again first, but not when their pages belong to another pool by then. */
-static void test_freed_blocks_whose_pages_went(void **state)
+/* The blocks freed last are given out first, except where their pages belong to another pool by then. */
+static void test_freed_blocks_whose_pages_were_returned_are_not_reused(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t blocks[BLOCKS];
@@ -385,7 +385,7 @@ static void test_freed_blocks_whose_pages_went(void **state)
         assert_int_equal(usage_of(fixture->space).reserved_bytes, 0);
         uint64_t run = take_block(fixture, 30 * PAGE);
         for (uint32_t i = 0; i < BLOCKS; i++) {
-            /* Blocks of other sizes lie where those of the first were. */
+            /* Blocks of two sizes now lie where blocks of one size were. */
             blocks[i] = take_block(fixture, i % 2 ? 300 : 700);
             assert_true(blocks[i] + 700 <= run || blocks[i] >= run + 30 * PAGE);
             for (uint32_t other = 0; other < i; other++)
@@ -409,12 +409,12 @@ int main(void)
         WITH_SETUP(test_new_limit_holds_at_once),
         WITH_SETUP(test_wrong_addresses_are_not_freed),
         WITH_SETUP(test_resize_keeps_the_bytes),
-        WITH_SETUP(test_spaces_do_not_know_each_other),
+        WITH_SETUP(test_addresses_of_another_space_are_unknown),
         WITH_SETUP(test_memory_is_cleared_between_spaces),
         WITH_SETUP(test_limits_may_sum_above_the_device_but_not_memory),
         WITH_SETUP(test_pages_report_their_numbers),
         WITH_SETUP(test_wrong_space_configs_are_refused),
-        WITH_SETUP(test_freed_blocks_whose_pages_went),
+        WITH_SETUP(test_freed_blocks_whose_pages_were_returned_are_not_reused),
         cmocka_unit_test(test_wrong_memory_configs_are_refused),
     };
     return cmocka_run_group_tests_name("space", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that allocating and freeing a block takes as many steps among a hundred thousand live ones as among a
- * thousand. Never: measures time: the processor stops after each instruction (its trap flag), and they are counted.
+ * thousand. Never: measures time. The processor stops after each instruction (its trap flag), which a handler counts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static void count_step(int signal)
     steps++;
 }
 
-/* The stack pointer goes past the red zone that the caller may use below it. */
+/* The stack pointer first moves past the red zone, which the caller may use. */
 #if defined(__x86_64__)
 #define CAN_COUNT true
 static inline __attribute__((always_inline)) void trap_each_step(bool on)
@@ -52,7 +52,7 @@ static void trap_each_step(bool on)
 }
 #endif
 
-/* Of all calls of a kind at one number of live blocks. */
+/* The steps of all calls of one kind, at one number of live blocks. */
 struct counted {
     uint64_t sum, highest;
 };
@@ -81,7 +81,7 @@ static uint32_t random_below(uint32_t bound)
     return (uint32_t)((blocks.seed >> 33) % bound);
 }
 
-/* One of four classes, by its place. */
+/* The size of a block, one of four classes by its index. */
 static uint64_t size_of(uint32_t index)
 {
     return 200 + 256 * (index % 4);
@@ -108,7 +108,7 @@ static void stay_on_one_processor(void)
     (void)sched_setaffinity(0, sizeof only, &only);
 }
 
-/* Any block goes, and another one of its size comes. */
+/* Frees a random block, and allocates another of its size. */
 static void count_pairs(struct counted *ret_free, struct counted *ret_allocate)
 {
     *ret_free = *ret_allocate = (struct counted){0};
@@ -157,10 +157,10 @@ static void test_steps_do_not_grow(void **state)
                   (unsigned long long)few_allocate.sum, (unsigned long long)few_allocate.highest,
                   (unsigned long long)many_allocate.sum, (unsigned long long)many_allocate.highest);
     if (!CAN_COUNT || few_free.sum == 0) {
-        print_message("# this processor, or what runs this program, does not stop after each instruction\n");
+        print_message("# skipped: this processor, or what emulates it, does not stop after each instruction\n");
         skip();
     }
-    /* Among few, blocks more often go back to where the next ones come from: that is a step less for some. */
+    /* Among few blocks, a freed one is more often where the next one is taken, which saves some calls a step. */
     assert_true(many_free.sum * 2 < few_free.sum * 3);
     assert_true(many_allocate.sum * 2 < few_allocate.sum * 3);
     assert_true(many_free.highest < 2 * few_free.highest);

@@ -19,7 +19,7 @@
 #define S    UINT64_C(1000000000)
 #define RUNS 64u
 
-/* 4 MiB of device, 8 MiB of swap, and spaces of 4 MiB that are filled with runs of 16 pages. */
+/* The device has 4 MiB, swap 8 MiB, and each space 4 MiB, which are filled with runs of 16 pages. */
 struct tenant {
     struct facet_space *space;
     uint64_t run[RUNS];
@@ -122,7 +122,7 @@ static void test_tenants_of_twice_the_device_keep_their_words(void **state)
     assert_true(usage_of(fixture->tenants[1].space).swapped_out_total > 0);
 }
 
-/* Pinned memory is on the device, with its content; writes to it are kept when it goes. */
+/* Pinned memory is on the device with its content. Writes to it are kept when it is swapped out later. */
 static void test_pinned_memory_is_on_the_device(void **state)
 {
     struct fixture *fixture = *state;
@@ -190,7 +190,7 @@ static void test_wrong_pins_are_refused(void **state)
     assert_null(pin);
 }
 
-/* A page counts its pins, and one more than it can count is refused: it would be as if it had none. */
+/* A page counts its pins. A pin that would overflow the count is refused, since the page would seem to have none. */
 static void test_pins_are_counted(void **state)
 {
     enum { MOST = 65535 };
@@ -208,7 +208,7 @@ static void test_pins_are_counted(void **state)
     assert_non_null(strstr(fixture->error.message, "65535 times"));
     assert_int_equal(facet_space_copy(tenant->space, (uintptr_t)&byte, tenant->run[0], 1, FACET_COPY_TO_HOST, NULL),
                      FACET_QUOTA);
-    /* A refused pin left nothing pinned, not even memory that had to come first. */
+    /* A refused pin leaves nothing pinned, not even pages that it had brought in already. */
     assert_int_equal(facet_space_pin(other->space, other->run, RUNS - 1, 60 * S, &pin, &fixture->error), FACET_OK);
     facet_pin_release(pin);
     assert_true(usage_of(tenant->space).pages_absent > 0);
@@ -224,7 +224,7 @@ static void test_pins_are_counted(void **state)
     assert_int_equal(facet_space_free(tenant->space, tenant->run[0], &fixture->error), FACET_OK);
 }
 
-/* A space may hold more than the device, but not all of it at once. */
+/* A space may hold more than the device has, but cannot have all of it on the device at once. */
 static void test_larger_than_the_device(void **state)
 {
     struct watched watched;
@@ -284,7 +284,7 @@ static void *use_all(void *data)
     return NULL;
 }
 
-/* Two that do not fit together, each always wanting all: none starves, nothing is lost. Returns pages swapped in. */
+/* Two spaces that do not fit together each want all of their memory all the time. Returns the pages swapped in. */
 static uint64_t compete_for_memory(struct fixture *fixture, uint64_t rounds)
 {
     struct worker workers[2];
@@ -308,17 +308,17 @@ static void test_turns_are_long_enough(void **state)
     struct fixture *fixture = *state;
     uint64_t swapped = compete_for_memory(fixture, 150);
 
-    /* Each brings its 1024 pages in once a turn; a turn is many rounds. */
+    /* Each space brings in its 1024 pages once in a turn, and a turn has many rounds. */
     assert_true(swapped < 1024 * 2 * 75);
     assert_true(usage_of(fixture->tenants[0].space).swap_ns > 0);
 }
 
-static void test_without_turns_they_still_lose_nothing(void **state)
+static void test_without_turns_no_word_is_lost(void **state)
 {
     compete_for_memory(*state, 60);
 }
 
-/* Pins that overlap all the time are released once another vGPU waits; a pin that is not in the way stays meanwhile. */
+/* Pins again before it releases the previous pin, so that its memory is pinned all the time. */
 static void *overlap_pins(void *data)
 {
     struct worker *worker = data;
@@ -336,7 +336,7 @@ static void *overlap_pins(void *data)
     return NULL;
 }
 
-static void test_overlapping_pins_are_let_go_of(void **state)
+static void test_overlapping_pins_end_when_another_space_waits(void **state)
 {
     struct fixture *fixture = *state;
     _Atomic bool stop = false;
@@ -360,7 +360,7 @@ static void test_overlapping_pins_are_let_go_of(void **state)
 
 /* --- faults --- */
 
-static void test_failures_lose_nothing(void **state)
+static void test_failed_transfers_lose_no_word(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_pin *pin;
@@ -457,9 +457,9 @@ int main(void)
         WITH_SETUP(test_pins_are_counted),
         cmocka_unit_test(test_larger_than_the_device),
         WITH_SETUP(test_turns_are_long_enough),
-        cmocka_unit_test_setup_teardown(test_without_turns_they_still_lose_nothing, set_up_without_turns, tear_down),
-        WITH_SETUP(test_overlapping_pins_are_let_go_of),
-        WITH_SETUP(test_failures_lose_nothing),
+        cmocka_unit_test_setup_teardown(test_without_turns_no_word_is_lost, set_up_without_turns, tear_down),
+        WITH_SETUP(test_overlapping_pins_end_when_another_space_waits),
+        WITH_SETUP(test_failed_transfers_lose_no_word),
         WITH_SETUP(test_many_threads_keep_their_words),
     };
     return cmocka_run_group_tests_name("swap", tests, NULL, NULL);

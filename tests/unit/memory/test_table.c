@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that runs of pages never overlap, join again, and are found while there are any. */
+/* Owns: proofs that runs of pages never overlap, are joined when freed, and are found as long as one is free. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,14 +54,14 @@ static void test_random_runs_never_overlap(void **state)
     for (uint32_t i = 0; i < RUNS; i++)
         if (runs[i].count)
             facet_table_give(&table, runs[i].first, runs[i].count);
-    /* Everything has joined: one run of all pages. */
+    /* All free runs have joined into one. */
     assert_int_equal(facet_table_take(&table, PAGES, 1), 0);
     assert_int_equal(facet_table_take(&table, 1, 1), FACET_PAGE_NONE);
     facet_table_clear(&table);
 }
 
-/* Each page can be had, also when the only run left is just long enough. */
-static void test_to_the_last_page(void **state)
+/* A run of all pages can be allocated, whatever their number. */
+static void test_all_pages_can_be_allocated(void **state)
 {
     for (uint32_t count = 1; count < 100; count++) {
         struct facet_table table;
@@ -89,7 +89,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_runs_never_overlap),
-        cmocka_unit_test(test_to_the_last_page),
+        cmocka_unit_test(test_all_pages_can_be_allocated),
         cmocka_unit_test(test_impossible_requests_get_no_page),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);

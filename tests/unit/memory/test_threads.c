@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: 64 threads on everything at once; each must read again the bytes that it wrote, and in the end nothing is left.
+ * Owns: the proof that 64 threads can make every call at once. Each reads back the bytes that it wrote, and nothing is
+ * left in the end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,7 +74,7 @@ static void take_block(struct worker *worker, struct facet_space *space, uint32_
     stamp_block(worker, slot);
 }
 
-/* Leaves a block for others to free, and frees the one that lay there. */
+/* Leaves a block for other threads to free, and frees the block that another thread left. */
 static void hand_over(struct worker *worker, uint32_t number)
 {
     struct shared *shared = worker->shared;
@@ -160,7 +161,7 @@ static void check_empty(struct shared *shared)
     }
 }
 
-/* So little memory that quotas are met, slabs come and go, and pages are handed from space to space. */
+/* Memory is so small that quotas are reached, slabs are made and returned, and pages pass from space to space. */
 static void test_threads_make_every_call_at_once(void **state)
 {
     static struct worker workers[THREADS];
@@ -186,7 +187,7 @@ static void test_threads_make_every_call_at_once(void **state)
     watched_end(&watched, shared.memory);
 }
 
-/* vGPUs come and go while others are defragmented. */
+/* Makes and destroys spaces while others are defragmented. */
 static void *make_and_end(void *data)
 {
     struct shared *shared = data;

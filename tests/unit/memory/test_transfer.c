@@ -93,8 +93,8 @@ static void test_overlapping_copy_keeps_the_bytes(void **state)
         assert_int_equal(bytes[i + 10], (unsigned char)i);
 }
 
-/* One byte too many is refused, and no byte of it is copied. */
-static void test_a_byte_too_many_copies_nothing(void **state)
+/* A copy of one byte too many is refused, and copies no byte. */
+static void test_a_copy_beyond_the_end_copies_nothing(void **state)
 {
     struct fixture *fixture = *state;
     char host[2000] = {1, 2, 3};
@@ -116,7 +116,7 @@ static void test_a_byte_too_many_copies_nothing(void **state)
     assert_int_equal(facet_space_fill(fixture->space, fixture->run + 50, 0, 0, &fixture->error), FACET_OK);
 }
 
-/* Neither as the device's side nor as the host's does an address of another vGPU do. */
+/* An address of another space is refused as the device's side and as the host's side. */
 static void test_other_spaces_are_out_of_reach(void **state)
 {
     struct fixture *fixture = *state;
@@ -160,8 +160,8 @@ int main(void)
 {
 #define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        WITH_SETUP(test_each_direction_copies_the_bytes), WITH_SETUP(test_overlapping_copy_keeps_the_bytes),
-        WITH_SETUP(test_a_byte_too_many_copies_nothing),  WITH_SETUP(test_other_spaces_are_out_of_reach),
+        WITH_SETUP(test_each_direction_copies_the_bytes),      WITH_SETUP(test_overlapping_copy_keeps_the_bytes),
+        WITH_SETUP(test_a_copy_beyond_the_end_copies_nothing), WITH_SETUP(test_other_spaces_are_out_of_reach),
         WITH_SETUP(test_wrong_arguments_are_refused),
     };
     return cmocka_run_group_tests_name("transfer", tests, NULL, NULL);

@@ -57,12 +57,12 @@ static void test_waiting_memory_stays_charged(void **state)
     assert_int_equal(usage_of(space).allocations, 0);
     assert_int_equal(facet_space_allocate(space, PAGE, NULL, &none, &error), FACET_BUSY);
     assert_non_null(strstr(error.message, "synchronize first"));
-    assert_int_equal(facet_space_allocate(space, 2 * MIB, NULL, &none, NULL), FACET_QUOTA); /* it never will fit */
+    assert_int_equal(facet_space_allocate(space, 2 * MIB, NULL, &none, NULL), FACET_QUOTA); /* never fits */
     assert_int_equal(facet_space_free(space, address, NULL), FACET_NOT_FOUND);
     assert_int_equal(facet_space_fill(space, address, 1, 1, NULL), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_space_copy(space, (uintptr_t)&byte, address, 1, FACET_COPY_TO_HOST, NULL),
                      FACET_OUT_OF_RANGE);
-    /* No space gets it. */
+    /* No space gets memory that awaits unmapping. */
     assert_int_equal(facet_space_allocate(other, 3 * MIB + PAGE, NULL, &none, NULL), FACET_NO_SPACE);
     (void)allocate_bytes(other, 3 * MIB - 64 * PAGE);
     watched.unmap_status = FACET_OK;
@@ -72,7 +72,7 @@ static void test_waiting_memory_stays_charged(void **state)
     watched_end(&watched, memory);
 }
 
-/* Addresses that await unmapping are not given out, and defragmenting lets it be. */
+/* Addresses that await unmapping are not given out, and defragmenting does not move their pages. */
 static void test_waiting_addresses_are_not_reused(void **state)
 {
     struct facet_memory *memory = open_memory(0);
@@ -98,7 +98,7 @@ static void test_waiting_addresses_are_not_reused(void **state)
     watched_end(&watched, memory);
 }
 
-/* However much awaits unmapping, a free asks for little. */
+/* However much awaits unmapping, a free asks the device to unmap twice at most. */
 static void test_each_free_asks_the_device_twice_at_most(void **state)
 {
     struct facet_memory *memory = open_memory(0);
@@ -147,7 +147,7 @@ static void test_shrinking_queues_the_tail(void **state)
     assert_int_equal(facet_space_resize(space, address, 32 * PAGE, &same, NULL), FACET_OK);
     assert_int_equal(same, address);
     assert_int_equal(usage_of(space).reserved_bytes, 64 * PAGE);
-    /* The memory behind it is not free yet: it moves. */
+    /* The memory behind the allocation is not free yet, so that growing moves it. */
     assert_int_equal(facet_space_resize(space, address, 64 * PAGE, &same, NULL), FACET_OK);
     assert_int_not_equal(same, address);
     watched.unmap_status = FACET_OK;
@@ -155,7 +155,7 @@ static void test_shrinking_queues_the_tail(void **state)
     watched_end(&watched, memory);
 }
 
-/* An allocation that fails in its middle, under launches: its first pages await unmapping. */
+/* Where an allocation fails in its middle during launches, its first pages await unmapping. */
 static void test_failed_allocation_queues_its_pages(void **state)
 {
     bool done = false;
@@ -206,7 +206,7 @@ static void *free_in_thread(void *data)
     return NULL;
 }
 
-/* A device that does wait when asked: only the thread that frees waits for it. */
+/* Where the device's unmap waits, only the thread that frees waits for it. */
 static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
 {
     struct facet_memory *memory = open_memory(0);
@@ -233,7 +233,7 @@ static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
     watched_end(&watched, memory);
 }
 
-/* A space is not ended under launches that do not end: it stays until they do, and then nothing is left of it. */
+/* A space whose memory launches may use is not destroyed: it stays until they end, and then is destroyed whole. */
 static void test_end_waits_for_launches(void **state)
 {
     static const enum facet_status answers[] = {FACET_BUSY, FACET_TIMEOUT, FACET_BAD_STATE};
@@ -261,7 +261,7 @@ static void test_end_waits_for_launches(void **state)
     }
 }
 
-/* Closing the memory ends it all the same. */
+/* Closing the memory releases such a space in any case. */
 static void test_close_releases_memory_that_stayed(void **state)
 {
     struct facet_memory *memory = open_memory(0);

@@ -16,13 +16,13 @@
 struct watched {
     struct facet_page_backend inner;
     _Atomic uint64_t mapped_bytes, device_bytes, reserved_bytes, filled_bytes;
-    _Atomic uint64_t calls;   /* that may fail */
+    _Atomic uint64_t calls;   /* of functions that can fail */
     _Atomic uint64_t fail_at; /* the number of the call that fails; 0: none */
     _Atomic uint64_t moves;
     bool closed;
     _Atomic uint64_t unmap_calls;   /* calls of unmap */
     _Atomic bool unmap_waits;       /* while it is set, unmap does not return */
-    enum facet_status unmap_status; /* unmap's answer; FACET_OK: it unmaps */
+    enum facet_status unmap_status; /* the result of unmap, which unmaps only with FACET_OK */
 };
 
 static bool watched_fails(struct watched *watched, struct facet_error *error)
@@ -31,7 +31,7 @@ static bool watched_fails(struct watched *watched, struct facet_error *error)
 
     if (call != watched->fail_at)
         return false;
-    facet_error_set(error, FACET_DEVICE_LOST, "call %llu was to fail", (unsigned long long)call);
+    facet_error_set(error, FACET_DEVICE_LOST, "call %llu fails, as the test asked", (unsigned long long)call);
     return true;
 }
 
@@ -169,7 +169,7 @@ static uint64_t watched_huge_bytes(void *data)
     return watched->inner.ops->huge_bytes(watched->inner.data);
 }
 
-/* A memory of `bytes` on it. Defaults of the configuration are small: pages of 4 KiB, chunks of 16 pages. */
+/* Opens a memory of `bytes` on the backend. Its defaults are small: pages of 4 KiB, chunks of 16 pages. */
 static inline struct facet_memory *watched_open(struct watched *watched, uint64_t bytes,
                                                 struct facet_memory_config config)
 {
@@ -216,7 +216,7 @@ static inline struct facet_space *watched_space(struct facet_memory *memory, uin
     return space;
 }
 
-/* Closes it; the backend must have nothing left. */
+/* Closes the memory, after which the backend must hold nothing. */
 static inline void watched_end(struct watched *watched, struct facet_memory *memory)
 {
     facet_memory_close(memory);

@@ -112,7 +112,7 @@ static void an_empty_io_stat_is_zero(void **state)
     expect_reason("device_memory_used", FACET_UNMEASURED_ABSENT);
 }
 
-static void no_limit_is_no_capacity(void **state)
+static void a_group_without_a_limit_has_no_capacity(void **state)
 {
     make_group();
     tree_file(&tree, "cpu.max", "max 100000\n");
@@ -127,14 +127,14 @@ static void no_limit_is_no_capacity(void **state)
     assert_false(tree_found(found, count, "device_memory_used")->has_capacity);
 }
 
-static void a_group_that_is_no_more_is_gone(void **state)
+static void a_removed_group_is_gone(void **state)
 {
     look_at_group();
     expect_reason("memory_used", FACET_UNMEASURED_GONE);
     expect_reason("io_read", FACET_UNMEASURED_GONE);
 }
 
-static void each_broken_file_breaks_only_its_own(void **state)
+static void a_broken_file_loses_only_its_own_values(void **state)
 {
     static const struct {
         const char *file, *text, *key;
@@ -166,13 +166,13 @@ static void each_broken_file_breaks_only_its_own(void **state)
             if (strcmp(found[k].meter->key, cases[i].key) != 0 &&
                 strcmp(found[k].meter->key, "device_memory_used") != 0)
                 assert_int_equal(found[k].reason, FACET_MEASURED);
-        make_group(); /* and never for good */
+        make_group(); /* the next look finds the repaired file */
         look_at_group();
         expect_reason(cases[i].key, FACET_MEASURED);
     }
 }
 
-static void part_of_a_sum_is_not_the_sum(void **state)
+static void a_sum_with_a_malformed_part_is_not_measured(void **state)
 {
     make_group();
     tree_file(&tree, "io.stat", "8:0 rbytes=10 wbytes=20\n8:1 rbytes=x wbytes=1\n");
@@ -208,7 +208,7 @@ static void files_that_are_no_text_are_refused(void **state)
     expect_reason("memory_used", FACET_UNMEASURED_MALFORMED);
     expect_reason("tasks", FACET_UNMEASURED_MALFORMED);
     expect_reason("swap_used", FACET_UNMEASURED_MALFORMED);
-    expect_reason("cpu_limit", FACET_UNMEASURED_IO); /* a link is not followed */
+    expect_reason("cpu_limit", FACET_UNMEASURED_IO); /* links are not followed */
     expect_reason("io_read", FACET_UNMEASURED_MALFORMED);
     expect_measured("cpu_time", 1500000000);
     free(line);
@@ -263,7 +263,7 @@ static void a_process_is_measured_by_proc(void **state)
     assert_int_equal(found[0].identity, 555);
 }
 
-/* Some kernels write the name as it is: a user who chooses the name must not choose the measurements. */
+/* Some kernels write a process's name unescaped. A user who chooses the name must not choose the measurements. */
 static void a_name_of_several_lines_hides_nothing(void **state)
 {
     static const char *const stats[] = {"42 (a\nb) " STAT_REST, "42 (\n\n\n) " STAT_REST, "42 () R 1 1\n) " STAT_REST};
@@ -403,8 +403,8 @@ static struct facet_measurement rate_after(struct facet_subject *subject, uint64
 
 #define INTERFACE(name, bytes) "  " name ": " bytes " 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
 
-/* 6 bytes came in, and an interface with 5 went: that is not 1 byte. */
-static void an_interface_that_goes_takes_no_rate_along(void **state)
+/* One interface received 6 bytes, and another, with a count of 5, is gone: the growth of the sum is no rate. */
+static void a_removed_interface_leaves_no_wrong_rate(void **state)
 {
     const struct facet_subject_config config = {
         .size = sizeof config, .kind = FACET_SUBJECT_NODE, .points = 4, .id = "node"};
@@ -450,8 +450,8 @@ static void values_that_a_node_does_not_report_are_unknown(void **state)
     assert_false(facet_measurement_percent(tree_found(found, count, "cpu_time"), &ignored));
 }
 
-/* Interrupts of a large machine, and the groups of a process, make lines of any length. */
-static void long_lines_of_others_do_not_matter(void **state)
+/* The interrupts of a large machine, and the groups of a process, make lines of any length, which are skipped. */
+static void long_lines_of_other_values_are_skipped(void **state)
 {
     static char text[40000];
     int head = snprintf(text, sizeof text, "cpu 1 2 3 4\ncpu0 1\nintr");
@@ -469,7 +469,7 @@ static void long_lines_of_others_do_not_matter(void **state)
     tree_file(&tree, "42/status", text);
     look_at_process();
     expect_measured("memory_used", 12 * 1024);
-    expect_reason("swap_used", FACET_UNMEASURED_MALFORMED); /* the part that was cut off is not known */
+    expect_reason("swap_used", FACET_UNMEASURED_MALFORMED); /* the end of its line was cut off */
 }
 
 /* ---- devices ---- */
@@ -517,10 +517,10 @@ int main(void)
         TEST(a_container_is_measured_by_its_group),
         TEST(values_of_missing_files_are_absent_and_not_zero),
         TEST(an_empty_io_stat_is_zero),
-        TEST(no_limit_is_no_capacity),
-        TEST(a_group_that_is_no_more_is_gone),
-        TEST(each_broken_file_breaks_only_its_own),
-        TEST(part_of_a_sum_is_not_the_sum),
+        TEST(a_group_without_a_limit_has_no_capacity),
+        TEST(a_removed_group_is_gone),
+        TEST(a_broken_file_loses_only_its_own_values),
+        TEST(a_sum_with_a_malformed_part_is_not_measured),
         TEST(files_that_are_no_text_are_refused),
         TEST(arguments_are_checked),
         TEST(a_process_is_measured_by_proc),
@@ -531,9 +531,9 @@ int main(void)
         TEST(this_process_can_be_measured),
         TEST(a_child_that_ended_is_gone),
         TEST(a_node_is_measured_by_proc),
-        TEST(an_interface_that_goes_takes_no_rate_along),
+        TEST(a_removed_interface_leaves_no_wrong_rate),
         TEST(values_that_a_node_does_not_report_are_unknown),
-        TEST(long_lines_of_others_do_not_matter),
+        TEST(long_lines_of_other_values_are_skipped),
         TEST(a_device_is_measured_by_its_provider),
     };
 

@@ -25,7 +25,7 @@ static struct facet_history *history_of(uint32_t capacity)
     return history;
 }
 
-/* All of its words are made of its number, so that a mixture of two is seen. */
+/* All words of a sample are made of its number, so that a mixture of two samples is seen. */
 static struct facet_sample sample_of(uint64_t number)
 {
     struct facet_sample sample = {.time_ns = 10 * number + 10};
@@ -35,7 +35,7 @@ static struct facet_sample sample_of(uint64_t number)
     return sample;
 }
 
-static bool is_whole(const struct facet_sample *sample)
+static bool is_unmixed(const struct facet_sample *sample)
 {
     const struct facet_sample expected = sample_of(sample->time_ns / 10 - 1);
 
@@ -66,7 +66,7 @@ static void test_latest_returns_newest_first(void **state)
 
         assert_int_equal(count, number < 4 ? number + 1 : 4);
         for (size_t i = 0; i < count; i++) {
-            assert_true(is_whole(&samples[i]));
+            assert_true(is_unmixed(&samples[i]));
             assert_int_equal(samples[i].time_ns, 10 * (number - i) + 10);
         }
     }
@@ -91,7 +91,7 @@ static void test_samples_since_a_time(void **state)
         for (size_t i = 0; i < count; i++)
             assert_int_equal(samples[i].time_ns, next + 10 * i);
     }
-    assert_int_equal(facet_history_since(history, 85, samples, 2), 2); /* the rest the next time */
+    assert_int_equal(facet_history_since(history, 85, samples, 2), 2); /* the third is left for the next call */
     assert_int_equal(samples[1].time_ns, 100);
     facet_history_destroy(history);
 }
@@ -108,11 +108,11 @@ static void test_older_sample_is_refused(void **state)
     sample.time_ns = 4;
     assert_false(facet_history_add(history, &sample));
     assert_int_equal(facet_history_latest(history, read, 3), 2);
-    assert_int_equal(read[0].valid, 0); /* absent stays absent */
+    assert_int_equal(read[0].valid, 0); /* the absent value stays absent */
     facet_history_destroy(history);
 }
 
-static void test_capacity_is_refused_beyond_reason(void **state)
+static void test_an_absurd_capacity_is_refused(void **state)
 {
     struct facet_history *history = NULL;
     struct facet_error error;
@@ -138,7 +138,7 @@ struct shared {
 static void judge_samples(struct shared *shared, const struct facet_sample *samples, size_t count, int64_t step)
 {
     for (size_t i = 0; i < count; i++)
-        if (!is_whole(&samples[i]) || (i > 0 && (int64_t)(samples[i].time_ns - samples[i - 1].time_ns) * step <= 0))
+        if (!is_unmixed(&samples[i]) || (i > 0 && (int64_t)(samples[i].time_ns - samples[i - 1].time_ns) * step <= 0))
             atomic_fetch_add(&shared->wrong_samples, 1);
     atomic_fetch_add(&shared->read_samples, (unsigned)count);
 }
@@ -201,7 +201,7 @@ static void test_summary_is_that_of_sorted_values(void **state)
 
         for (size_t i = 0; i < count; i++) {
             seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
-            sorted[i] = count % 2 ? seed >> 40 : seed >> 61; /* wide, or with many equal ones */
+            sorted[i] = count % 2 ? seed >> 40 : seed >> 61; /* values far apart, or many equal ones */
             sum += sorted[i];
             samples[i] = (struct facet_sample){.time_ns = i};
             facet_sample_set(&samples[i], FACET_SAMPLE_QUEUED, sorted[i]);
@@ -246,7 +246,7 @@ int main(void)
         cmocka_unit_test(test_latest_returns_newest_first),
         cmocka_unit_test(test_samples_since_a_time),
         cmocka_unit_test(test_older_sample_is_refused),
-        cmocka_unit_test(test_capacity_is_refused_beyond_reason),
+        cmocka_unit_test(test_an_absurd_capacity_is_refused),
         cmocka_unit_test(test_readers_get_whole_samples),
         cmocka_unit_test(test_summary_is_that_of_sorted_values),
         cmocka_unit_test(test_summary_of_the_measured_samples_of_a_window),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the registry, statistics, subjects over several looks, and both forms of output, byte for byte. */
+/* Owns: proofs of the registry, statistics, subjects over several looks, and both forms of output, byte for byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -117,7 +117,7 @@ static void every_name_is_found_and_others_are_not(void **state)
     assert_null(facet_statistic_name(3));
 }
 
-static void meters_of_others_are_checked(void **state)
+static void meters_of_a_caller_are_checked(void **state)
 {
     const struct facet_meter good = {.size = sizeof good,
                                      .type = FACET_METER_GAUGE,
@@ -135,7 +135,7 @@ static void meters_of_others_are_checked(void **state)
     assert_int_equal(facet_meter_check(&bad, &error), status)
     BAD(size, 4, FACET_INVALID_ARGUMENT);
     BAD(type, 4, FACET_INVALID_ARGUMENT);
-    BAD(type, FACET_METER_ACCUMULATION, FACET_INVALID_ARGUMENT); /* has no sum */
+    BAD(type, FACET_METER_ACCUMULATION, FACET_INVALID_ARGUMENT); /* an accumulation has no sum */
     BAD(unit, FACET_UNITS, FACET_INVALID_ARGUMENT);
     BAD(decimals, 10, FACET_INVALID_ARGUMENT);
     BAD(statistics, 64, FACET_INVALID_ARGUMENT);
@@ -188,7 +188,7 @@ static void levels_have_all_statistics(void **state)
     assert_int_equal(got.rate_milli, -1000);
 }
 
-static void nothing_is_made_up_of_holes(void **state)
+static void missing_values_have_no_statistics(void **state)
 {
     const struct facet_point holes[] = {unmeasured_point(1), unmeasured_point(2)},
                              last[] = {point_at(1, 1), point_at(2, 2), unmeasured_point(3)};
@@ -248,7 +248,7 @@ static void percent_needs_a_capacity(void **state)
 
 /* ---- subjects ---- */
 
-static void a_utilization_takes_two_samples(void **state)
+static void a_utilization_needs_two_samples(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_CONTAINER, "c", 4);
     struct facet_measurement look[] = {measured_value("cpu_time", SECOND, 0),
@@ -269,7 +269,7 @@ static void a_utilization_takes_two_samples(void **state)
     assert_int_equal(percent, 33333);
     assert_int_equal(facet_subject_meters(subject), 3);
     add_measurement(subject,
-                    measured_value("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit of the same look */
+                    measured_value("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit in the same look */
     used = last_of(subject, "cpu_utilization");
     assert_int_equal(used.reason, FACET_MEASURED);
     assert_int_equal(used.value, 0);
@@ -292,7 +292,7 @@ static void a_network_is_in_bits_and_storage_in_bytes(void **state)
     facet_subject_destroy(process);
 }
 
-static void a_failure_is_of_one_meter_and_one_sample(void **state)
+static void a_failure_affects_one_meter_and_one_sample(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 8);
 
@@ -304,13 +304,13 @@ static void a_failure_is_of_one_meter_and_one_sample(void **state)
     assert_int_equal(last_of(subject, "io_read_rate").reason, FACET_UNMEASURED_PERMISSION);
     assert_int_equal(statistics_of(subject, "io_read").valid, 0);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_MEASURED);
-    add_measurement(subject, measured_value("io_read", 3 * SECOND, 3000)); /* over both seconds */
+    add_measurement(subject, measured_value("io_read", 3 * SECOND, 3000)); /* the rate is that over both seconds */
     assert_int_equal(last_of(subject, "io_read_rate").value, 1000000);
     assert_int_equal(statistics_of(subject, "io_read").diff, 2000);
     facet_subject_destroy(subject);
 }
 
-static void a_reset_is_not_a_rate(void **state)
+static void a_reset_counter_has_no_rate(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 3);
 
@@ -320,20 +320,20 @@ static void a_reset_is_not_a_rate(void **state)
     assert_int_equal(statistics_of(subject, "io_read").valid, 0);
     add_measurement(subject, measured_value("io_read", 3 * SECOND, 20));
     assert_int_equal(last_of(subject, "io_read_rate").value, 10000);
-    assert_int_equal(statistics_of(subject, "io_read").valid, 0); /* still in the window */
+    assert_int_equal(statistics_of(subject, "io_read").valid, 0); /* the reset is still in the window */
     add_measurement(subject, measured_value("io_read", 4 * SECOND, 40));
     assert_int_equal(statistics_of(subject, "io_read").diff, 30);
     facet_subject_destroy(subject);
 }
 
-static void another_process_of_that_number_begins_anew(void **state)
+static void another_process_with_the_same_number_begins_anew(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 8);
     struct facet_measurement look = measured_value("cpu_time", SECOND, 100);
 
     look.identity = 555;
     add_measurement(subject, look);
-    look = unmeasured_value("cpu_time", 2 * SECOND, FACET_UNMEASURED_IO); /* not known whose */
+    look = unmeasured_value("cpu_time", 2 * SECOND, FACET_UNMEASURED_IO); /* the process is unknown */
     add_measurement(subject, look);
     look = measured_value("cpu_time", 3 * SECOND, 200);
     look.identity = 555;
@@ -348,7 +348,7 @@ static void another_process_of_that_number_begins_anew(void **state)
     facet_subject_destroy(subject);
 }
 
-static void old_points_make_room(void **state)
+static void new_points_replace_the_oldest(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_NODE, "n", 3);
 
@@ -392,7 +392,7 @@ static void measurements_are_added_all_or_none(void **state)
     facet_subject_destroy(subject);
 }
 
-static void there_is_an_end_to_meters(void **state)
+static void the_number_of_meters_is_bounded(void **state)
 {
     static struct facet_meter own[FACET_SUBJECT_METERS + 1];
     static char keys[FACET_SUBJECT_METERS + 1][16];
@@ -569,20 +569,20 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_meter_of_the_registry_is_sound),
         cmocka_unit_test(every_name_is_found_and_others_are_not),
-        cmocka_unit_test(meters_of_others_are_checked),
+        cmocka_unit_test(meters_of_a_caller_are_checked),
         cmocka_unit_test(levels_have_all_statistics),
-        cmocka_unit_test(nothing_is_made_up_of_holes),
+        cmocka_unit_test(missing_values_have_no_statistics),
         cmocka_unit_test(a_counter_that_began_anew_has_no_growth),
         cmocka_unit_test(sums_that_do_not_fit_are_unknown),
         cmocka_unit_test(percent_needs_a_capacity),
-        cmocka_unit_test(a_utilization_takes_two_samples),
+        cmocka_unit_test(a_utilization_needs_two_samples),
         cmocka_unit_test(a_network_is_in_bits_and_storage_in_bytes),
-        cmocka_unit_test(a_failure_is_of_one_meter_and_one_sample),
-        cmocka_unit_test(a_reset_is_not_a_rate),
-        cmocka_unit_test(another_process_of_that_number_begins_anew),
-        cmocka_unit_test(old_points_make_room),
+        cmocka_unit_test(a_failure_affects_one_meter_and_one_sample),
+        cmocka_unit_test(a_reset_counter_has_no_rate),
+        cmocka_unit_test(another_process_with_the_same_number_begins_anew),
+        cmocka_unit_test(new_points_replace_the_oldest),
         cmocka_unit_test(measurements_are_added_all_or_none),
-        cmocka_unit_test(there_is_an_end_to_meters),
+        cmocka_unit_test(the_number_of_meters_is_bounded),
         cmocka_unit_test(subjects_are_checked),
         cmocka_unit_test(prometheus_has_base_units_and_no_zero_for_the_unknown),
         cmocka_unit_test(prometheus_has_a_subject_once),

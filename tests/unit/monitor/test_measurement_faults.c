@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: memory running out at every place where it can: an error, nothing half done, nothing kept. */
+/* Owns: proofs that each allocation may fail: the call returns an error, changes nothing, and leaks nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ void *__wrap_realloc(void *old, size_t size)
     return call_fails() ? NULL : __real_realloc(old, size);
 }
 
-/* jansson has its own. */
+/* Jansson allocates by functions of its own. */
 static void *json_memory(size_t size)
 {
     return call_fails() ? NULL : malloc(size);
@@ -101,10 +101,10 @@ static void measurements_are_added_all_or_none_without_memory(void **state)
             assert_int_equal(facet_subject_meters(subject), 0);
         }
     }
-    assert_int_equal(tries, 9); /* five meters and three that are made of them */
+    assert_int_equal(tries, 9); /* five meters, and three that are computed from them */
     assert_int_equal(facet_subject_meters(subject), 8);
     arm_failure(1);
-    assert_int_equal(facet_subject_add(subject, look, look_at(2, look), &error), FACET_OK); /* needs no more */
+    assert_int_equal(facet_subject_add(subject, look, look_at(2, look), &error), FACET_OK); /* no allocation */
     facet_subject_destroy(subject);
 }
 
@@ -142,7 +142,7 @@ static unsigned write_until_it_works(write_func write)
     return tries;
 }
 
-static void a_text_is_whole_or_not_there(void **state)
+static void without_memory_there_is_no_text(void **state)
 {
     assert_true(write_until_it_works(facet_subjects_json) > 100);
     assert_true(write_until_it_works(facet_subjects_prometheus) > 2);
@@ -153,7 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_subject_without_memory_is_not_made),
         cmocka_unit_test(measurements_are_added_all_or_none_without_memory),
-        cmocka_unit_test(a_text_is_whole_or_not_there),
+        cmocka_unit_test(without_memory_there_is_no_text),
     };
 
     json_set_alloc_funcs(json_memory, free);

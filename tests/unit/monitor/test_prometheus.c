@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the form of Prometheus text, byte for byte.
- * Never: asks promtool; tests/integration/daemon does, where there is one.
+ * Never: runs promtool; tests/integration/daemon does, where it is installed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static void assert_text(struct facet_prometheus *prometheus, const char *expecte
     free(text);
 }
 
-static void an_empty_text_is_empty(void **state)
+static void without_families_the_text_is_empty(void **state)
 {
     struct facet_prometheus prometheus;
 
@@ -95,7 +95,7 @@ static void a_text_grows_and_starts_over(void **state)
     assert_text(&prometheus, "");
 }
 
-static void memory_that_ran_out_is_no_text(void **state)
+static void without_memory_there_is_no_text(void **state)
 {
     struct facet_prometheus prometheus;
 
@@ -109,12 +109,12 @@ static void memory_that_ran_out_is_no_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_text_is_empty),
+        cmocka_unit_test(without_families_the_text_is_empty),
         cmocka_unit_test(a_family_is_announced_once),
         cmocka_unit_test(numbers_are_exact),
         cmocka_unit_test(labels_and_help_are_escaped),
         cmocka_unit_test(a_text_grows_and_starts_over),
-        cmocka_unit_test(memory_that_ran_out_is_no_text),
+        cmocka_unit_test(without_memory_there_is_no_text),
     };
 
     return cmocka_run_group_tests_name("prometheus", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the measures of two samples, and of the samples that have none. Never: real time. */
+/* Owns: proofs of the measures computed from two samples, and of samples without one. Never: uses real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void test_measures_between_two_samples(void **state)
     assert_int_equal(measure_between(&first, &second, FACET_MEASURE_UTILIZATION_MILLI), 400);
     assert_int_equal(measure_between(&first, &second, FACET_MEASURE_MEMORY_MILLI), 250);
     assert_int_equal(measure_between(&first, &second, FACET_MEASURE_QUEUE_DELAY_NS),
-                     24 * MS / 20); /* of the 20 that completed */
+                     24 * MS / 20); /* the mean of the 20 that completed */
     assert_int_equal(measure_between(&first, &second, FACET_MEASURE_LAUNCHES_MILLI), 60000);
     assert_int_equal(measure_between(&first, &second, FACET_MEASURE_COMPLETED_MILLI), 40000);
     assert_int_equal(measure_between(NULL, &second, FACET_MEASURE_MEMORY_BYTES), 1024);
@@ -52,8 +52,8 @@ static void test_measures_between_two_samples(void **state)
     assert_int_equal(measure_between(NULL, &second, FACET_MEASURE_RUNNING), 4);
 }
 
-/* Each measure is absent when any one of its fields is. */
-static void test_absent_is_not_zero(void **state)
+/* A measure is absent when one of the fields that it needs is absent. */
+static void test_a_measure_with_an_absent_field_is_absent(void **state)
 {
     static const struct {
         enum facet_measure measure;
@@ -84,7 +84,7 @@ static void test_absent_is_not_zero(void **state)
     }
 }
 
-static void test_measures_that_cannot_be_known(void **state)
+static void test_measures_of_impossible_samples_are_absent(void **state)
 {
     struct facet_sample first = full_sample(S), second = full_sample(2 * S);
     uint64_t value = 77;
@@ -93,7 +93,7 @@ static void test_measures_that_cannot_be_known(void **state)
     assert_false(facet_sample_measure(&second, &first, FACET_MEASURE_UTILIZATION_MILLI, 1, &value));
     assert_false(facet_sample_measure(&first, &second, FACET_MEASURE_MEMORY_MILLI, 0, &value));
     assert_false(facet_sample_measure(&first, &second, FACET_MEASURE_QUEUE_DELAY_NS, 1, &value)); /* none completed */
-    first.values[FACET_SAMPLE_BUSY_NS] = 1;                                                       /* it went back */
+    first.values[FACET_SAMPLE_BUSY_NS] = 1;                                                       /* it fell */
     assert_false(facet_sample_measure(&first, &second, FACET_MEASURE_UTILIZATION_MILLI, 1, &value));
     assert_int_equal(value, 77);
     first.values[FACET_SAMPLE_BUSY_NS] = 0;
@@ -126,8 +126,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measures_between_two_samples),
-        cmocka_unit_test(test_absent_is_not_zero),
-        cmocka_unit_test(test_measures_that_cannot_be_known),
+        cmocka_unit_test(test_a_measure_with_an_absent_field_is_absent),
+        cmocka_unit_test(test_measures_of_impossible_samples_are_absent),
         cmocka_unit_test(test_fields_and_measures_are_found_by_name),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);

@@ -46,7 +46,7 @@ static void feed_queued(struct facet_threshold *threshold, uint64_t time_ns, uin
     facet_threshold_feed(threshold, &sample);
 }
 
-static void test_edges_with_duration_and_hysteresis(void **state)
+static void test_rules_are_raised_and_cleared_with_duration_and_hysteresis(void **state)
 {
     struct event_log event_log = {0};
     struct facet_threshold threshold =
@@ -56,7 +56,7 @@ static void test_edges_with_duration_and_hysteresis(void **state)
     feed_queued(&threshold, 100 * MS, 11);
     feed_queued(&threshold, 120 * MS, 12);
     assert_int_equal(event_log.raised, 0);
-    feed_queued(&threshold, 125 * MS, 10); /* not above: begins anew */
+    feed_queued(&threshold, 125 * MS, 10); /* not above the level: the duration begins anew */
     feed_queued(&threshold, 130 * MS, 11);
     feed_queued(&threshold, 159 * MS, 11);
     assert_int_equal(event_log.raised, 0);
@@ -66,7 +66,7 @@ static void test_edges_with_duration_and_hysteresis(void **state)
     assert_int_equal(event_log.last.time_ns, 160 * MS);
     assert_int_equal(event_log.last.since_ns, 130 * MS);
     assert_false(event_log.state_was_old);
-    for (uint64_t time = 170; time < 400; time += 10) /* trembles between the levels */
+    for (uint64_t time = 170; time < 400; time += 10) /* jumps above and below the level, and stays above clear_level */
         feed_queued(&threshold, time * MS, time % 20 ? 6 : 100);
     assert_int_equal(event_log.raised + event_log.cleared, 1);
     feed_queued(&threshold, 400 * MS, 5);
@@ -87,7 +87,7 @@ static void test_rule_below_raises_and_clears(void **state)
 
     feed_queued(&threshold, 1, 3);
     assert_int_equal(event_log.raised, 0);
-    feed_queued(&threshold, 2, 2); /* at once */
+    feed_queued(&threshold, 2, 2); /* raised at once */
     assert_int_equal(event_log.raised, 1);
     feed_queued(&threshold, 3, 5);
     assert_int_equal(event_log.cleared, 0);
@@ -95,8 +95,8 @@ static void test_rule_below_raises_and_clears(void **state)
     assert_int_equal(event_log.cleared, 1);
 }
 
-/* A rate is known for the time between two samples: two that are far enough apart prove it. */
-static void test_rates_hold_between_samples(void **state)
+/* A rate holds for the time between two samples, so that two samples may be enough to raise a rule. */
+static void test_a_rate_holds_between_samples(void **state)
 {
     struct event_log event_log = {0};
     struct facet_threshold threshold = threshold_of(
@@ -114,7 +114,7 @@ static void test_rates_hold_between_samples(void **state)
     assert_int_equal(event_log.last.rule->level, 900);
 }
 
-static void test_memory_in_parts_of_the_quota(void **state)
+static void test_memory_is_compared_in_milli_of_the_quota(void **state)
 {
     struct event_log event_log = {0};
     struct facet_threshold threshold = threshold_of(
@@ -130,7 +130,7 @@ static void test_memory_in_parts_of_the_quota(void **state)
     assert_int_equal(event_log.raised, 1);
 }
 
-static void test_absent_value_changes_nothing(void **state)
+static void test_a_sample_without_the_value_clears_nothing(void **state)
 {
     struct event_log event_log = {0};
     struct facet_threshold threshold =
@@ -140,17 +140,17 @@ static void test_absent_value_changes_nothing(void **state)
     feed_queued(&threshold, 100, 11);
     facet_threshold_feed(&threshold, &without_value);
     feed_queued(&threshold, 125, 11);
-    assert_int_equal(event_log.raised, 0); /* begins anew */
+    assert_int_equal(event_log.raised, 0); /* the duration began anew */
     feed_queued(&threshold, 145, 11);
     assert_int_equal(event_log.raised, 1);
     facet_threshold_feed(&threshold, &later);
     assert_int_equal(event_log.cleared, 0);
     assert_true(threshold.raised);
-    feed_queued(&threshold, 190, 0); /* of the past: passed over */
+    feed_queued(&threshold, 190, 0); /* an earlier sample is ignored */
     assert_false(threshold.change_pending);
 }
 
-static void test_rules_that_make_no_sense(void **state)
+static void test_contradictory_rules_are_refused(void **state)
 {
     static const struct {
         struct facet_threshold_rule rule;
@@ -177,9 +177,12 @@ static void test_rules_that_make_no_sense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edges_with_duration_and_hysteresis), cmocka_unit_test(test_rule_below_raises_and_clears),
-        cmocka_unit_test(test_rates_hold_between_samples),         cmocka_unit_test(test_memory_in_parts_of_the_quota),
-        cmocka_unit_test(test_absent_value_changes_nothing),       cmocka_unit_test(test_rules_that_make_no_sense),
+        cmocka_unit_test(test_rules_are_raised_and_cleared_with_duration_and_hysteresis),
+        cmocka_unit_test(test_rule_below_raises_and_clears),
+        cmocka_unit_test(test_a_rate_holds_between_samples),
+        cmocka_unit_test(test_memory_is_compared_in_milli_of_the_quota),
+        cmocka_unit_test(test_a_sample_without_the_value_clears_nothing),
+        cmocka_unit_test(test_contradictory_rules_are_refused),
     };
     return cmocka_run_group_tests_name("threshold", tests, NULL, NULL);
 }

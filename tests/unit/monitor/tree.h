@@ -60,7 +60,7 @@ static inline const struct facet_measurement *tree_found(const struct facet_meas
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(measurements[i].meter->key, key) == 0)
             return &measurements[i];
-    fail_msg("no measurement of %s", key);
+    fail_msg("no measurement of %s, expected one", key);
     return NULL;
 }
 
@@ -70,7 +70,7 @@ static inline void tree_value(const struct facet_measurement *measurements, uint
     const struct facet_measurement *found = tree_found(measurements, count, key);
 
     if (found->reason != FACET_MEASURED)
-        fail_msg("%s: %s", key, facet_unmeasured_name(found->reason));
+        fail_msg("%s: %s, expected a value", key, facet_unmeasured_name(found->reason));
     assert_int_equal(found->value, value);
 }
 

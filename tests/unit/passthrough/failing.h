@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the Nth request for memory, and the Nth opening of a file by the scan, which fail or act as a test says (the
+ * Owns: failures of the Nth allocation and of the Nth file that the scan opens, or an action at that file (by the
  * linker's --wrap).
- * Never: fails when no test asked for it.
+ * Never: fails unless a test asked for it.
  */
 #ifndef FACET_TEST_PASSTHROUGH_FAILING_H
 #define FACET_TEST_PASSTHROUGH_FAILING_H
@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 
 struct failing {
-    uint64_t calls, at;      /* of memory; `at` 0: none fails */
-    uint64_t opens, open_at; /* of files */
-    int open_errno;          /* 0: the call continues after `before_open` */
+    uint64_t calls, at;      /* allocations; `at` 0: none fails */
+    uint64_t opens, open_at; /* opened files */
+    int open_errno;          /* 0: the file is opened after `before_open` */
     void (*before_open)(void *context);
     void *context;
 };

@@ -28,14 +28,14 @@ struct machine {
 
 extern char **environ;
 
-/* An empty one. */
+/* Makes an empty machine. */
 static inline void machine_make(struct machine *machine)
 {
     machine->root = scratch_folder("pci", machine->path, sizeof machine->path);
     assert_true(machine->root >= 0);
 }
 
-/* The environment names the folder of the machines, and the program that puts one into a directory. */
+/* Plants a machine of tests/fixtures/pci with the program that the environment names. */
 static inline void machine_plant(struct machine *machine, const char *name)
 {
     const char *folder = getenv("FACET_TEST_MACHINES");
@@ -86,7 +86,7 @@ static inline void machine_file(const struct machine *machine, const char *path,
     machine_bytes(machine, path, text, strlen(text));
 }
 
-/* As if a reader hung in the kernel: until the returned descriptor is closed. */
+/* Makes reads of a function hang, as if in the kernel, until the returned descriptor is closed. */
 static inline int machine_hang(const struct machine *machine, const char *address)
 {
     char path[96];
@@ -131,7 +131,7 @@ static inline const struct facet_pci_function *function_of(const struct facet_pc
     const struct facet_pci_function *function = facet_pci_snapshot_find(snapshot, &address);
 
     if (!function)
-        fail_msg("there is no %s", text);
+        fail_msg("the snapshot has no function %s", text);
     return function;
 }
 

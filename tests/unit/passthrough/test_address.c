@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about addresses: valid ones, that each comes back as it was, and their order. Never: needs a device. */
+/* Owns: proofs about addresses: which are valid, that each is printed as it was parsed, and their order. Never: needs a
+ * device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +74,7 @@ static void wrong_addresses_are_refused(void **state)
         memset(&address, 0x5a, sizeof address);
         before = address;
         if (!facet_pci_address_parse(cases[i], &address, &error))
-            fail_msg("\"%s\" was taken", cases[i]);
+            fail_msg("\"%s\" was accepted, expected a refusal", cases[i]);
         assert_int_equal(error.status, FACET_INVALID_ARGUMENT);
         assert_string_equal(error.argument, "address");
         assert_non_null(strstr(error.message, "expected"));
@@ -93,7 +94,7 @@ static struct facet_pci_address make_random(void)
                                       .function = bits >> 13 & 7};
 }
 
-static void every_address_comes_back(void **state)
+static void every_printed_address_is_parsed_back(void **state)
 {
     char text[FACET_PCI_ADDRESS_SIZE];
 
@@ -107,7 +108,7 @@ static void every_address_comes_back(void **state)
     }
 }
 
-/* Texts near to addresses: an accepted text is the printed form, except case and the zeros of a domain. */
+/* Tries texts that resemble addresses. Those accepted are printed again, except for case and the zeros of a domain. */
 static void an_accepted_text_is_printed_again(void **state)
 {
     static const char bytes[] = "0123456789abcdefABCDEF:. -x";
@@ -179,7 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_accepted_in_each_form),
         cmocka_unit_test(wrong_addresses_are_refused),
-        cmocka_unit_test(every_address_comes_back),
+        cmocka_unit_test(every_printed_address_is_parsed_back),
         cmocka_unit_test(an_accepted_text_is_printed_again),
         cmocka_unit_test(the_order_is_of_domain_bus_device_function),
         cmocka_unit_test(names_end_where_they_should),

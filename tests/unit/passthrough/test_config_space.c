@@ -71,11 +71,11 @@ static void extended_config_spaces_are_read(void **state)
     put_bytes(&space, 0x104, 0x04050607, 4);
     put_bytes(&space, 0x108, 0x00010203, 4);
     put_bytes(&space, 0x140, 0x0001000d, 4);
-    put_bytes(&space, 0x144, 0x001d00ff, 4); /* could do more than is switched on */
+    put_bytes(&space, 0x144, 0x001d00ff, 4); /* capable of more than is enabled */
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_int_equal(facts.serial, UINT64_C(0x0001020304050607));
     assert_int_equal(facts.acs, FACET_PCI_ACS_PRESENT | 0x1d);
-    facts = facts_of(&space, 256); /* all that a conventional one has */
+    facts = facts_of(&space, 256); /* the size of a conventional one */
     assert_int_equal(facts.serial, 0);
     assert_int_equal(facts.acs, 0);
 }
@@ -105,7 +105,7 @@ static void a_lost_function_has_no_facts(void **state)
     assert_int_equal(facts.serial, 0);
     assert_true(facts_of(&space, 64).is_lost);
     make_space(&space);
-    put_bytes(&space, 0, UINT32_MAX, 4); /* a virtual function has no ids there */
+    put_bytes(&space, 0, UINT32_MAX, 4); /* a virtual function reads as ones here */
     assert_false(facts_of(&space, sizeof space).is_lost);
 }
 
@@ -114,11 +114,11 @@ static void circular_capability_lists_end(void **state)
     struct space space;
 
     make_space(&space);
-    put_bytes(&space, 0x60, 0x4005, 2); /* to the one before */
+    put_bytes(&space, 0x60, 0x4005, 2); /* points to the previous one */
     put_bytes(&space, 0x100, 0x10010001, 4);
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_false(facts.is_express);
-    put_bytes(&space, 0x40, 0x4001, 2); /* to itself */
+    put_bytes(&space, 0x40, 0x4001, 2); /* points to itself */
     assert_false(facts_of(&space, sizeof space).is_express);
     put_bytes(&space, 0x100, 0x14010001, 4);
     put_bytes(&space, 0x140, 0x10010001, 4);
@@ -139,13 +139,13 @@ static void pointers_into_the_header_or_beyond_the_end_lead_nowhere(void **state
     make_space(&space);
     space.bytes[0x34] = 0xfc;
     put_bytes(&space, 0xfc, 0x0010, 2);
-    assert_true(facts_of(&space, 256).is_express); /* the last place */
+    assert_true(facts_of(&space, 256).is_express); /* at the last possible offset */
     put_bytes(&space, 0x100, 0xffc10001, 4);
     put_bytes(&space, 0xffc, 0x0001000d, 4);
     assert_int_equal(facts_of(&space, sizeof space).acs, FACET_PCI_ACS_PRESENT); /* its register is beyond the end */
 }
 
-static void without_the_bit_there_are_none(void **state)
+static void without_the_status_bit_there_are_no_capabilities(void **state)
 {
     struct space space;
 
@@ -154,7 +154,7 @@ static void without_the_bit_there_are_none(void **state)
     assert_false(facts_of(&space, sizeof space).is_express);
 }
 
-/* On the heap and of their exact size, so that a sanitizer sees a byte too far. */
+/* The bytes are on the heap in their exact size, so that a sanitizer sees a read past the end. */
 static void random_bytes_are_read_safely(void **state)
 {
     srandom(3);
@@ -182,7 +182,7 @@ int main(void)
         cmocka_unit_test(a_lost_function_has_no_facts),
         cmocka_unit_test(circular_capability_lists_end),
         cmocka_unit_test(pointers_into_the_header_or_beyond_the_end_lead_nowhere),
-        cmocka_unit_test(without_the_bit_there_are_none),
+        cmocka_unit_test(without_the_status_bit_there_are_no_capabilities),
         cmocka_unit_test(random_bytes_are_read_safely),
     };
 

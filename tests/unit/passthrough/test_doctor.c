@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about the checks of a host: each reports the state, and nothing unknown. Never: asks the
- * host of the tests. */
+/* Owns: proofs about the doctor's checks of a host: each reports the true state, or that it is unknown. Never: examines
+ * the host of the tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static void expect_finding(const struct visit *visit, const char *check, uint32_
         assert_int_equal(finding->advice[0] == '\0', state == FACET_DOCTOR_GOOD);
         return;
     }
-    fail_msg("there is no check %s", check);
+    fail_msg("the report has no check %s", check);
 }
 
 static void expect_of(const char *machine, const char *check, uint32_t state, const char *text)
@@ -74,7 +74,7 @@ static void parts_that_were_not_examined_are_unknown(void **state)
     machine_remove(&at.machine);
 }
 
-static void an_empty_machine_promises_nothing(void **state)
+static void an_empty_machine_has_no_good_finding(void **state)
 {
     struct visit at = {.environment.size = sizeof at.environment};
 
@@ -152,7 +152,7 @@ static void the_console_is_named_with_its_gpu(void **state)
     machine_remove(&at.machine);
 }
 
-static void an_iommu_is_named_or_missed(void **state)
+static void an_iommu_is_named_or_reported_missing(void **state)
 {
     expect_of("server", "iommu", FACET_DOCTOR_GOOD, "2 units");
     expect_of("no_iommu", "iommu", FACET_DOCTOR_BAD, "the kernel was told to use none");
@@ -240,13 +240,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_that_were_not_examined_are_unknown),
-        cmocka_unit_test(an_empty_machine_promises_nothing),
+        cmocka_unit_test(an_empty_machine_has_no_good_finding),
         cmocka_unit_test(a_driver_that_hangs_is_named),
         cmocka_unit_test(a_lost_device_does_not_stop_the_others),
         cmocka_unit_test(a_sleeping_accelerator_does_not_answer),
         cmocka_unit_test(an_accelerator_that_could_not_be_asked_does_not_answer),
         cmocka_unit_test(the_console_is_named_with_its_gpu),
-        cmocka_unit_test(an_iommu_is_named_or_missed),
+        cmocka_unit_test(an_iommu_is_named_or_reported_missing),
         cmocka_unit_test(versions_decide_about_iommufd),
         cmocka_unit_test(memory_is_measured_against_the_machine),
         cmocka_unit_test(wrong_arguments_are_named),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about the holders of a function: by which nodes they are found, and when that is not known. Never: opens
+ * Owns: proofs about the holders of a function: by which nodes they are found, and when they are unknown. Never: opens
  * a device; the kernel's own descriptors are met in tests/integration/passthrough.
  */
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #define ASCEND "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
 
-/* A device with a node, in the directory of its own. */
+/* Makes a device with a node, in a directory of its own. */
 static void plant_node(const struct machine *machine, const char *directory, const char *number, const char *name)
 {
     char path[256], text[128];
@@ -84,7 +84,7 @@ static void nodes_below_a_function_are_its_own(void **state)
     machine_remove(&machine);
 }
 
-/* A controller of disks that has functions of its own below it. */
+/* The function is a controller of disks with further functions below it. */
 static void nodes_below_another_function_are_not_its_own(void **state)
 {
     struct machine machine;
@@ -98,7 +98,7 @@ static void nodes_below_another_function_are_not_its_own(void **state)
     machine_remove(&machine);
 }
 
-static void a_disk_of_several_controllers_is_of_each(void **state)
+static void a_disk_of_several_controllers_belongs_to_each(void **state)
 {
     struct machine machine;
 
@@ -127,7 +127,7 @@ static void a_keyboard_holds_nothing(void **state)
 
 /* ---- drivers whose nodes are elsewhere ---- */
 
-static void of_nvidia_any_gpu_counts_where_nothing_tells_which(void **state)
+static void nvidia_nodes_of_unknown_gpus_count_for_each(void **state)
 {
     struct machine machine;
 
@@ -147,7 +147,7 @@ static void of_nvidia_any_gpu_counts_where_nothing_tells_which(void **state)
 
 /* ---- unknown holders ---- */
 
-static void nodes_that_are_not_known_are_not_none(void **state)
+static void unknown_nodes_leave_the_holders_unknown(void **state)
 {
     static const struct {
         const char *driver;
@@ -165,7 +165,7 @@ static void nodes_that_are_not_known_are_not_none(void **state)
         expect_nodes(&machine, "01:00.0", cases[i].unread, "");
     }
     set_driver(&machine, ASCEND, "devdrv_device_driver");
-    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* a wire of it, not used to compute */
+    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* not a node for computing */
     expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
     plant_holder(&machine, 900, "/dev/i2c-4");
     expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "/dev/i2c-4");
@@ -176,8 +176,8 @@ static void nodes_that_are_not_known_are_not_none(void **state)
     machine_remove(&machine);
 }
 
-/* In a pid namespace of its own a process cannot see all holders: the answer is missing, not "none". */
-static void a_container_hides_more_than_a_driver(void **state)
+/* In a PID namespace of its own a process cannot see all holders: they are unknown, not "none". */
+static void a_container_leaves_the_holders_unknown(void **state)
 {
     struct machine machine;
 
@@ -206,8 +206,8 @@ static void a_node_without_a_number_may_be_any(void **state)
     machine_remove(&machine);
 }
 
-/* No kernel's tree is that deep or wide; a look ends all the same, and says that it did not see all. */
-static void a_tree_without_an_end_is_not_walked_to_it(void **state)
+/* The tree is deeper and wider than a kernel's. The scan ends, and reports that it did not see all of it. */
+static void a_huge_tree_is_walked_in_part(void **state)
 {
     struct machine machine;
     char path[512];
@@ -236,7 +236,7 @@ static void a_link_is_not_walked(void **state)
     machine_remove(&machine);
 }
 
-/* ---- the judgement of it ---- */
+/* ---- the judgement about unknown holders ---- */
 
 static void unknown_users_are_reported_and_stop_nothing(void **state)
 {
@@ -271,13 +271,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_below_a_function_are_its_own),
         cmocka_unit_test(nodes_below_another_function_are_not_its_own),
-        cmocka_unit_test(a_disk_of_several_controllers_is_of_each),
+        cmocka_unit_test(a_disk_of_several_controllers_belongs_to_each),
         cmocka_unit_test(a_keyboard_holds_nothing),
-        cmocka_unit_test(of_nvidia_any_gpu_counts_where_nothing_tells_which),
-        cmocka_unit_test(nodes_that_are_not_known_are_not_none),
-        cmocka_unit_test(a_container_hides_more_than_a_driver),
+        cmocka_unit_test(nvidia_nodes_of_unknown_gpus_count_for_each),
+        cmocka_unit_test(unknown_nodes_leave_the_holders_unknown),
+        cmocka_unit_test(a_container_leaves_the_holders_unknown),
         cmocka_unit_test(a_node_without_a_number_may_be_any),
-        cmocka_unit_test(a_tree_without_an_end_is_not_walked_to_it),
+        cmocka_unit_test(a_huge_tree_is_walked_in_part),
         cmocka_unit_test(a_link_is_not_walked),
         cmocka_unit_test(unknown_users_are_reported_and_stop_nothing),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about judgements: every reason is found on some machine, and each gate stops its cases. Never:
- * touches a host. */
+/* Owns: proofs about judgements: every reason is found on some machine, and each check stops its cases. Never: touches
+ * a host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -135,7 +135,7 @@ static void gather_reasons(const char *name, unsigned *found)
     machine_remove(&machine);
 }
 
-static void every_reason_is_of_some_machine(void **state)
+static void some_machine_gives_each_reason(void **state)
 {
     unsigned found[FACET_PASSTHROUGH_REASONS] = {0}, machines = 0;
     DIR *folder = opendir(getenv("FACET_TEST_MACHINES"));
@@ -153,7 +153,7 @@ static void every_reason_is_of_some_machine(void **state)
     closedir(folder);
     assert_true(machines >= 10);
     for (uint32_t i = 0; i < FACET_PASSTHROUGH_REASONS; i++)
-        if (found[i] == 0 && i != FACET_PASSTHROUGH_STUCK) /* which nothing is that can be written down */
+        if (found[i] == 0 && i != FACET_PASSTHROUGH_STUCK) /* a stuck function needs a hanging reader, not only files */
             fail_msg("no machine of tests/fixtures/pci gives the reason %s", facet_passthrough_reason_name(i));
 }
 
@@ -183,7 +183,7 @@ static void a_stuck_function_stops_itself_and_its_group(void **state)
     assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_NO);
     assert_non_null(
         find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, "is stuck: its driver, or a reset, has not come"));
-    assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "stuck")); /* said once */
+    assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "stuck")); /* it is reported once */
     ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
     assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, "0000:01:00.1 of the same group is stuck"));
     close(sound);
@@ -204,7 +204,7 @@ static void a_group_that_is_not_viable_names_its_members(void **state)
         question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
         "group 1 is not viable: it shares it with 0000:01:00.1, which the host's driver snd_hda_intel has"));
     assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER),
-                     3); /* and not of the port above it */
+                     3); /* the port above is not named */
     assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_COMPANION), 3);
     ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), MACHINE_EVERYTHING);
     assert_int_equal(question.verdict->function_count, 4);
@@ -213,8 +213,8 @@ static void a_group_that_is_not_viable_names_its_members(void **state)
     end_question(&question);
 }
 
-/* The kernel of today lets the port driver pass, and a stub; others of bridges are the host's like any. */
-static void of_bridges_only_the_port_driver_passes(void **state)
+/* Present kernels accept the port driver and a stub in a group. Other drivers of bridges count as the host's. */
+static void only_the_port_driver_of_bridges_is_accepted(void **state)
 {
     static const char path[] = "sys/devices/pci0000:00/0000:00:01.0/driver";
     static const struct {
@@ -238,7 +238,7 @@ static void of_bridges_only_the_port_driver_passes(void **state)
     end_question(&question);
 }
 
-/* For the kernel, too, the drivers of ISA bridges and of host bridges are drivers of the host. */
+/* The drivers of ISA bridges and of host bridges are drivers of the host, as they are for the kernel. */
 static void a_driver_of_an_isa_bridge_spoils_a_group(void **state)
 {
     struct question question;
@@ -272,7 +272,7 @@ static void a_group_is_for_one_virtual_machine(void **state)
 
 /* ---- values that were not measured ---- */
 
-static void skipped_holders_give_unknown(void **state)
+static void skipped_holders_make_the_answer_unknown(void **state)
 {
     struct question question;
 
@@ -285,7 +285,7 @@ static void skipped_holders_give_unknown(void **state)
     end_question(&question);
 }
 
-static void an_unread_value_never_gives_yes(void **state)
+static void an_unread_value_never_makes_the_answer_yes(void **state)
 {
     static const struct {
         const char *path, *text, *reason;
@@ -305,14 +305,14 @@ static void an_unread_value_never_gives_yes(void **state)
         machine_file(&question.machine, cases[i].path, cases[i].text);
         ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
         if (!find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, cases[i].reason))
-            fail_msg("%s is not said", cases[i].reason);
+            fail_msg("%s is not among the reasons, expected it", cases[i].reason);
         assert_int_not_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
         end_question(&question);
     }
 }
 
-/* A function far from any accelerator was not read in full. */
-static void a_skipped_value_never_gives_yes(void **state)
+/* A function far from any accelerator is not read in full. */
+static void a_skipped_value_never_makes_the_answer_yes(void **state)
 {
     struct question question;
 
@@ -358,7 +358,7 @@ static void memory_is_counted_for_the_set(void **state)
     assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
     assert_non_null(find_reason(verdict, FACET_PASSTHROUGH_MEMORY_LOCK, "of memory and BARs would be locked"));
     facet_passthrough_verdict_destroy(verdict);
-    wish.memory_bytes = UINT64_MAX; /* nothing wraps around */
+    wish.memory_bytes = UINT64_MAX; /* no sum overflows */
     verdict = judge_wish(question.snapshot, wish);
     assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_MEMORY_LOCK), 1);
     facet_passthrough_verdict_destroy(verdict);
@@ -369,7 +369,7 @@ static void memory_is_counted_for_the_set(void **state)
     end_question(&question);
 }
 
-static void far_is_of_known_nodes_only(void **state)
+static void a_function_is_far_only_from_a_known_node(void **state)
 {
     struct question question;
 
@@ -384,7 +384,7 @@ static void far_is_of_known_nodes_only(void **state)
     end_question(&question);
 }
 
-static void the_screen_stays_unless_none_is_wanted(void **state)
+static void the_last_gpu_is_kept_unless_the_host_may_be_headless(void **state)
 {
     struct question question;
 
@@ -397,7 +397,7 @@ static void the_screen_stays_unless_none_is_wanted(void **state)
     assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_ONLY_GPU, "on which the firmware shows"));
     struct facet_pci_address both[] = {address_of("22:00.0"), address_of("26:00.0")};
     struct facet_passthrough_verdict *verdict = judge_wish(question.snapshot, WISH(.functions = both, .count = 2));
-    assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_ONLY_GPU), 2); /* neither would remain */
+    assert_int_equal(count_reasons(verdict, FACET_PASSTHROUGH_ONLY_GPU), 2); /* no GPU would remain */
     facet_passthrough_verdict_destroy(verdict);
     end_question(&question);
 }
@@ -448,20 +448,20 @@ static void a_function_named_twice_counts_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_reason_is_of_some_machine),
+        cmocka_unit_test(some_machine_gives_each_reason),
         cmocka_unit_test(reasons_have_names_and_advice),
         cmocka_unit_test(a_stuck_function_stops_itself_and_its_group),
         cmocka_unit_test(a_group_that_is_not_viable_names_its_members),
-        cmocka_unit_test(of_bridges_only_the_port_driver_passes),
+        cmocka_unit_test(only_the_port_driver_of_bridges_is_accepted),
         cmocka_unit_test(a_driver_of_an_isa_bridge_spoils_a_group),
         cmocka_unit_test(a_group_is_for_one_virtual_machine),
-        cmocka_unit_test(skipped_holders_give_unknown),
-        cmocka_unit_test(an_unread_value_never_gives_yes),
-        cmocka_unit_test(a_skipped_value_never_gives_yes),
+        cmocka_unit_test(skipped_holders_make_the_answer_unknown),
+        cmocka_unit_test(an_unread_value_never_makes_the_answer_yes),
+        cmocka_unit_test(a_skipped_value_never_makes_the_answer_yes),
         cmocka_unit_test(the_console_may_be_behind_bars_that_were_not_read),
         cmocka_unit_test(memory_is_counted_for_the_set),
-        cmocka_unit_test(far_is_of_known_nodes_only),
-        cmocka_unit_test(the_screen_stays_unless_none_is_wanted),
+        cmocka_unit_test(a_function_is_far_only_from_a_known_node),
+        cmocka_unit_test(the_last_gpu_is_kept_unless_the_host_may_be_headless),
         cmocka_unit_test(wrong_wishes_are_refused),
         cmocka_unit_test(a_function_named_twice_counts_once),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof that nothing that fails in a look makes a judgement better, and judgements without memory. Never:
- * touches a host. */
+/* Owns: proofs that no failure during a scan makes a judgement better, and that judgements need memory. Never: touches
+ * a host. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,9 +43,9 @@ static struct facet_pci_snapshot *scan_machine(const struct machine *machine)
     return snapshot;
 }
 
-/* Where the answer was not yes, it is not yes when something could not be read. */
-static void compare_snapshots(const struct facet_pci_snapshot *whole, const struct facet_pci_snapshot *snapshot,
-                              uint64_t at)
+/* An answer that is not yes for the whole snapshot must not become yes when something could not be read. */
+static void check_answers(const struct facet_pci_snapshot *whole, const struct facet_pci_snapshot *snapshot,
+                          uint64_t at)
 {
     char text[FACET_PCI_ADDRESS_SIZE];
     const struct facet_pci_function *function;
@@ -55,11 +55,11 @@ static void compare_snapshots(const struct facet_pci_snapshot *whole, const stru
             answer_of(snapshot, &function->address) == FACET_PASSTHROUGH_YES &&
             answer_of(whole, &function->address) != FACET_PASSTHROUGH_YES) {
             facet_pci_address_print(&function->address, text);
-            fail_msg("%s becomes yes when opening %u fails", text, (unsigned)at);
+            fail_msg("%s: the answer becomes yes when the opening of file %u fails", text, (unsigned)at);
         }
 }
 
-static void no_failure_makes_a_yes(void **state)
+static void no_failed_file_makes_the_answer_yes(void **state)
 {
     static const char *const names[] = {"acs_override", "desktop", "laptop", "lost",         "no_iommu",
                                         "no_remapping", "npu",     "sriov",  "unprivileged", "vmd"};
@@ -78,7 +78,7 @@ static void no_failure_makes_a_yes(void **state)
                 struct facet_pci_snapshot *snapshot = scan_machine(&machine);
                 reached = failing.opens >= at;
                 if (snapshot)
-                    compare_snapshots(whole, snapshot, at);
+                    check_answers(whole, snapshot, at);
                 facet_pci_snapshot_destroy(snapshot);
             }
         }
@@ -88,7 +88,7 @@ static void no_failure_makes_a_yes(void **state)
     }
 }
 
-static void no_memory_makes_no_yes(void **state)
+static void no_failed_allocation_makes_the_answer_yes(void **state)
 {
     static const char *const names[] = {"desktop", "laptop", "vmd"};
 
@@ -104,7 +104,7 @@ static void no_memory_makes_no_yes(void **state)
             reached = failing.calls >= at;
             failing.at = 0;
             if (snapshot)
-                compare_snapshots(whole, snapshot, at);
+                check_answers(whole, snapshot, at);
             facet_pci_snapshot_destroy(snapshot);
         }
         facet_pci_snapshot_destroy(whole);
@@ -141,8 +141,8 @@ static void a_judgement_without_memory_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_failure_makes_a_yes),
-        cmocka_unit_test(no_memory_makes_no_yes),
+        cmocka_unit_test(no_failed_file_makes_the_answer_yes),
+        cmocka_unit_test(no_failed_allocation_makes_the_answer_yes),
         cmocka_unit_test(a_judgement_without_memory_is_refused),
     };
 

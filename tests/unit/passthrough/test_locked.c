@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about reading files that the kernel may lock: that a reader which hangs is left behind, that there is
- * one of it for each function, and that everything is right again when it has come back. Never: needs a device that
- * hangs; the reader's lock is wrapped (the linker's --wrap), and a real kernel hangs in
- * tests/integration/passthrough/hang.sh.
+ * Owns: proofs about reading files that the kernel may lock: a reader that hangs is left behind, there is at most one
+ * for each function, and its function is read again once it has returned. Never: needs a device that hangs. The
+ * reader's lock is wrapped (the linker's --wrap); a real kernel hangs in tests/integration/passthrough/hang.sh.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,11 +28,11 @@ enum { FUNCTIONS = 4 };
 
 /* The readers' actions, in memory that they share with the test. */
 static struct {
-    _Atomic int locks;    /* taken or asked for, of all readers */
-    _Atomic int hang_at;  /* the lock behind which a reader hangs, counted from 1; 0: none */
-    _Atomic int busy_at;  /* the lock that another process has */
-    _Atomic int end_at;   /* the lock before which a reader ends; all do after that */
-    _Atomic pid_t reader; /* that hangs */
+    _Atomic int locks;    /* locks that all readers took or asked for */
+    _Atomic int hang_at;  /* a reader hangs once it has this lock, counted from 1; 0: none */
+    _Atomic int busy_at;  /* this lock is held by another process */
+    _Atomic int end_at;   /* readers end before this lock, and before all later ones */
+    _Atomic pid_t reader; /* the reader that hangs */
     _Atomic int no_clone;
 } * readers;
 
@@ -42,7 +41,7 @@ int __wrap_flock(int fd, int operation);
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 
-/* The test's own locks are syscalls. */
+/* The test itself locks by syscalls, which are not wrapped. */
 int __wrap_flock(int fd, int operation)
 {
     int lock = atomic_fetch_add(&readers->locks, 1) + 1;
@@ -102,7 +101,7 @@ static int set_up(void **state)
     readers = mmap(NULL, sizeof *readers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(readers, MAP_FAILED);
     machine_make(&tree.machine);
-    readers->locks = 0; /* of the machine's own folder */
+    readers->locks = 0; /* those of the machine's own folder */
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", tree.machine.path, parts[i]);
         assert_int_equal(mkdir(path, 0755), 0);
@@ -132,7 +131,7 @@ static void read_locked(struct tree *tree)
     scan_locked(tree->machine.root, &tree->snapshot);
 }
 
-/* One is not read, for that reason, and all others are; -1: all are. */
+/* Expects function `index` to be unread for that reason, and all others to be read; -1: all are read. */
 static void expect_all_but(const struct tree *tree, int index, uint32_t unread)
 {
     for (int i = 0; i < FUNCTIONS; i++) {
@@ -147,7 +146,7 @@ static void expect_no_children(void)
     assert_int_equal(errno, ECHILD);
 }
 
-/* As the reader of another look. */
+/* Locks a file, as the reader of another scan does. */
 static int lock_file(const struct tree *tree, int index, const char *name)
 {
     char path[160];
@@ -181,8 +180,8 @@ static void only_marked_functions_are_read(void **state)
     assert_int_equal(tree->functions[2].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_SKIPPED);
 }
 
-/* The hanging reader has not inherited the pipe, which ends when this end is closed. */
-static void expect_its_end(const int ends[2])
+/* Expects that the hanging reader has not inherited the pipe: it ends when this process closes its end. */
+static void expect_end_of_pipe(const int ends[2])
 {
     struct pollfd end = {.fd = ends[0], .events = POLLIN};
 
@@ -198,23 +197,23 @@ static void a_reader_that_hangs_is_left_behind_once(void **state)
     int ends[2];
 
     assert_int_equal(pipe(ends), 0);
-    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* so that the reader comes to us in the end */
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0); /* so that this process can reap the reader */
     readers->hang_at = 2;
     read_locked(tree);
     expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
     pid_t reader = readers->reader;
     assert_true(reader > 0);
     assert_int_equal(kill(reader, 0), 0);
-    expect_its_end(ends);
+    expect_end_of_pipe(ends);
 
-    /* The next scans see that reader: they leave none behind. */
+    /* Later scans find that reader, and leave no further one behind. */
     for (int i = 0; i < 3; i++) {
         read_locked(tree);
         expect_all_but(tree, 1, FACET_PCI_UNREAD_STUCK);
         assert_int_equal(readers->reader, reader);
     }
 
-    /* The reader returns, and the function is listed again. */
+    /* The reader returns, and the function is read again. */
     assert_int_equal(kill(reader, SIGKILL), 0);
     assert_int_equal(waitpid(reader, NULL, __WALL), reader);
     read_locked(tree);
@@ -239,7 +238,7 @@ static void one_function_alone_hangs_as_well(void **state)
     assert_int_equal(scan_override(tree->machine.root, &address, text, sizeof text), FACET_PCI_UNREAD_ABSENT);
 }
 
-/* A moment before us is not forever. */
+/* Another reader may hold the lock for a moment. */
 static void the_lock_of_another_reader_is_waited_for(void **state)
 {
     struct tree *tree = *state;
@@ -250,7 +249,7 @@ static void the_lock_of_another_reader_is_waited_for(void **state)
     assert_int_equal(readers->locks, FUNCTIONS + 1);
 }
 
-/* Any user may lock a file that any user may read: that does not keep root from looking. */
+/* Any user may lock a file that the user can read. Such a lock must not keep root from reading it. */
 static void only_the_lock_of_a_file_of_root_counts_as_stuck(void **state)
 {
     struct tree *tree = *state;

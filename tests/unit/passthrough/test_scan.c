@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs about one scan of a machine: its functions, the values read of them, the distances between them. Never:
- * judges; the look of a whole machine is in the golden files of the command.
+ * judges. What a whole machine gives is in the golden files of the command.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static void distance_counts_the_bridges_between(void **state)
     machine_remove(&machine);
 }
 
-/* Companions, members of the group and bridges above are read in full; functions far from an accelerator are not. */
+/* An accelerator's companions, its group and the bridges above it are read in full, and no other functions. */
 static void only_functions_near_accelerators_are_read_in_full(void **state)
 {
     struct machine machine;
@@ -120,7 +120,7 @@ static void only_functions_near_accelerators_are_read_in_full(void **state)
     machine_remove(&machine);
 }
 
-static void values_of_a_function(void **state)
+static void values_of_a_function_are_read(void **state)
 {
     struct machine machine;
 
@@ -154,7 +154,7 @@ static void values_of_a_function(void **state)
     assert_int_equal(gpu->aer.correctable, 3);
     assert_int_equal(gpu->is_express, 1);
     assert_int_equal(gpu->is_vfio, 0);
-    assert_int_equal(gpu->holder_count, 2); /* one process has it open twice by the same node */
+    assert_int_equal(gpu->holder_count, 2); /* a process that has one node open twice counts once */
     assert_int_equal(gpu->holders[0].pid, 812);
     assert_string_equal(gpu->holders[0].command, "nvidia-persiste");
     assert_string_equal(gpu->holders[1].node, "/dev/dri/renderD129");
@@ -163,7 +163,7 @@ static void values_of_a_function(void **state)
     machine_remove(&machine);
 }
 
-static void values_of_a_host(void **state)
+static void values_of_a_host_are_read(void **state)
 {
     struct machine machine;
 
@@ -195,8 +195,8 @@ static void values_of_a_host(void **state)
     machine_remove(&machine);
 }
 
-/* A line has eleven bytes for each CPU, and has the sought word at its end. */
-static void interrupts_of_many_cpus(void **state)
+/* Each line has eleven bytes for each CPU, and the word that is sought at its end. */
+static void interrupts_of_many_cpus_are_read(void **state)
 {
     struct machine machine;
     char line[12000];
@@ -257,7 +257,7 @@ static void wrong_arguments_are_refused(void **state)
     assert_null(snapshot);
 }
 
-static void another_list_of_ids(void **state)
+static void another_list_of_ids_can_be_used(void **state)
 {
     struct machine machine;
     struct facet_pci_snapshot *snapshot;
@@ -290,7 +290,7 @@ struct mover {
     atomic_bool stop;
 };
 
-/* Takes a whole branch away and puts it back, and renames all the time, at which the kernel doubts paths with "..". */
+/* Removes and restores a whole branch again and again. During a rename, the kernel fails paths with ".." by EAGAIN. */
 static void *move_branch_repeatedly(void *argument)
 {
     struct mover *mover = argument;
@@ -317,7 +317,7 @@ static void a_machine_that_changes_is_seen_before_or_after(void **state)
         uint32_t count = facet_pci_snapshot_count(snapshot);
 
         assert_true(count >= 3 && count <= 8);
-        assert_string_equal(function_of(snapshot, "00:02.0")->driver, "i915"); /* that branch stays */
+        assert_string_equal(function_of(snapshot, "00:02.0")->driver, "i915"); /* its branch stays */
         for (uint32_t j = 0; j < count; j++)
             assert_int_equal(facet_pci_snapshot_at(snapshot, j)->is_lost, 0);
         facet_pci_snapshot_destroy(snapshot);
@@ -350,7 +350,7 @@ static void a_container_does_not_see_the_users_of_functions(void **state)
     machine_remove(&machine);
 }
 
-/* The fabric manager has all switches open; no file says which number is whose. */
+/* The fabric manager has all switches open. No file tells which number belongs to which switch. */
 static void the_holder_of_a_gpu_switch_is_found(void **state)
 {
     struct machine machine;
@@ -381,12 +381,12 @@ int main(void)
         cmocka_unit_test(kinds_are_by_class_or_model),
         cmocka_unit_test(distance_counts_the_bridges_between),
         cmocka_unit_test(only_functions_near_accelerators_are_read_in_full),
-        cmocka_unit_test(values_of_a_function),
-        cmocka_unit_test(values_of_a_host),
-        cmocka_unit_test(interrupts_of_many_cpus),
+        cmocka_unit_test(values_of_a_function_are_read),
+        cmocka_unit_test(values_of_a_host_are_read),
+        cmocka_unit_test(interrupts_of_many_cpus_are_read),
         cmocka_unit_test(a_machine_without_pci_is_a_snapshot_of_none),
         cmocka_unit_test(wrong_arguments_are_refused),
-        cmocka_unit_test(another_list_of_ids),
+        cmocka_unit_test(another_list_of_ids_can_be_used),
         cmocka_unit_test(a_machine_that_changes_is_seen_before_or_after),
     };
 

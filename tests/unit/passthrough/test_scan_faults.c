@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a look ends well after any failure in it: memory, files, a function that goes in the middle. Never:
+ * Owns: proofs that a scan ends well whatever fails during it: memory, files, a function that is removed. Never:
  * judges.
  */
 #include <setjmp.h>
@@ -39,9 +39,9 @@ static enum facet_status scan_machine(const struct machine *machine, struct face
     return status;
 }
 
-/* If memory runs out at any request the scan is refused, or it is complete except for lists of the kernel that it
- * reports as unreadable. */
-static void scan_without_memory_leaves_nothing(void **state)
+/* Where an allocation fails, the scan is refused, or is complete except for lists of the kernel that it reports as
+ * unreadable. */
+static void a_scan_without_memory_leaks_nothing(void **state)
 {
     static const char *const names[] = {"laptop", "desktop", "sriov", "vgpu", "arm_soc", "server"};
 
@@ -98,8 +98,8 @@ static void failing_files_leave_values_unknown(void **state)
     machine_remove(&machine);
 }
 
-/* The kernel doubts paths now and then: it is asked again. */
-static void a_doubt_of_the_kernel_is_no_fault(void **state)
+/* The kernel fails a path now and then by EAGAIN, and the scan asks again. */
+static void a_path_that_fails_once_is_opened_again(void **state)
 {
     struct machine machine;
 
@@ -130,8 +130,8 @@ static void take_away(void *context)
     renameat(machine->root, GONE, machine->root, "gone");
 }
 
-/* A branch goes while it is read: functions in the snapshot were there, and functions that stayed are in it. */
-static void a_function_goes_in_the_middle(void **state)
+/* A branch is removed while it is read. The snapshot has only functions that existed, and all that stayed. */
+static void a_function_may_be_removed_during_the_scan(void **state)
 {
     struct machine machine;
     unsigned seen[9] = {0};
@@ -161,10 +161,10 @@ static void a_function_goes_in_the_middle(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scan_without_memory_leaves_nothing),
+        cmocka_unit_test(a_scan_without_memory_leaks_nothing),
         cmocka_unit_test(failing_files_leave_values_unknown),
-        cmocka_unit_test(a_doubt_of_the_kernel_is_no_fault),
-        cmocka_unit_test(a_function_goes_in_the_middle),
+        cmocka_unit_test(a_path_that_fails_once_is_opened_again),
+        cmocka_unit_test(a_function_may_be_removed_during_the_scan),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

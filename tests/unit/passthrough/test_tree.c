@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about reading below a directory: the values, the reasons, and that no path leaves it. Never: waits. */
+/* Owns: proofs about reading below a directory: values, failures, paths that would leave it. Never: waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void texts_are_one_line(void **state)
     is_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
     machine_file(machine, "file", "\033[31m\n");
     is_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
-    machine_file(machine, "file", "fifteen bytes..\n"); /* as long as there is room for */
+    machine_file(machine, "file", "fifteen bytes..\n"); /* exactly as long as the buffer allows */
     is_text(machine->root, "fifteen bytes..", FACET_PCI_READ);
     machine_file(machine, "file", "sixteen bytes...\n");
     is_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
@@ -102,7 +102,7 @@ static void a_path_that_is_no_file_is_not_read(void **state)
     char got[16];
 
     machine_folder(machine, "folder");
-    assert_int_equal(mkfifoat(machine->root, "pipe", 0600), 0); /* without a writer */
+    assert_int_equal(mkfifoat(machine->root, "pipe", 0600), 0); /* a pipe without a writer */
     assert_int_equal(symlinkat("loop", machine->root, "loop"), 0);
     assert_int_equal(symlinkat("nowhere", machine->root, "dangling"), 0);
     assert_int_equal(tree_read_text(machine->root, "folder", got, sizeof got), FACET_PCI_UNREAD_MALFORMED);
@@ -116,7 +116,7 @@ static void a_path_that_is_no_file_is_not_read(void **state)
     assert_int_equal(tree_open_directory(machine->root, "pipe"), -1);
 }
 
-/* The directory is the root of all links, as it is for the kernel that wrote them. */
+/* Links begin at the directory, as if it were the root. */
 static void no_path_leaves_the_directory(void **state)
 {
     const struct machine *machine = *state;
@@ -140,7 +140,7 @@ static void no_path_leaves_the_directory(void **state)
     assert_string_equal(got, "target");
 }
 
-static void links_have_names(void **state)
+static void names_of_links_are_read(void **state)
 {
     const struct machine *machine = *state;
     static const struct {
@@ -199,7 +199,7 @@ static void lines_come_one_by_one(void **state)
     assert_int_equal(tree_each_line(machine->root, ".", take_line, &lines), FACET_PCI_UNREAD_MALFORMED);
 }
 
-/* Of a machine of many CPUs, whose last word tells. */
+/* The line is that of a machine of many CPUs, and its last word is the one that is needed. */
 static void long_lines_are_whole(void **state)
 {
     const struct machine *machine = *state;
@@ -237,7 +237,7 @@ static bool take_name(void *context, char *name)
     return name[0] != 0;
 }
 
-static void names_of_a_directory(void **state)
+static void names_of_a_directory_are_listed(void **state)
 {
     const struct machine *machine = *state;
     size_t count = 0;
@@ -270,11 +270,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(numbers_are_all_digits, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(a_path_that_is_no_file_is_not_read, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(no_path_leaves_the_directory, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(links_have_names, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(names_of_links_are_read, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(lines_come_one_by_one, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(long_lines_are_whole, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(an_endless_file_without_text_is_given_up, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(names_of_a_directory, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(names_of_a_directory_are_listed, make_machine, remove_machine),
         cmocka_unit_test(errors_have_reasons),
     };
 

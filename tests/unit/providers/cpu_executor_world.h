@@ -29,14 +29,14 @@
 /* The arguments of kernels. */
 struct work {
     char name;               /* in the log */
-    uint8_t waits_for_go;    /* whether its work-groups post `began`, and wait for `may_end` */
-    uint64_t advance_ns;     /* by how much a work-group moves the clock */
-    atomic_uint *run_counts; /* counts each work-group by its index; NULL: none */
-    atomic_uint *run_total;  /* counts all; NULL: none */
+    uint8_t waits_for_go;    /* its work-groups post `began`, and wait for `may_end` */
+    uint64_t advance_ns;     /* how far each work-group moves the clock */
+    atomic_uint *run_counts; /* counters of each work-group's runs, or NULL */
+    atomic_uint *run_total;  /* a counter of all runs, or NULL */
 };
 
 static struct {
-    atomic_uint_least64_t now_ns; /* of the moved clock */
+    atomic_uint_least64_t now_ns; /* the clock that kernels move */
     sem_t began, may_end;
     char log[256];
     atomic_uint logged;

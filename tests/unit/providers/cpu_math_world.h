@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that the tests of the table `math` share: numbers of four types, and how far a result may be from the one
- * in double.
+ * The parts that the tests of the table `math` share: numbers of four types, and how far a result may differ from that
+ * computed in double.
  *
  * Owns: encoding numbers, made-up ones, running one operation to its end.
  * Never: asks the provider how a number is rounded: the compiler's types and double decide that.
@@ -36,7 +36,7 @@ static const char *const names_of[] = {"f32", "bf16", "f16", "int8"};
 /* Half of the distance from 1 to the next number: the relative error of one rounding. */
 static const double half_step[] = {0x1p-24, 0x1p-8, 0x1p-11, 0};
 
-/* IEEE binary16, by hand: not every compiler has the type. To nearest even, as all rounding here. */
+/* IEEE binary16, since not every compiler has the type. All rounding here is to nearest even. */
 static inline uint16_t half_of(double value)
 {
     double size = fabs(value);
@@ -103,7 +103,7 @@ static inline double get(uint64_t address, uint32_t type, uint64_t index)
     }
 }
 
-/* The caller frees them. */
+/* All elements as doubles; the caller frees them. */
 static inline double *get_all(uint64_t address, uint32_t type, uint64_t count)
 {
     double *numbers = malloc(count * sizeof *numbers);
@@ -162,7 +162,7 @@ static inline uint32_t next_random(void)
     return (uint32_t)(state >> 16);
 }
 
-/* -1 to 1; all of the bytes of int8. */
+/* A number from -1 to 1, or any byte for int8. */
 static inline double random_number(uint32_t type)
 {
     return type == FACET_MATH_INT8 ? (double)(int8_t)next_random() : (double)(int32_t)next_random() * 0x1p-31;
@@ -216,13 +216,13 @@ static inline struct facet_launch_record run_math(const struct facet_math *opera
     return record;
 }
 
-/* `sums`: the sum of the sizes of what was added up, `count` of them, in f32: errors of many sums cancel each other. */
+/* `sums` is the sum of the absolute values of the `count` terms added in f32, whose errors partly cancel each other. */
 static inline void assert_near(double got, double expected, uint32_t type, double sums, double count)
 {
     double off = half_step[type] * fabs(expected) + 4 * sqrt(count) * 0x1p-24 * sums;
 
     if (type == FACET_MATH_F16)
-        off += 0x1p-25; /* where its numbers do not become smaller */
+        off += 0x1p-25; /* half of the smallest subnormal number */
     if (!(fabs(got - expected) <= off))
         fail_msg("%s: %.9g, expected %.9g, off by %.3g of %.3g", names_of[type], got, expected, fabs(got - expected),
                  off);

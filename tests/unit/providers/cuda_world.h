@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the built cuda provider over the fake driver: opening it, a worker with a stream, launches.
- * Never: opens a real driver. Included once by each test; no header of the house's: it includes all that a test needs.
+ * Never: opens a real driver. Each test includes this file first, for all headers that it needs.
  */
 #ifndef TEST_CUDA_WORLD_H
 #define TEST_CUDA_WORLD_H
@@ -71,7 +71,7 @@ struct world {
     uint64_t context, module, stream;
 };
 
-/* A worker of an instance that is open. */
+/* Makes a worker of an open instance. */
 UNUSED static struct world enter_world(struct facet_provider_instance *instance, const char *worker)
 {
     struct world world = {.instance = instance, .context = context_of(instance, 0, worker)};
@@ -89,7 +89,7 @@ UNUSED static struct world open_world(void)
     return enter_world(open_fake(), "w");
 }
 
-/* Launches `groups` work-groups, each of which does the action in the kernel's name. */
+/* Launches `groups` work-groups, each of which does what the kernel's name says. */
 UNUSED static void launch_groups(const struct world *world, const char *kernel, uint32_t groups)
 {
     struct facet_launch launch = {

@@ -84,7 +84,7 @@ const char *make_folder(void)
 {
     static char path[64];
 
-    /* In memory where it can be: a disk would make the tests wait for every fsync(). */
+    /* The folder is in memory where possible: on a disk the tests would wait for every fsync(). */
     snprintf(path, sizeof path, "%s/facet-sim-test-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(path));
     return path;

@@ -24,33 +24,33 @@ struct engine_double {
     bool uses_device;
     const char *partition; /* uuid in use, or NULL */
     const char *worker;    /* name in use, or NULL */
-    uint64_t next_ns;      /* when something completes */
-    uint64_t advanced_ns;  /* the latest time it was told of */
-    unsigned lost;         /* devices it was told are lost */
+    uint64_t next_ns;      /* when the next operation completes */
+    uint64_t advanced_ns;  /* the latest time given to sim_engine_advance() */
+    unsigned lost;         /* devices given to sim_engine_lose() */
 };
 extern struct engine_double engine_double;
 
-/* Opens the profile with these settings (NULL: unset), and resets the double. Fails the test on an error. */
+/* Opens the profile with these settings (NULL: unset), and resets the made-up engine. Fails the test on an error. */
 struct facet_provider_instance *open_machine(const char *profile, const char *state, const char *faults);
 enum facet_status try_open(const char *profile, const char *state, const char *faults,
                            struct facet_provider_instance **ret_instance, struct facet_error *error);
 
-/* A file with this text in a folder of its own; remove_file() removes both. */
+/* Makes a file with this text in a folder of its own; remove_file() removes both. */
 const char *make_file(const char *text);
 void remove_file(const char *path);
-/* An empty folder; remove_folder() removes it with the files in it. */
+/* Makes an empty folder; remove_folder() removes it with its files. */
 const char *make_folder(void);
 void remove_folder(const char *path);
 
 enum facet_status create_partition(struct facet_provider_instance *instance, uint32_t device, const char *template_id,
                                    uint32_t start, struct facet_partition_info *ret_info, struct facet_error *error);
-/* At most 64; returns how many. */
+/* Lists at most 64, and returns how many there are. */
 uint32_t list_partitions(struct facet_provider_instance *instance, uint32_t device,
                          struct facet_partition_info infos[64]);
-/* At most 256; returns how many. */
+/* Lists at most 256, and returns how many there are. */
 uint32_t list_events(struct facet_provider_instance *instance, uint64_t after, struct facet_event events[256]);
 
-/* Status and a message that holds `words`. */
+/* Expects the status, and a message that holds `words`. */
 #define assert_refused(call, expected_status, words)                                                                   \
     do {                                                                                                               \
         struct facet_error error = {0};                                                                                \

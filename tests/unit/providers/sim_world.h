@@ -36,11 +36,11 @@ struct world {
     struct facet_error error;
 };
 
-/* The numbers that a test may want otherwise. */
+/* The settings that a test may change. */
 struct world_setup {
     const char *clock; /* NULL: "stepped" */
     const char *faults;
-    uint32_t limit_mw, limit_mc; /* 0: out of reach */
+    uint32_t limit_mw, limit_mc; /* 0: too high to be reached */
 };
 
 static const char world_image[] = "kernel fill cycles_per_group=1000 effect=fill\n"
@@ -75,7 +75,7 @@ static inline const char *world_folder(void)
     return world_folder_path;
 }
 
-/* A file in the test's own folder, given to the provider through `variable`. */
+/* Writes a file in the test's own folder, and names it to the provider in `variable`. */
 static inline void world_file(const char *variable, const char *name, const char *text)
 {
     char path[128];
@@ -201,7 +201,7 @@ static inline struct facet_launch world_request(uint64_t module, const char *ker
     return launch;
 }
 
-/* A kernel without arguments. */
+/* Launches a kernel without arguments. */
 static inline void world_launch(struct world *world, uint64_t context, uint64_t module, uint64_t stream,
                                 const char *kernel, uint32_t groups)
 {
@@ -210,7 +210,7 @@ static inline void world_launch(struct world *world, uint64_t context, uint64_t 
     OK(world, world->provider->execution->launch(world->instance, context, stream, &launch, NULL, &world->error));
 }
 
-/* A kernel with an effect, of one work-group. */
+/* Launches one work-group of a kernel with an effect. */
 static inline void world_effect(struct world *world, const char *kernel, uint64_t a, uint64_t b, uint64_t c)
 {
     struct facet_launch launch = world_request(world->module, kernel, 1);

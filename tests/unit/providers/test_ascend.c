@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the ascend provider's description of a node: whole, broken, old or lying. Never: uses a device. */
+/* Owns: the ascend provider's descriptions of whole, broken, old and misreported nodes. Never: uses a device. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ static void identity_survives_another_place(void **state)
 
     node_libraries("dcmi", "acl");
     node_close(node_start("cards=3", infos, &count));
-    /* The same dies in other slots: the bus addresses change, and their identities do not. */
+    /* The same dies are in other slots: their bus addresses change, and their identities do not. */
     node_close(node_start("cards=3,bus:0=1,bus:1=2,bus:2=3", moved, &moved_count));
     assert_int_equal(moved_count, 3);
     for (uint32_t i = 0; i < 3; i++) {
@@ -67,7 +67,7 @@ static void identity_survives_another_place(void **state)
     }
 }
 
-static void without_dcmi_there_is_nothing(void **state)
+static void without_dcmi_there_are_no_devices(void **state)
 {
     uint32_t number = 7;
 
@@ -159,7 +159,7 @@ static void an_older_driver_leaves_bits_clear(void **state)
     node_close(instance);
 }
 
-/* The values that are missing when one call fails on every card; all others must stay. */
+/* For each call, the values that are missing when it fails on every card. All others must stay. */
 static const struct {
     const char *function;
     uint64_t fields, capabilities, metrics;
@@ -186,7 +186,7 @@ static const struct {
     {"dcmi_get_driver_version", 0, 0, 0},
 };
 
-static void each_call_that_fails_takes_only_its_own(void **state)
+static void a_failing_call_loses_only_its_own_values(void **state)
 {
     node_libraries("dcmi", "acl");
     for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
@@ -205,7 +205,7 @@ static void each_call_that_fails_takes_only_its_own(void **state)
     }
 }
 
-static void no_pci_call_no_address(void **state)
+static void without_the_pci_call_there_is_no_address(void **state)
 {
     node_libraries("dcmi", "acl");
     node_close(
@@ -258,7 +258,7 @@ static void a_card_that_fell_off_does_not_hide_the_others(void **state)
     assert_int_equal(count, 0);
 }
 
-static void values_that_cannot_be_are_not_believed(void **state)
+static void impossible_values_are_left_out(void **state)
 {
     static const struct {
         const char *scenario;
@@ -304,11 +304,11 @@ static void texts_become_printable(void **state)
     assert_string_equal(infos[0].name, "________________________________ ________________________________");
 }
 
-static void only_chips_are_devices(void **state)
+static void controllers_are_not_listed(void **state)
 {
     node_libraries("dcmi", "acl");
     node_close(node_start("cards=2,chips=3,controller=2", infos, &count));
-    assert_int_equal(count, 4); /* the third place of each card is its controller */
+    assert_int_equal(count, 4); /* the third chip of each card is its controller */
     assert_string_equal(infos[2].address, "acl:3");
 }
 
@@ -344,7 +344,7 @@ static void a_device_that_is_gone_is_lost(void **state)
 
     node_libraries("dcmi", "acl");
     struct facet_provider_instance *instance = node_start("", infos, &count);
-    node_scenario("cards=4"); /* the upper four are gone */
+    node_scenario("cards=4"); /* cards 4 to 7 are gone */
     assert_int_equal(node_provider()->device->health(instance, 3, &health, NULL), FACET_OK);
     assert_int_equal(health, FACET_HEALTH_OK);
     health = 99;
@@ -419,7 +419,7 @@ static void topology_codes_become_links(void **state)
             assert_int_equal(links[j].valid, 0);
         }
     }
-    /* Unknown ways, and a pair whose question fails, are left out; the older driver's "unknown" too. */
+    /* Links of unknown types are left out, also the older driver's "unknown", and pairs whose query fails. */
     node_scenario("link=6,link:0-1=3,link:2-5=99,fail:dcmi_get_topo_info_by_device_id:4=-8005");
     assert_int_equal(device->links(instance, links, sizeof *links, 64, &number, NULL), FACET_OK);
     assert_int_equal(number, 1);
@@ -461,7 +461,7 @@ static void changes_are_events(void **state)
 
     node_libraries("dcmi", "acl");
     struct facet_provider_instance *instance = node_start("health:6=1,ecc:6=5", infos, &count);
-    assert_int_equal(events_after(instance, 0, events), 0); /* how it was found is no change */
+    assert_int_equal(events_after(instance, 0, events), 0); /* the first state is no change */
     node_scenario("health:6=1,ecc:6=7,health:1=3");
     assert_int_equal(events_after(instance, 0, events), 2);
     assert_int_equal(events[0].kind, FACET_EVENT_HEALTH);
@@ -471,14 +471,14 @@ static void changes_are_events(void **state)
     assert_int_equal(events[1].kind, FACET_EVENT_ECC);
     assert_true(events[1].value == 7 && events[1].sequence == 2);
     assert_int_equal(events_after(instance, 2, events), 0);
-    assert_int_equal(events_after(instance, 1, events), 1); /* nothing is forgotten by reading */
+    assert_int_equal(events_after(instance, 1, events), 1); /* reading removes no event */
     assert_int_equal(events_after(instance, UINT64_MAX, events), 0);
     node_scenario("cards=7,health:6=1,ecc:6=7,health:1=3");
     assert_int_equal(events_after(instance, 2, events), 1);
     assert_int_equal(events[0].kind, FACET_EVENT_HOTPLUG);
     assert_true(events[0].device == 7 && events[0].value == 0);
     node_scenario("health:6=1,ecc:6=7,health:1=3");
-    assert_int_equal(events_after(instance, 3, events), 2); /* it is back, and well */
+    assert_int_equal(events_after(instance, 3, events), 2); /* the device is back, and healthy */
     assert_true(events[0].kind == FACET_EVENT_HOTPLUG && events[0].value == 1);
     assert_true(events[1].kind == FACET_EVENT_HEALTH && events[1].value == FACET_HEALTH_OK);
     node_close(instance);
@@ -544,7 +544,7 @@ static void a_container_gets_nodes_files_and_the_number(void **state)
     unsetenv("FACET_ASCEND_ROOT");
 }
 
-static void properties_say_the_rest(void **state)
+static void properties_hold_further_values(void **state)
 {
     char text[4096], tight[4096];
     uint32_t size, again;
@@ -572,19 +572,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_node_is_described),
         cmocka_unit_test(identity_survives_another_place),
-        cmocka_unit_test(without_dcmi_there_is_nothing),
+        cmocka_unit_test(without_dcmi_there_are_no_devices),
         cmocka_unit_test(a_file_that_is_no_library_is_refused),
         cmocka_unit_test(without_cann_devices_are_seen_but_not_limited),
         cmocka_unit_test(an_older_cann_cannot_limit),
         cmocka_unit_test(a_cann_that_does_not_load_is_reported),
         cmocka_unit_test(an_older_driver_leaves_bits_clear),
-        cmocka_unit_test(each_call_that_fails_takes_only_its_own),
-        cmocka_unit_test(no_pci_call_no_address),
+        cmocka_unit_test(a_failing_call_loses_only_its_own_values),
+        cmocka_unit_test(without_the_pci_call_there_is_no_address),
         cmocka_unit_test(counting_that_fails_is_a_refusal),
         cmocka_unit_test(a_card_that_fell_off_does_not_hide_the_others),
-        cmocka_unit_test(values_that_cannot_be_are_not_believed),
+        cmocka_unit_test(impossible_values_are_left_out),
         cmocka_unit_test(texts_become_printable),
-        cmocka_unit_test(only_chips_are_devices),
+        cmocka_unit_test(controllers_are_not_listed),
         cmocka_unit_test(metrics_are_in_the_units_of_the_abi),
         cmocka_unit_test(a_device_that_is_gone_is_lost),
         cmocka_unit_test(processes_are_listed),
@@ -593,7 +593,7 @@ int main(void)
         cmocka_unit_test(changes_are_events),
         cmocka_unit_test(old_events_are_dropped_with_a_gap),
         cmocka_unit_test(a_container_gets_nodes_files_and_the_number),
-        cmocka_unit_test(properties_say_the_rest),
+        cmocka_unit_test(properties_hold_further_values),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

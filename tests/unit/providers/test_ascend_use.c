@@ -156,7 +156,7 @@ static void a_limit_below_the_memory_in_use_is_refused(void **state)
     assert_int_equal(limit_ops()->set_memory(instance, 0, "a", 4999, NULL), FACET_NO_SPACE);
     assert_int_equal(limit_ops()->set_memory(instance, 0, "a", 5000, NULL), FACET_OK);
     assert_int_equal(memory_ops()->alloc(instance, context, 1, &address, NULL), FACET_QUOTA);
-    node_close(instance); /* with the context open */
+    node_close(instance); /* while the context is open */
 }
 
 static void memory_keeps_written_bytes(void **state)
@@ -205,7 +205,7 @@ static void copies_that_overlap_are_right_in_both_directions(void **state)
     node_close(instance);
 }
 
-static void ranges_outside_touch_nothing(void **state)
+static void transfers_out_of_range_change_nothing(void **state)
 {
     struct facet_provider_instance *instance = start_node("");
     uint64_t context = context_of(instance, 0, "a"), foreign = context_of(instance, 1, "b"), address;
@@ -279,7 +279,7 @@ static void a_block_that_is_not_aligned_is_aligned(void **state)
     node_close(instance);
 }
 
-/* Runs the usual calls for memory; returns the first status that is not FACET_OK, with its error. */
+/* Makes each call for memory in turn. Returns the first status that is not FACET_OK, with its error. */
 static enum facet_status walk_memory(struct facet_provider_instance *instance, struct facet_error *error)
 {
     uint64_t context, address, back;
@@ -334,7 +334,7 @@ static void two_instances_share_the_runtime(void **state)
 
     assert_int_equal(memory_ops()->destroy_context(one, a, NULL), FACET_OK);
     node_close(one);
-    assert_int_equal(memory_ops()->alloc(two, b, 100, &address, NULL), FACET_OK); /* the first did not take it down */
+    assert_int_equal(memory_ops()->alloc(two, b, 100, &address, NULL), FACET_OK); /* the runtime goes on */
     node_close(two);
     struct facet_provider_instance *again = node_open();
     context_of(again, 0, "a");
@@ -363,7 +363,7 @@ struct job {
             return false;                                                                                              \
     } while (0)
 
-/* Every operation once; false at the first answer that is wrong. */
+/* Calls every operation once. Returns false at the first wrong answer. */
 static bool use_device(struct facet_provider_instance *instance, uint32_t number, uint32_t round)
 {
     uint32_t device = (number + round) % 8, health, got;
@@ -432,7 +432,7 @@ int main(void)
         cmocka_unit_test(a_limit_below_the_memory_in_use_is_refused),
         cmocka_unit_test(memory_keeps_written_bytes),
         cmocka_unit_test(copies_that_overlap_are_right_in_both_directions),
-        cmocka_unit_test(ranges_outside_touch_nothing),
+        cmocka_unit_test(transfers_out_of_range_change_nothing),
         cmocka_unit_test(allocations_refuse_wrong_arguments),
         cmocka_unit_test(a_whole_device_can_be_filled_and_is_given_back),
         cmocka_unit_test(a_block_that_is_not_aligned_is_aligned),

@@ -45,7 +45,7 @@ static void expect_failed(enum facet_status expected)
     assert_int_equal((int32_t)state.failed, -(int32_t)expected);
 }
 
-static void a_right_kernel_is_left_alone(void **state)
+static void a_correct_kernel_is_not_reported(void **state)
 {
     uint64_t words = world_alloc(&world, world.context, 4096);
     uint32_t got[1024];
@@ -81,7 +81,7 @@ static void bounds_are_the_requested_sizes(void **state)
     assert_non_null(strstr(world.error.message, "work-item (64, 0, 0): write of 4 bytes"));
 }
 
-/* Blocks of whole pages, taken one after the other and again where one was freed. */
+/* The blocks are of whole pages and lie one behind the other, also where one was freed and is used again. */
 static void a_neighbour_hides_no_overrun(void **state)
 {
     const uint64_t bytes[] = {4096, 8192, UINT64_C(2) << 20};
@@ -121,7 +121,7 @@ static void pages_in_a_row_are_one_range(void **state)
     assert_int_equal(run_kernel("store", 33, 1024, 1, at), FACET_OUT_OF_RANGE);
 }
 
-/* OpenCL C 1.2 has a plain read instead of an atomic load. */
+/* A plain read races with no atomic: OpenCL C 1.2 has no atomic load, so programs read plainly. */
 static void atomics_race_with_plain_writes_only(void **state)
 {
     const struct {
@@ -158,7 +158,7 @@ static void local_memory_has_bounds_too(void **state)
     assert_non_null(strstr(world.error.message, "local memory"));
 }
 
-/* Which the image finds itself: also where the address would do. */
+/* The image itself finds these accesses, also where the address is valid memory. */
 static void accesses_outside_of_a_variable_are_reported(void **state)
 {
     static const struct {
@@ -216,7 +216,7 @@ static void a_missing_barrier_is_a_race(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_right_kernel_is_left_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_correct_kernel_is_not_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_access_out_of_bounds_is_reported_and_not_made, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_are_the_requested_sizes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_neighbour_hides_no_overrun, set_up, tear_down),

@@ -21,7 +21,7 @@ static int may_access(const struct facet_host_group *group, const void *address,
     return check->access(group->check, address, sizeof(uint32_t), flags, item, site);
 }
 
-/* words[item * stride] = item, for each item: beyond `count` words that is out of bounds. */
+/* Each item writes words[item * stride], which is out of bounds beyond `count` words. */
 static void run_store(const void *block, const struct facet_host_group *group)
 {
     const struct arguments *arguments = block;
@@ -35,7 +35,7 @@ static void run_store(const void *block, const struct facet_host_group *group)
     }
 }
 
-/* Each item writes its word of local memory, and reads its neighbour's: with a barrier between when `stride` is 1. */
+/* Each item writes its word of local memory and reads its neighbour's. Where `stride` is 1, a barrier is between. */
 static void run_neighbour(const void *block, const struct facet_host_group *group)
 {
     const struct arguments *arguments = block;
@@ -51,7 +51,7 @@ static void run_neighbour(const void *block, const struct facet_host_group *grou
             arguments->words[i] = local[(i + 1) % items];
 }
 
-/* Item 0 asks for the first word as `count` says, item 1 as `stride` does: flags of facet_host_check. */
+/* Items 0 and 1 access the first word with the flags of facet_host_check that are in `count` and `stride`. */
 static void run_share(const void *block, const struct facet_host_group *group)
 {
     const struct arguments *arguments = block;

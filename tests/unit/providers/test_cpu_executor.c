@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the executor's work, its order, and its reports. Never: asserts how long anything takes. */
+/* Owns: proofs of the executor's work, its order, and its reports. Never: asserts how long anything takes. */
 #include "compute/pick.h"
 #include "cpu_executor_world.h"
 
@@ -18,7 +18,7 @@ static bool is_misaligned(const void *pointer, uint64_t align)
     return (uintptr_t)pointer % align != 0;
 }
 
-/* Touches all memory that it was promised, and compares its arguments. */
+/* Writes all memory that the group may use, and checks the arguments. */
 static void run_cube(const void *arguments, const struct facet_host_group *group)
 {
     const struct facet_host_group expected = {
@@ -36,7 +36,7 @@ static void run_cube(const void *arguments, const struct facet_host_group *group
     run_work(arguments, group);
 }
 
-static void each_group_runs_once_with_its_place_and_memory(void **state)
+static void each_group_runs_once_with_its_index_and_memory(void **state)
 {
     const struct facet_host_kernel kernel = {.name = "cube",
                                              .run = run_cube,
@@ -71,7 +71,7 @@ static void each_group_runs_once_with_its_place_and_memory(void **state)
     }
 }
 
-/* Two tenants that take turns on each unit: groups that a unit had claimed when it turned away run on another. */
+/* Two tenants take turns on each unit. Groups that a unit had claimed when it turned away run on another unit. */
 static void preempted_groups_run_once(void **state)
 {
     enum { GROUPS = 60000 };
@@ -83,7 +83,7 @@ static void preempted_groups_run_once(void **state)
     for (int i = 0; i < 2; i++)
         launch(streams[i], (struct work){.run_counts = ran[i]}, GROUPS);
     for (int i = 0; cpu_tenant_wait(tenants[0], 20 * US) == FACET_TIMEOUT && i < 10000; i++)
-        cpu_stream_set_priority(streams[i % 2], (uint32_t)i % 3); /* each unit looks again */
+        cpu_stream_set_priority(streams[i % 2], (uint32_t)i % 3); /* each unit decides again */
     for (int i = 0; i < 2; i++) {
         assert_int_equal(cpu_tenant_wait(tenants[i], FOREVER), FACET_OK);
         for (size_t group = 0; group < GROUPS; group++)
@@ -93,8 +93,8 @@ static void preempted_groups_run_once(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* One job is on several units at once: each of its work-groups waits until the other has begun. */
-static void one_job_has_many_units(void **state)
+/* Each of the job's work-groups waits until the other has begun, so that both must run at once. */
+static void one_job_runs_on_several_units(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -131,7 +131,7 @@ static void units_of_a_tenant_are_a_hard_limit(void **state)
         sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
     assert_int_equal(world.inside_most, 2);
-    cpu_tenant_set_units(tenant, 4); /* more than ever: all four begin before one may end */
+    cpu_tenant_set_units(tenant, 4); /* all four begin before one may end */
     world_reset(NULL);
     launch(streams[0], (struct work){.waits_for_go = 1}, 4);
     for (int i = 0; i < 4; i++)
@@ -160,7 +160,7 @@ static void call_stream(struct cpu_stream *stream, const char *name)
     assert_int_equal(cpu_stream_call(stream, run_transfer, transfer_done, (void *)name, NULL), FACET_OK);
 }
 
-static void a_stream_is_in_order(void **state)
+static void a_stream_runs_in_order(void **state)
 {
     struct cpu_executor *executor = executor_of(4, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -178,7 +178,7 @@ static void a_stream_is_in_order(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void the_first_failure_stays_and_later_launches_run(void **state)
+static void the_first_failure_is_kept_and_later_launches_run(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -206,7 +206,7 @@ static void the_first_failure_stays_and_later_launches_run(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* One unit is inside a work-group of the first; work that arrives with a better claim goes before its second. */
+/* A unit runs a work-group of the first stream. Work with a better claim arrives, and runs before the next group. */
 static void assert_preempts(struct cpu_stream *first, struct cpu_stream *second, const char *expected)
 {
     struct facet_launch_record record;
@@ -296,7 +296,7 @@ static void cancelling_stops_between_groups_and_drops_the_rest(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A job that never began is reported by the thread that cancels it, before that returns. */
+/* The thread that cancels a job which never began reports it before cancelling returns. */
 static void a_job_that_never_began_is_reported_by_the_canceller(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
@@ -458,7 +458,7 @@ static void checked_groups_run_one_at_a_time(void **state)
     assert_int_equal(cpu_stream_launch(stream, &work_kernel, &request, &work, &check, (void *)"|", NULL, NULL, NULL),
                      FACET_OK);
     sem_wait(&world.began);
-    assert_int_equal(cpu_stream_wait(stream, 20 * MS), FACET_TIMEOUT); /* time for others to begin, if they may */
+    assert_int_equal(cpu_stream_wait(stream, 20 * MS), FACET_TIMEOUT); /* time in which other groups could begin */
     assert_int_equal(cpu_tenant_units_active(tenant), 1);
     for (int i = 0; i < 5; i++)
         sem_post(&world.may_end);
@@ -472,12 +472,12 @@ static void checked_groups_run_one_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(each_group_runs_once_with_its_place_and_memory, world_reset),
+        cmocka_unit_test_setup(each_group_runs_once_with_its_index_and_memory, world_reset),
         cmocka_unit_test_setup(preempted_groups_run_once, world_reset),
-        cmocka_unit_test_setup(one_job_has_many_units, world_reset),
+        cmocka_unit_test_setup(one_job_runs_on_several_units, world_reset),
         cmocka_unit_test_setup(units_of_a_tenant_are_a_hard_limit, world_reset),
-        cmocka_unit_test_setup(a_stream_is_in_order, world_reset),
-        cmocka_unit_test_setup(the_first_failure_stays_and_later_launches_run, world_reset),
+        cmocka_unit_test_setup(a_stream_runs_in_order, world_reset),
+        cmocka_unit_test_setup(the_first_failure_is_kept_and_later_launches_run, world_reset),
         cmocka_unit_test_setup(a_tenant_of_high_priority_goes_first, world_reset),
         cmocka_unit_test_setup(a_stream_of_high_priority_goes_first, world_reset),
         cmocka_unit_test_setup(a_stream_of_low_priority_waits, world_reset),

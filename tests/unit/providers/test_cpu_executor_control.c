@@ -26,7 +26,7 @@ static void launches_at_a_time_are_bounded(void **state)
         launch(streams[i], (struct work){.waits_for_go = 1}, 1);
     for (int i = 0; i < 3; i++) {
         sem_wait(&world.began);
-        assert_int_equal(sem_trywait(&world.began), -1); /* none but one has begun */
+        assert_int_equal(sem_trywait(&world.began), -1); /* only one has begun */
         sem_post(&world.may_end);
     }
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
@@ -45,8 +45,8 @@ static void launches_at_a_time_are_bounded(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A launch that was cancelled before it began, or while it ran, takes no place. */
-static void cancelled_launches_take_no_place(void **state)
+/* A launch that was cancelled, before it began or while it ran, does not count towards the bound. */
+static void cancelled_launches_do_not_count_towards_the_bound(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -100,7 +100,7 @@ static void a_stream_waits_for_another(void **state)
     launch(first, (struct work){.name = '1', .waits_for_go = 1}, 1);
     assert_int_equal(cpu_stream_await(second, first, NULL), FACET_OK);
     launch(second, (struct work){.name = '2'}, 1);
-    launch(first, (struct work){.name = '3', .waits_for_go = 1}, 1); /* came later: not waited for */
+    launch(first, (struct work){.name = '3', .waits_for_go = 1}, 1); /* launched later, so not waited for */
     sem_wait(&world.began);
     assert_int_equal(cpu_stream_wait(second, 2 * MS), FACET_TIMEOUT);
     sem_post(&world.may_end);
@@ -124,7 +124,7 @@ static void a_stream_waits_for_another(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A chain over eight streams, a circle of waits, and waits for launches that are done already. */
+/* Waits form a chain over eight streams or a circle, or are for launches that are done already. */
 static void waits_of_many_streams_end(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
@@ -160,7 +160,7 @@ static void a_wait_for_a_stream_ends_with_the_stream(void **state)
     sem_wait(&world.began);
     launch(first, (struct work){.name = '1'}, 1);
     launch(second, (struct work){.name = '2'}, 1);
-    assert_int_equal(cpu_stream_await(second, first, NULL), FACET_OK); /* not at the head of its stream yet */
+    assert_int_equal(cpu_stream_await(second, first, NULL), FACET_OK); /* the wait is not at its stream's head yet */
     launch(second, (struct work){.name = '3'}, 1);
     cpu_stream_destroy(first);
     sem_post(&world.may_end);
@@ -172,7 +172,7 @@ static void a_wait_for_a_stream_ends_with_the_stream(void **state)
 
 /* ---- cancelling one ---- */
 
-static void one_of_several_is_cancelled(void **state)
+static void one_of_several_launches_is_cancelled(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -183,7 +183,7 @@ static void one_of_several_is_cancelled(void **state)
     launch(stream, (struct work){.name = '3'}, 1);
     sem_wait(&world.began);
     assert_true(cpu_stream_cancel_one(stream, 2));
-    assert_true(cpu_stream_cancel_one(stream, 1)); /* in the middle of it */
+    assert_true(cpu_stream_cancel_one(stream, 1)); /* while the launch runs */
     sem_post(&world.may_end);
     assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
     assert_string_equal(world.log, "13");
@@ -199,7 +199,7 @@ static void one_of_several_is_cancelled(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void a_wait_is_cancelled_like_any(void **state)
+static void a_wait_is_cancelled_like_a_launch(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -218,7 +218,7 @@ static void a_wait_is_cancelled_like_any(void **state)
 
 /* ---- policy ---- */
 
-/* Two tenants on one unit, with a clock that each work-group moves by so much that a turn is over. */
+/* Two tenants share one unit. Each work-group moves the clock by `group_ns`, which may end a turn. */
 static void two_take_turns(bool preempt, uint64_t slice_ns, uint64_t group_ns)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);
@@ -270,7 +270,7 @@ static void a_policy_holds_from_the_next_decision_on(void **state)
     launch(streams[1], (struct work){.name = 'b', .advance_ns = 10 * MS}, 2);
     sem_post(&world.may_end);
     sem_wait(&world.began);
-    assert_string_equal(world.log, "aa"); /* first come, at any priority */
+    assert_string_equal(world.log, "aa"); /* in order of arrival, at any priority */
     cpu_executor_set_policy(executor, FACET_SCHEDULE_PRIORITY, true, 0);
     sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_wait(tenants[1], FOREVER), FACET_OK);
@@ -283,8 +283,8 @@ static void a_policy_holds_from_the_next_decision_on(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A work-group that does not end keeps the caller for so long and no longer; nothing begins after it. */
-static void pausing_has_an_end(void **state)
+/* The caller waits for a work-group that does not end up to a limit, and no further group begins. */
+static void pausing_is_bounded_in_time(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -295,7 +295,7 @@ static void pausing_has_an_end(void **state)
     assert_int_equal(cpu_tenant_pause(tenant, true, 1 * MS), FACET_TIMEOUT);
     sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_pause(tenant, true, FOREVER), FACET_OK);
-    assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_TIMEOUT); /* a paused job does not end */
+    assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_TIMEOUT); /* a paused job does not complete */
     assert_string_equal(world.log, "x");
     sem_post(&world.may_end);
     assert_int_equal(cpu_tenant_pause(tenant, false, 0), FACET_OK);
@@ -309,17 +309,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(launches_at_a_time_are_bounded, world_reset),
-        cmocka_unit_test_setup(cancelled_launches_take_no_place, world_reset),
+        cmocka_unit_test_setup(cancelled_launches_do_not_count_towards_the_bound, world_reset),
         cmocka_unit_test_setup(both_bounds_of_units_hold, world_reset),
         cmocka_unit_test_setup(a_stream_waits_for_another, world_reset),
         cmocka_unit_test_setup(waits_of_many_streams_end, world_reset),
         cmocka_unit_test_setup(a_wait_for_a_stream_ends_with_the_stream, world_reset),
-        cmocka_unit_test_setup(one_of_several_is_cancelled, world_reset),
-        cmocka_unit_test_setup(a_wait_is_cancelled_like_any, world_reset),
+        cmocka_unit_test_setup(one_of_several_launches_is_cancelled, world_reset),
+        cmocka_unit_test_setup(a_wait_is_cancelled_like_a_launch, world_reset),
         cmocka_unit_test_setup(without_preemption_a_launch_keeps_its_unit, world_reset),
         cmocka_unit_test_setup(a_slice_is_as_long_as_requested, world_reset),
         cmocka_unit_test_setup(a_policy_holds_from_the_next_decision_on, world_reset),
-        cmocka_unit_test_setup(pausing_has_an_end, world_reset),
+        cmocka_unit_test_setup(pausing_is_bounded_in_time, world_reset),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

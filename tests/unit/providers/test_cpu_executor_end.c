@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: work-groups that never end, and the ways in which they are ended. Never: asserts how long it takes. */
+/* Owns: proofs of how work-groups that never end are ended. Never: asserts how long this takes. */
 #include "cpu_executor_world.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@ static atomic_bool keeps_running;
 static atomic_uint ran[GROUPS], ended;
 static int begun_pipe[2];
 
-/* An image's code: it holds nothing. */
+/* Stands for the code of an image, which holds no lock. */
 static void run_endless(const void *arguments, const struct facet_host_group *group)
 {
     (void)arguments;
@@ -67,7 +67,7 @@ static uint32_t failed_code(struct cpu_stream *stream)
     return state.failed;
 }
 
-/* Which lets no signal through to code that spins. */
+/* The thread sanitizer delivers no signal to code that spins. */
 static bool is_thread_sanitizer(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -85,7 +85,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Of all units at once: others get them. */
+/* Groups on all units are ended at once, and the units then run other work. */
 static void cancelled_groups_are_ended(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void cancelled_groups_are_ended(void **state)
     cpu_executor_destroy(executor);
 }
 
-static void a_tenant_that_is_destroyed_leaves_nothing(void **state)
+static void groups_of_a_destroyed_tenant_are_ended(void **state)
 {
     (void)state;
     if (is_thread_sanitizer())
@@ -128,8 +128,8 @@ static void a_tenant_that_is_destroyed_leaves_nothing(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* No call ends it: it exceeds the time that any group may take. */
-static void a_group_may_take_so_long(void **state)
+/* No call ends the group. It exceeds the time that any group may take. */
+static void a_group_that_exceeds_its_time_is_ended(void **state)
 {
     (void)state;
     if (is_thread_sanitizer())
@@ -163,7 +163,7 @@ static void use_processor(uint64_t until_ns)
     while ((uint64_t)used.tv_sec * 1000 * MS + (uint64_t)used.tv_nsec < until_ns);
 }
 
-/* An image's code that uses half of its allowed time, and says when the watchdog has seen it. */
+/* Stands for the code of an image. It uses half of its allowed time, and reports when the watchdog has seen it. */
 static void run_some_time(const void *arguments, const struct facet_host_group *group)
 {
     (void)arguments;
@@ -173,7 +173,7 @@ static void run_some_time(const void *arguments, const struct facet_host_group *
         use_processor(STOP_LIMIT_MS / 2 * MS);
 }
 
-/* In a process of its own, which is stopped meanwhile. Its exit status. */
+/* Runs in a child that the test stops meanwhile. Returns the child's exit status. */
 static int launch_within_limit(void)
 {
     static const struct facet_host_kernel some_time = {.name = "some_time", .run = run_some_time};
@@ -188,7 +188,7 @@ static int launch_within_limit(void)
     return failed_code(stream) == 0 ? 0 : 1;
 }
 
-static void a_stop_is_no_time_of_a_group(void **state)
+static void time_in_which_the_process_is_stopped_does_not_count(void **state)
 {
     int status;
     char byte;
@@ -211,9 +211,8 @@ static void a_stop_is_no_time_of_a_group(void **state)
     close(begun_pipe[0]);
 }
 
-/* The kernel returns by itself at about the time when it would be ended: it ends once, and other work is not affected.
- */
-static void ending_and_coming_back_may_meet(void **state)
+/* The kernel returns by itself at about the time when it is ended. It ends once, and other work is not affected. */
+static void a_group_may_return_while_it_is_ended(void **state)
 {
     (void)state;
     if (is_thread_sanitizer())
@@ -227,7 +226,7 @@ static void ending_and_coming_back_may_meet(void **state)
         launch_endless(stuck, 1);
         wait_until_begun(1);
         cpu_stream_cancel(stuck);
-        cpu_stream_wait(stuck, (500 + 5 * i) * US); /* either way */
+        cpu_stream_wait(stuck, (500 + 5 * i) * US); /* the wait may end or time out */
         atomic_store(&keeps_running, false);
         assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
         expect_usual(stream);
@@ -253,7 +252,7 @@ static void pass_barrier(void *check)
     (void)check;
 }
 
-/* A checked launch calls functions of ours, which hold locks that others need. */
+/* A checked launch calls Facet's functions, which hold locks that other threads need. */
 static void a_launch_that_may_hold_a_lock_is_not_ended(void **state)
 {
     static const struct facet_host_check check = {.size = sizeof check, .access = see_nothing, .barrier = pass_barrier};
@@ -280,10 +279,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(cancelled_groups_are_ended, set_up),
-        cmocka_unit_test_setup(a_tenant_that_is_destroyed_leaves_nothing, set_up),
-        cmocka_unit_test_setup(a_group_may_take_so_long, set_up),
-        cmocka_unit_test_setup(a_stop_is_no_time_of_a_group, set_up),
-        cmocka_unit_test_setup(ending_and_coming_back_may_meet, set_up),
+        cmocka_unit_test_setup(groups_of_a_destroyed_tenant_are_ended, set_up),
+        cmocka_unit_test_setup(a_group_that_exceeds_its_time_is_ended, set_up),
+        cmocka_unit_test_setup(time_in_which_the_process_is_stopped_does_not_count, set_up),
+        cmocka_unit_test_setup(a_group_may_return_while_it_is_ended, set_up),
         cmocka_unit_test_setup(a_launch_that_may_hold_a_lock_is_not_ended, set_up),
     };
 

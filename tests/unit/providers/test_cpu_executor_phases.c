@@ -19,7 +19,7 @@ static uint32_t begin_of(uint32_t group)
     return begin;
 }
 
-/* Counts the groups that began before the phases before were through. */
+/* Counts the groups that began before all earlier phases had ended. */
 static void run_phase(const void *arguments, const struct facet_host_group *group)
 {
     uint32_t me = group->group_id[0];
@@ -67,7 +67,7 @@ static struct facet_launch_record only_record(struct cpu_stream *stream)
     return record;
 }
 
-static void a_phase_begins_when_the_one_before_has_ended(void **state)
+static void a_phase_begins_when_the_previous_one_has_ended(void **state)
 {
     for (uint32_t units = 1; units <= 4; units++) {
         struct cpu_executor *executor = executor_of(units, NULL);
@@ -75,7 +75,7 @@ static void a_phase_begins_when_the_one_before_has_ended(void **state)
         struct cpu_stream *stream = stream_of(tenant), *others = stream_of(other);
 
         world_reset(state);
-        launch(others, (struct work){0}, 20000); /* takes turns with it */
+        launch(others, (struct work){0}, 20000); /* takes turns with the phases */
         queue_phases(stream, UINT32_MAX);
         assert_int_equal(cpu_stream_wait(stream, FOREVER), FACET_OK);
         for (int i = 0; i < GROUPS; i++)
@@ -92,8 +92,8 @@ static void a_phase_begins_when_the_one_before_has_ended(void **state)
     }
 }
 
-/* With all of the first phase done it is no whole launch. */
-static void cancelled_between_phases_is_cancelled(void **state)
+/* A launch whose first phase is done is not complete. */
+static void a_launch_cancelled_between_phases_is_cancelled(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -133,8 +133,8 @@ static void a_failed_group_ends_all_phases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_phase_begins_when_the_one_before_has_ended, world_reset),
-        cmocka_unit_test_setup(cancelled_between_phases_is_cancelled, world_reset),
+        cmocka_unit_test_setup(a_phase_begins_when_the_previous_one_has_ended, world_reset),
+        cmocka_unit_test_setup(a_launch_cancelled_between_phases_is_cancelled, world_reset),
         cmocka_unit_test_setup(a_failed_group_ends_all_phases, world_reset),
     };
 

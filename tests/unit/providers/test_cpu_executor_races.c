@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: many threads that launch, cancel, pause, change shares and destroy at random; and no memory at any moment. Run
- * under the thread and the address sanitizer. Never: asserts how long anything takes.
+ * Owns: proofs over many threads that launch, cancel, pause, change shares and destroy at random, and over allocations
+ * that fail at any moment. Run under the thread and the address sanitizer. Never: asserts how long anything takes.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,11 +14,11 @@
 #define LAUNCHES effort(300, 100) /* of each client */
 #define STREAMS  3u
 
-/* ---- memory that fails when told ---- */
+/* ---- allocations that fail when a test says so ---- */
 
-static atomic_int allocations_left = -1; /* negative: as many as wanted */
+static atomic_int allocations_left = -1; /* negative: no allocation fails */
 
-static bool allocations_are_spent(void)
+static bool allocation_fails(void)
 {
     return atomic_load(&allocations_left) >= 0 && atomic_fetch_sub(&allocations_left, 1) <= 0;
 }
@@ -27,21 +27,21 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return allocations_are_spent() ? NULL : __real_calloc(count, size);
+    return allocation_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    return allocations_are_spent() || size > (1u << 30) ? NULL : __real_aligned_alloc(alignment, size);
+    return allocation_fails() || size > (1u << 30) ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
 {
-    return allocations_are_spent() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
+    return allocation_fails() ? EAGAIN : __real_pthread_create(thread, attributes, run, argument);
 }
 
 /* ---- random clients ---- */
@@ -187,8 +187,8 @@ static void no_launch_is_lost_between_random_clients(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* After all that, each unit still works: as many work-groups as units are inside at once. */
-static void no_unit_is_lost(void **state)
+/* After all of this each unit still works: as many work-groups as there are units run at once. */
+static void no_unit_stops_working(void **state)
 {
     struct cpu_executor *executor = executor_of(4, NULL);
 
@@ -211,8 +211,8 @@ static void no_unit_is_lost(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Launch and wait, over and over: a wake-up that is lost would wait forever. */
-static void no_wake_is_lost(void **state)
+/* Launches and waits again and again: after a lost wake-up the wait would never end. */
+static void no_wake_up_is_lost(void **state)
 {
     struct cpu_executor *executor = executor_of(2, NULL);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -228,7 +228,7 @@ static void no_wake_is_lost(void **state)
 }
 
 /* A cap of 1 % makes all units sleep repeatedly until the tenant may run again. */
-static void a_capped_tenant_comes_back(void **state)
+static void a_capped_tenant_runs_again_and_again(void **state)
 {
     atomic_uint run_count = 0;
     struct cpu_executor *executor = executor_of(2, NULL);
@@ -270,7 +270,7 @@ static void a_launch_without_scratch_memory_fails_alone(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Builds all up and runs a job, with the n-th allocation or thread refused: returns whether nothing was refused. */
+/* Makes an executor and runs a job, while the n-th allocation or thread fails. Returns whether none failed. */
 static bool try_all(struct facet_error *error)
 {
     const struct cpu_executor_options options = {.units = 1, .processors = 2};
@@ -310,17 +310,16 @@ static void a_refused_call_leaves_nothing_behind(void **state)
             break;
         assert_int_not_equal(error.message[0], '\0');
     }
-    assert_int_equal(refused,
-                     5); /* the executor, tenant, stream, job, thread; then its local and scratch memory fail */
+    assert_int_equal(refused, 5); /* executor, tenant, stream, job, thread; then local and scratch memory */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(no_launch_is_lost_between_random_clients, world_reset),
-        cmocka_unit_test_setup(no_unit_is_lost, world_reset),
-        cmocka_unit_test_setup(no_wake_is_lost, world_reset),
-        cmocka_unit_test_setup(a_capped_tenant_comes_back, world_reset),
+        cmocka_unit_test_setup(no_unit_stops_working, world_reset),
+        cmocka_unit_test_setup(no_wake_up_is_lost, world_reset),
+        cmocka_unit_test_setup(a_capped_tenant_runs_again_and_again, world_reset),
         cmocka_unit_test_setup(a_launch_without_scratch_memory_fails_alone, world_reset),
         cmocka_unit_test_setup(a_refused_call_leaves_nothing_behind, world_reset),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the executor's charges, with a clock that only kernels move; its watchdog.
- * Never: real time, but where the charge for a stretch of it is compared with the stretch itself.
+ * Owns: proofs of the executor's charges, with a clock that only kernels move, and of its watchdog.
+ * Never: uses real time, except to compare the charge for a stretch of it with its length.
  */
 #include <stdio.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "compute/pick.h"
 #include "cpu_executor_world.h"
 
-/* Holds the only unit while a test sets the scene. */
+/* A launch that occupies the only unit while a test prepares others. */
 struct gate {
     struct cpu_tenant *tenant;
     struct cpu_stream *stream;
@@ -60,8 +60,8 @@ static void charged_time_adds_up(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A turn that is under way counts: a work-group is inside, the clock has moved. */
-static void a_turn_under_way_counts(void **state)
+/* The clock moves while a work-group runs. Its turn is charged before it ends. */
+static void a_turn_is_charged_before_it_ends(void **state)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);
     struct gate gate = gate_close(executor);
@@ -84,7 +84,7 @@ static uint64_t real_ns(void)
     return (uint64_t)now.tv_sec * S + (uint64_t)now.tv_nsec;
 }
 
-/* A stretch of time, and its charge. */
+/* A stretch of time, and what was charged for it. */
 struct stretch {
     uint64_t charged_ns, passed_ns;
 };
@@ -94,7 +94,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = (long)(40 * MS)}, NULL);
 }
 
-/* While the unit is in a work-group of the tenant, which waits. */
+/* Measures a stretch during a work-group of the tenant, which waits. */
 static struct stretch stretch_under_way(struct cpu_tenant *tenant)
 {
     uint64_t before = cpu_tenant_busy_ns(tenant), start = real_ns();
@@ -111,7 +111,7 @@ static struct stretch stretch_of(struct cpu_stream *stream, uint64_t sequence)
     return (struct stretch){record.busy_ns, record.end_ns - record.start_ns};
 }
 
-/* A launch is charged processor time only, whether it has the device to itself or others wait behind it. */
+/* A launch is charged processor time only, whether it is alone on the device or others wait behind it. */
 static void time_without_a_processor_is_not_charged(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);
@@ -120,10 +120,10 @@ static void time_without_a_processor_is_not_charged(void **state)
     struct stretch stretches[4];
 
     (void)state;
-    launch(streams[0], (struct work){.waits_for_go = 1}, 1); /* alone */
+    launch(streams[0], (struct work){.waits_for_go = 1}, 1); /* alone on the device */
     sem_wait(&world.began);
     stretches[0] = stretch_under_way(tenants[0]);
-    launch(streams[0], (struct work){.waits_for_go = 1}, 1); /* and beside another */
+    launch(streams[0], (struct work){.waits_for_go = 1}, 1); /* beside another launch */
     launch(streams[1], (struct work){.waits_for_go = 1}, 1);
     for (int i = 0; i < 2; i++) {
         sem_post(&world.may_end);
@@ -150,12 +150,12 @@ static struct {
     unsigned at_end;
 } race;
 
-static void note_other(void *owner)
+static void note_end_of_second(void *owner)
 {
     race.at_end = atomic_load(&race.ran[0]);
 }
 
-/* When the second, with 30 %, has run 3,000 work-groups, the first has run as many as 70 % of the time allow. */
+/* When the second tenant, with 30 %, has run 3,000 work-groups, the first has run as many as 70 % of the time allow. */
 static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint64_t second_ns, unsigned expected,
                          unsigned tolerance)
 {
@@ -172,9 +172,9 @@ static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint6
     cpu_tenant_set_share(tenants[0], 700, 1000, FACET_PRIORITY_NORMAL);
     cpu_tenant_set_share(tenants[1], 300, 1000, FACET_PRIORITY_NORMAL);
     launch(stream_of(tenants[0]), (struct work){.advance_ns = first_ns, .run_total = &race.ran[0]}, 1u << 31);
-    assert_int_equal(
-        cpu_stream_launch(stream_of(tenants[1]), &work_kernel, &request, &work, NULL, NULL, note_other, NULL, NULL),
-        FACET_OK);
+    assert_int_equal(cpu_stream_launch(stream_of(tenants[1]), &work_kernel, &request, &work, NULL, NULL,
+                                       note_end_of_second, NULL, NULL),
+                     FACET_OK);
     gate_open(&gate);
     assert_int_equal(cpu_tenant_wait(tenants[1], FOREVER), FACET_OK);
     if (race.at_end + tolerance < expected || race.at_end > expected + tolerance)
@@ -230,7 +230,7 @@ static struct cpu_executor *watched_executor(void)
     return executor;
 }
 
-static void doze_allowed(void)
+static void sleep_allowed_time(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)ALLOWED_NS}, NULL);
 }
@@ -240,23 +240,23 @@ static void a_long_group_is_reported_once(void **state)
     struct cpu_executor *executor = watched_executor();
     struct gate gate = gate_close(executor);
 
-    for (int i = 0; i < 5000 && report.count == 0; i++) { /* it need not have looked before the clock first moved */
+    for (int i = 0; i < 5000 && report.count == 0; i++) { /* the watchdog may not have looked before the clock moved */
         atomic_fetch_add(&world.now_ns, ALLOWED_NS);
-        doze_allowed();
+        sleep_allowed_time();
     }
     assert_int_equal(report.count, 1);
     assert_string_equal(report.kernel, "work");
     assert_true(report.running_ns >= ALLOWED_NS);
     for (int i = 0; i < 3; i++) {
         atomic_fetch_add(&world.now_ns, ALLOWED_NS);
-        doze_allowed();
+        sleep_allowed_time();
     }
     assert_int_equal(report.count, 1);
     gate_open(&gate);
-    gate = gate_close(executor); /* the next is another */
+    gate = gate_close(executor); /* the next work-group is a new one */
     for (int i = 0; i < 5000 && report.count == 1; i++) {
         atomic_fetch_add(&world.now_ns, ALLOWED_NS);
-        doze_allowed();
+        sleep_allowed_time();
     }
     assert_int_equal(report.count, 2);
     gate_open(&gate);
@@ -271,7 +271,7 @@ static void short_groups_of_a_long_job_are_not_reported(void **state)
     launch(stream_of(tenant), (struct work){.waits_for_go = 1, .advance_ns = ALLOWED_NS / 2}, 12);
     for (int i = 0; i < 12; i++) {
         sem_wait(&world.began);
-        doze_allowed(); /* it reads each of them */
+        sleep_allowed_time(); /* the watchdog sees each group */
         sem_post(&world.may_end);
     }
     assert_int_equal(cpu_tenant_wait(tenant, FOREVER), FACET_OK);
@@ -280,8 +280,8 @@ static void short_groups_of_a_long_job_are_not_reported(void **state)
     assert_int_equal(report.count, 0);
 }
 
-/* Its cap is used up, no work waits, and the unit sleeps without a deadline when its next launch comes. */
-static void a_launch_under_a_dry_cap_is_not_forgotten(void **state)
+/* The tenant's cap is used up. No work waits, and the unit sleeps without a deadline when the tenant launches again. */
+static void a_launch_under_a_used_up_cap_runs_later(void **state)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);
     struct cpu_tenant *tenant = tenant_of(executor);
@@ -291,9 +291,9 @@ static void a_launch_under_a_dry_cap_is_not_forgotten(void **state)
     cpu_tenant_set_share(tenant, 0, 500, FACET_PRIORITY_NORMAL);
     launch(stream, (struct work){.advance_ns = 10 * MS}, 1);
     assert_int_equal(cpu_stream_wait(stream, 20 * S), FACET_OK);
-    doze_allowed();
+    sleep_allowed_time();
     launch(stream, (struct work){0}, 1);
-    doze_allowed();
+    sleep_allowed_time();
     assert_int_equal(atomic_load(&world.done), 1);
     atomic_fetch_add(&world.now_ns, S);
     assert_int_equal(cpu_stream_wait(stream, 20 * S), FACET_OK);
@@ -305,11 +305,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(charged_time_adds_up, world_reset),
-        cmocka_unit_test_setup(a_turn_under_way_counts, world_reset),
+        cmocka_unit_test_setup(a_turn_is_charged_before_it_ends, world_reset),
         cmocka_unit_test_setup(time_without_a_processor_is_not_charged, world_reset),
         cmocka_unit_test_setup(shares_hold, world_reset),
         cmocka_unit_test_setup(round_robin_gives_turns, world_reset),
-        cmocka_unit_test_setup(a_launch_under_a_dry_cap_is_not_forgotten, world_reset),
+        cmocka_unit_test_setup(a_launch_under_a_used_up_cap_runs_later, world_reset),
         cmocka_unit_test_setup(a_long_group_is_reported_once, world_reset),
         cmocka_unit_test_setup(short_groups_of_a_long_job_are_not_reported, world_reset),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: loading images on the cpu provider: right ones, and every way to break one byte or cut one short. */
+/* Owns: proofs of loading images on the cpu provider: valid ones, images with one wrong byte, and images cut short. */
 #include "test_cpu_world.h"
 
 static struct world world;
@@ -28,7 +28,7 @@ static void unload_module(uint64_t module)
     OK(&world, world.provider->execution->unload(world.instance, world.context, module, &world.error));
 }
 
-static void many_images_are_many_objects(void **state)
+static void each_loaded_image_is_an_object_of_its_own(void **state)
 {
     uint64_t modules[20];
     (void)state;
@@ -37,13 +37,13 @@ static void many_images_are_many_objects(void **state)
         OK(&world, world_try_load(&world, i % 2 ? "test-cpu-kernels.so" : "test-cpu-checked.so", &modules[i]));
         world.module = modules[i];
         struct facet_launch launch = world_launch(&world, i % 2 ? "store" : "saxpy", 0, 1, 1);
-        assert_int_equal(world_run(&world, &launch, NULL), FACET_NOT_FOUND); /* the other module has the kernel */
+        assert_int_equal(world_run(&world, &launch, NULL), FACET_NOT_FOUND); /* the other module has that kernel */
     }
     for (int i = 0; i < 20; i++)
         unload_module(modules[i]);
 }
 
-/* Everything behind the last part (sections, which the provider does not read) may be missing. */
+/* Only what is behind the last part may be missing: sections, which the provider does not read. */
 static void a_cut_image_is_corrupt(void **state)
 {
     size_t size = 0, refused = 0;
@@ -68,7 +68,7 @@ static void a_cut_image_is_corrupt(void **state)
     free(image);
 }
 
-/* Loading runs nothing of an image, so a broken byte is either seen or does no harm before a launch. */
+/* Loading runs no code of an image: a wrong byte is refused, or has no effect before a launch. */
 static void a_broken_byte_never_crashes(void **state)
 {
     static const unsigned char masks[] = {0xff, 0x01, 0x80};
@@ -110,7 +110,7 @@ static void images_with_parts_that_no_kernel_uses_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(many_images_are_many_objects, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_loaded_image_is_an_object_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cut_image_is_corrupt, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_broken_byte_never_crashes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(images_with_parts_that_no_kernel_uses_are_refused, set_up, tear_down),

@@ -9,8 +9,8 @@ enum { PAGE = 4096, ORDER_R = 0x10b0, ORDER_RGB = 0x10b4, ORDER_RGBA = 0x10b5, O
 enum { SNORM_INT8 = 0x10d0, UNORM_INT8 = 0x10d2, PACKED_565 = 0x10d4, PACKED_555, PACKED_101010, FLOAT = 0x10de };
 
 static struct world world;
-static char last_message[sizeof world.error.message]; /* of the last launch */
-static uint64_t read_back, sound;                     /* target of kernels' writes; an image that is right */
+static char last_message[sizeof world.error.message]; /* the message of the last launch */
+static uint64_t read_back, sound;                     /* memory that kernels write; a valid image */
 
 struct picture {
     uint64_t image, more, read_back;
@@ -23,7 +23,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A plane of 32 rows of 32 pixels of 4 bytes, which are all of a page. */
+/* A plane of 32 rows of 32 pixels of 4 bytes, which fill a page. */
 static struct facet_host_image_object plane_at(uint64_t pixels)
 {
     return (struct facet_host_image_object){.pixels = pixels,
@@ -37,7 +37,7 @@ static struct facet_host_image_object plane_at(uint64_t pixels)
                                             .channel_type = UNORM_INT8};
 }
 
-/* A description in the context's memory. */
+/* Writes an image's description into the context's memory. */
 static uint64_t describe_image(const struct facet_host_image_object *image)
 {
     uint64_t address = world_alloc(&world, world.context, sizeof *image);
@@ -89,7 +89,7 @@ static void expect_refused(uint64_t address, const char *text)
     assert_non_null(strstr(last_message, second));
 }
 
-static void expect_wrong(const struct facet_host_image_object *image, const char *text)
+static void expect_image_refused(const struct facet_host_image_object *image, const char *text)
 {
     expect_refused(describe_image(image), text);
 }
@@ -100,7 +100,7 @@ static void sound_images_are_accepted(void **state)
     (void)state;
 
     expect_accepted(&image);
-    image.height = image.depth = image.array_size = 0; /* a line, as some describe it */
+    image.height = image.depth = image.array_size = 0; /* a line, whose other sizes some programs leave 0 */
     image.width = PAGE / 4;
     image.row_bytes = image.slice_bytes = 0;
     expect_accepted(&image);
@@ -124,7 +124,7 @@ static void memory_that_holds_no_image_is_refused(void **state)
     expect_refused(numbers, "channel order and type");
 }
 
-static void formats_that_opencl_does_not_number_are_refused(void **state)
+static void formats_without_a_number_in_opencl_are_refused(void **state)
 {
     struct facet_host_image_object image = plane_at(world_alloc(&world, world.context, PAGE));
     static const uint32_t orders[] = {0, ORDER_R - 1, 0x10c4, UINT32_MAX},
@@ -133,10 +133,10 @@ static void formats_that_opencl_does_not_number_are_refused(void **state)
 
     for (int i = 0; i < 4; i++) {
         image.channel_order = orders[i];
-        expect_wrong(&image, "channel order and type");
+        expect_image_refused(&image, "channel order and type");
         image.channel_order = ORDER_RGBA;
         image.channel_type = types[i];
-        expect_wrong(&image, "channel order and type");
+        expect_image_refused(&image, "channel order and type");
         image.channel_type = UNORM_INT8;
     }
 }
@@ -148,10 +148,10 @@ static void freed_and_others_memory_is_refused(void **state)
     struct facet_host_image_object image = plane_at(theirs);
     (void)state;
 
-    expect_wrong(&image, "all of its pixels in memory of this context");
+    expect_image_refused(&image, "all of its pixels in memory of this context");
     image.pixels = pixels;
     OK(&world, MEMORY->write(INSTANCE, other, theirs, &image, sizeof image, &world.error));
-    expect_refused(theirs, "expected an image in memory of this context"); /* a description by another context */
+    expect_refused(theirs, "expected an image in memory of this context"); /* another context's description */
     uint64_t address = describe_image(&image);
     OK(&world, MEMORY->free(INSTANCE, world.context, pixels, &world.error));
     expect_refused(address, "all of its pixels in memory of this context");
@@ -166,34 +166,34 @@ static void memory_that_is_too_small_is_refused(void **state)
     (void)state;
 
     image.height++;
-    expect_wrong(&image, pixels);
+    expect_image_refused(&image, pixels);
     image = right;
     image.pixels += 1;
-    expect_wrong(&image, pixels);
+    expect_image_refused(&image, pixels);
     image = right;
     image.channel_type = FLOAT;
-    expect_wrong(&image, overlap);
+    expect_image_refused(&image, overlap);
     image.row_bytes = 512;
-    expect_wrong(&image, pixels);
+    expect_image_refused(&image, pixels);
     image = right;
     image.row_bytes = 127;
-    expect_wrong(&image, overlap);
+    expect_image_refused(&image, overlap);
     image = right;
     image.depth = 2;
-    expect_wrong(&image, pixels);
+    expect_image_refused(&image, pixels);
     image.slice_bytes = PAGE - 1;
-    expect_wrong(&image, overlap);
+    expect_image_refused(&image, overlap);
     image = right;
     image.array_size = UINT32_MAX;
-    expect_wrong(&image, pixels);
+    expect_image_refused(&image, pixels);
     image.width = image.height = image.row_bytes = image.slice_bytes = UINT32_MAX;
-    expect_wrong(&image, overlap);
+    expect_image_refused(&image, overlap);
     image.height = image.array_size = image.depth = 1;
-    expect_wrong(&image, pixels);
+    expect_image_refused(&image, pixels);
 }
 
-/* Their pixel is one number of 2 or 4 bytes in any order: exactly a page is enough, a byte less is not. */
-static void packed_formats_are_as_large_as_they_are(void **state)
+/* A packed pixel is one number of 2 or 4 bytes: exactly a page is enough, and a byte less is not. */
+static void packed_formats_have_their_exact_size(void **state)
 {
     static const struct {
         uint32_t type, bytes;
@@ -210,12 +210,12 @@ static void packed_formats_are_as_large_as_they_are(void **state)
         image.width = PAGE / 32 / formats[i / 2].bytes;
         expect_accepted(&image);
         image.width++;
-        expect_wrong(&image, "do not overlap");
+        expect_image_refused(&image, "do not overlap");
         image.height = 1;
         image.width = PAGE / formats[i / 2].bytes;
         expect_accepted(&image);
         image.width++;
-        expect_wrong(&image, "all of its pixels");
+        expect_image_refused(&image, "all of its pixels");
     }
 }
 
@@ -224,10 +224,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sound_images_are_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_that_holds_no_image_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(formats_that_opencl_does_not_number_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(formats_without_a_number_in_opencl_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(freed_and_others_memory_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_that_is_too_small_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(packed_formats_are_as_large_as_they_are, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(packed_formats_have_their_exact_size, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

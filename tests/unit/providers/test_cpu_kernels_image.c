@@ -36,7 +36,7 @@ struct spin {
     volatile uint32_t *gate; /* [0]: at work; [1]: may end */
 };
 
-/* One work-group that ends when it is told to. */
+/* A work-group that ends when its gate is opened. */
 static void run_spin(const void *block, const struct facet_host_group *group)
 {
     volatile uint32_t *gate = ((const struct spin *)block)->gate;
@@ -49,11 +49,11 @@ static void run_spin(const void *block, const struct facet_host_group *group)
 
 struct rounds {
     volatile uint64_t *words;
-    volatile uint64_t *gate; /* [0]: at work; [1]: may end; [2]: how many rounds it made */
+    volatile uint64_t *gate; /* [0]: at work; [1]: may end; [2]: the number of rounds */
     uint64_t count;
 };
 
-/* One is added to each word, round after round. */
+/* Adds 1 to each word, round after round. */
 static void run_rounds(const void *block, const struct facet_host_group *group)
 {
     const struct rounds *arguments = block;
@@ -73,14 +73,14 @@ struct report {
     uint32_t value;
 };
 
-/* A work-group's view of itself, written by the last of the grid. */
+/* What a work-group knows of itself, written by the last one of the grid. */
 static void run_report(const void *block, const struct facet_host_group *group)
 {
     const struct report *arguments = block;
     char *local = (char *)group->local + arguments->local;
     uint32_t *to = arguments->where;
 
-    local[0] = 1; /* must be memory */
+    local[0] = 1; /* faults unless it is memory */
     for (int i = 0; i < 3; i++) {
         if (group->group_id[i] + 1 != group->grid[i])
             return;
@@ -95,11 +95,11 @@ static void run_report(const void *block, const struct facet_host_group *group)
 
 struct picture {
     const struct facet_host_image_object *image;
-    const struct facet_host_image_object *more; /* a second one */
+    const struct facet_host_image_object *more; /* a second image */
     uint32_t *seen;
 };
 
-/* The first byte of each image's pixels. */
+/* Reads the first byte of each image's pixels. */
 static void run_picture(const void *block, const struct facet_host_group *group)
 {
     const struct picture *arguments = block;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: launches and transfers on the cpu provider: refusals, the work done, its order, and its end. */
+/* Owns: proofs of launches and transfers on the cpu provider: refusals, results, order, and end. */
 #include "../../effort.h"
 #include "test_cpu_world.h"
 
@@ -65,7 +65,7 @@ static void a_kernel_computes(void **state)
     }
     OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, arguments.x, x, sizeof x, &world.error));
     OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, arguments.y, y, sizeof y, &world.error));
-    memset(x, 0, sizeof x); /* it was copied */
+    memset(x, 0, sizeof x); /* the transfer has its own copy */
     OK(&world, world_run(&world, &launch, &arguments));
     OK(&world, EXECUTION->copy(INSTANCE, world.context, world.stream, arguments.x, arguments.y, 400, &world.error));
     OK(&world, EXECUTION->fill(INSTANCE, world.context, world.stream, arguments.y, 0, 8, &world.error));
@@ -80,7 +80,7 @@ static void a_kernel_computes(void **state)
     assert_int_equal(stream.completed, stream.launched);
 }
 
-static void a_work_group_knows_its_place(void **state)
+static void a_work_group_knows_its_index(void **state)
 {
     const struct report arguments = {world_alloc(&world, world.context, WORDS * 4), 256, 99};
     struct facet_launch launch = world_launch(&world, "report", sizeof arguments, 0, 0);
@@ -157,17 +157,17 @@ static void wrong_arguments_are_refused(void **state)
     arguments.where = ours;
     arguments.local = 64;
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 1 (local)");
-    arguments.local = 128; /* a multiple, but beyond the launch's local memory */
+    arguments.local = 128; /* aligned, but beyond the launch's local memory */
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "local memory");
     OK(&world, MEMORY->free(INSTANCE, world.context, ours, &world.error));
     arguments.local = 0;
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0");
 }
 
-/* The image whose kernel spin needs that much; spin is known by its requirements. */
+/* Loads the image with changed needs of its kernel `spin`, whose description is found by its other numbers. */
 static void load_with_scratch(uint32_t fixed_bytes, uint32_t item_bytes)
 {
-    const uint32_t spin[10] = {[0] = 1, [1] = 8, [5] = 1, [6] = 1, [7] = 1}; /* from argument_count to reserved */
+    const uint32_t spin[10] = {[0] = 1, [1] = 8, [5] = 1, [6] = 1, [7] = 1}; /* members argument_count to reserved */
     size_t size = 0;
     unsigned char *image = world_file("test-cpu-kernels.so", &size), *place = memmem(image, size, spin, sizeof spin);
 
@@ -178,13 +178,13 @@ static void load_with_scratch(uint32_t fixed_bytes, uint32_t item_bytes)
     free(image);
 }
 
-static void a_kernel_of_too_much_scratch_is_refused_alone(void **state)
+static void a_kernel_that_needs_too_much_scratch_is_refused(void **state)
 {
     const struct report arguments = {world_alloc(&world, world.context, WORDS * 4), 0, 0};
     struct facet_launch launch;
     (void)state;
 
-    load_with_scratch(64, UINT32_C(1) << 26); /* 64 times that, as they are counted, is 4 GiB */
+    load_with_scratch(64, UINT32_C(1) << 26); /* items are counted in 64s, so this is 4 GiB */
     launch = world_launch(&world, "spin", 8, 1, 1);
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "kernel spin needs 4294967360 bytes of scratch memory");
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "group of 1 work-items: expected at most 4294967296");
@@ -193,7 +193,7 @@ static void a_kernel_of_too_much_scratch_is_refused_alone(void **state)
     OK(&world, world_wait(&world));
 }
 
-/* Checked again in its turn: by then its memory is gone. */
+/* A transfer is checked again when it runs. Its memory was freed by then. */
 static void a_transfer_to_freed_memory_fails_the_stream(void **state)
 {
     uint64_t gate = world_alloc(&world, world.context, 4096), target = world_alloc(&world, world.context, 4096);
@@ -232,8 +232,8 @@ static void expect_bytes(uint64_t at, uint64_t bytes, uint64_t first)
             fail_msg("byte %llu of %llu", (unsigned long long)i, (unsigned long long)bytes);
 }
 
-/* So that other work need not wait for all of it; ranges that overlap are one piece. */
-static void a_large_transfer_is_many_groups(void **state)
+/* Other work need not wait for the whole transfer. Where ranges overlap, the transfer is one group. */
+static void a_large_transfer_runs_as_many_groups(void **state)
 {
     enum { MIB = 1 << 20, LARGE = 8 * MIB + 123 };
     uint64_t here = world_alloc(&world, world.context, 2 * LARGE), there = world_alloc(&world, world.context, LARGE);
@@ -261,7 +261,7 @@ static void a_large_transfer_is_many_groups(void **state)
         assert_int_equal(((const unsigned char *)there)[i], 5);
 }
 
-/* One alone may be larger than the bound; nothing comes beside it until it is written. */
+/* A single write may exceed the bound. Further writes are refused until it is done. */
 static void bytes_that_wait_to_be_written_are_bounded(void **state)
 {
     enum { LARGE = 300 << 20 };
@@ -280,11 +280,11 @@ static void bytes_that_wait_to_be_written_are_bounded(void **state)
     OK(&world, world_wait(&world));
     for (int i = 0; i < 3; i++)
         OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, target, data, 1 << 20, &world.error));
-    OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error)); /* with them queued, or not */
+    OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error)); /* the writes may still be queued */
     free(data);
 }
 
-static void a_module_at_work_is_busy(void **state)
+static void a_module_in_use_is_busy(void **state)
 {
     uint64_t gate = world_alloc(&world, world.context, 4096);
     (void)state;
@@ -297,7 +297,7 @@ static void a_module_at_work_is_busy(void **state)
     OK(&world, EXECUTION->unload(INSTANCE, world.context, world.module, &world.error));
 }
 
-/* Its number is gone at once, its memory when the work-group is ended, which no kernel does by itself. */
+/* The context's number is invalid at once. Its memory is freed when the endless work-group is ended. */
 static void a_context_at_work_ends_with_its_group(void **state)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -307,7 +307,7 @@ static void a_context_at_work_ends_with_its_group(void **state)
     world_spin(&world, gate);
     OK(&world, MEMORY->destroy_context(INSTANCE, world.context, &world.error));
     assert_int_equal(MEMORY->destroy_context(INSTANCE, world.context, NULL), FACET_NOT_FOUND);
-#ifdef __SANITIZE_THREAD__ /* threads are not ended there */
+#ifdef __SANITIZE_THREAD__ /* no thread is ended under this sanitizer */
     world_let_go(gate);
 #endif
     for (int i = 0; i < 10000 && world_used(&world, watcher) > 0; i++)
@@ -358,8 +358,8 @@ static void shares_and_priorities_have_ranges(void **state)
     assert_int_equal(EXECUTION->set_priority(INSTANCE, world.context, world.stream, 3, NULL), FACET_OUT_OF_RANGE);
 }
 
-/* A context of its own, some launches, and an end at any moment. */
-static void round_of(unsigned *seed, const void *image, size_t size)
+/* Makes a context, launches some kernels, and ends it at any moment. */
+static void run_round(unsigned *seed, const void *image, size_t size)
 {
     char worker[] = {'r', (char)('0' + rand_r(seed) % 4), '\0'};
     uint64_t context = world_context(&world, worker), stream = world_stream(&world, context), module = 0;
@@ -389,7 +389,7 @@ static void round_of(unsigned *seed, const void *image, size_t size)
     OK(&world, MEMORY->destroy_context(INSTANCE, context, &world.error));
 }
 
-static void ends_at_any_moment_leave_nothing(void **state)
+static void a_context_that_ends_at_any_moment_leaves_nothing(void **state)
 {
     struct facet_process_metrics processes[8];
     unsigned seed = effort_seed(4711);
@@ -399,11 +399,11 @@ static void ends_at_any_moment_leave_nothing(void **state)
     (void)state;
 
     for (int i = 0; i < (int)effort(300, 50); i++)
-        round_of(&seed, image, size);
+        run_round(&seed, image, size);
     free(image);
     assert_int_equal(world_used(&world, world.context), 0);
     OK(&world, world.provider->metrics->processes(INSTANCE, 0, processes, sizeof *processes, 8, &count, &world.error));
-    assert_int_equal(count, 1); /* the one of this test */
+    assert_int_equal(count, 1); /* the context of this test */
     assert_int_equal(processes[0].units_active, 0);
 }
 
@@ -411,17 +411,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_kernel_computes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_work_group_knows_its_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_work_group_knows_its_index, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_grids_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_arguments_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_kernel_of_too_much_scratch_is_refused_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_kernel_that_needs_too_much_scratch_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_transfer_to_freed_memory_fails_the_stream, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_large_transfer_is_many_groups, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_large_transfer_runs_as_many_groups, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_that_wait_to_be_written_are_bounded, begin_with_much_memory, tear_down),
-        cmocka_unit_test_setup_teardown(a_module_at_work_is_busy, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_module_in_use_is_busy, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_context_at_work_ends_with_its_group, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_stream_at_work_ends_with_its_context, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(ends_at_any_moment_leave_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_context_that_ends_at_any_moment_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(records_describe_the_launches_that_ran, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shares_and_priorities_have_ranges, set_up, tear_down),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: products of the table `math` against the same in double: gemm and convolution. Never: asserts a time. */
+/* Owns: proofs of the table `math`: gemm and convolution, compared with results in double. Never: asserts a time. */
 #include "cpu_math_world.h"
 
 /* ---- gemm ---- */
@@ -70,7 +70,7 @@ static uint64_t lead_of(uint64_t lead, uint64_t row)
     return lead ? lead : row;
 }
 
-/* Memory beside the matrix stays as it was. */
+/* Checks the result. Memory beside the matrix must be unchanged. */
 static void check_gemm(const struct gemm_case *it, bool rounds)
 {
     const struct facet_gemm *gemm = &it->operation.of.gemm;
@@ -94,7 +94,7 @@ static void check_gemm(const struct gemm_case *it, bool rounds)
                 double before = gemm->beta == 0.0f ? 0 : (double)gemm->beta * it->c_before[place];
                 double expected = (double)gemm->alpha * sum + before;
                 sizes = fabs((double)gemm->alpha) * sizes + fabs(before);
-                if (rounds) /* both factors to bf16 */
+                if (rounds) /* both factors are rounded to bf16 */
                     assert_true(fabs(get(gemm->c, type, place) - expected) <= 0x1.01p-7 * sizes);
                 else
                     assert_near(get_product(gemm->c, type, place), expected, type, sizes,
@@ -113,7 +113,7 @@ static void gemm_is_right(const struct shape *shape, uint32_t type, uint32_t fla
 
     make_gemm(&it, shape, type, flags);
     if (it.operation.of.gemm.beta == 0.0f && type == FACET_MATH_F32 && shape->more == 0)
-        for (uint64_t i = 0; i < it.c_count; i++) /* not read */
+        for (uint64_t i = 0; i < it.c_count; i++) /* beta is 0: these are not read */
             put(it.operation.of.gemm.c, type, i, NAN);
     run_math(&it.operation);
     check_gemm(&it, flags & FACET_MATH_MIXED);
@@ -123,7 +123,7 @@ static void gemm_is_right(const struct shape *shape, uint32_t type, uint32_t fla
     give_back(it.operation.of.gemm.c);
 }
 
-static void gemm_of_every_type_and_layout(void **state)
+static void gemm_is_right_in_every_type_and_layout(void **state)
 {
     static const struct shape shapes[] = {
         {1, 1, 1, 1, 0, 1, 0},    {3, 5, 7, 1, 0, 1, 0},     {17, 33, 65, 2, 3, 1, 1},
@@ -146,7 +146,7 @@ static void gemm_of_every_type_and_layout(void **state)
             }
 }
 
-/* With edges in all directions, in several steps, and for few rows. */
+/* The shapes have edges in all directions, take several steps, or have few rows. */
 static void large_gemms_are_right(void **state)
 {
     static const struct shape shapes[] = {
@@ -169,7 +169,7 @@ static void large_gemms_are_right(void **state)
         }
 }
 
-/* Also where what is multiplied are 8 bits: the sum of two products has 16 bits and a sign. */
+/* Instructions that multiply 8 bits may saturate: the sum of two products needs 16 bits and a sign. */
 static void sums_of_int8_are_exact(void **state)
 {
     static const struct shape shape = {34, 48, 130, 1, 0, 1, 0};
@@ -193,8 +193,8 @@ static void sums_of_int8_are_exact(void **state)
     }
 }
 
-/* Written past the caches, where rows are whole lines of them. */
-static void results_larger_than_caches(void **state)
+/* Results whose rows are whole cache lines are written past the caches. */
+static void results_larger_than_the_caches_are_right(void **state)
 {
     static const struct shape four_bytes = {520, 4096, 8, 1, 0, 1, 0}, two_bytes = {1030, 4096, 8, 1, 0, 1, 0},
                               no_lines = {520, 4097, 3, 1, 0, 1, 0};
@@ -295,7 +295,7 @@ static void convolution_is_right(const struct facet_convolution *shape, uint32_t
         it->bias = whole.bias = world_alloc(&world, world.context, whole.out_channels * 4);
         for (uint64_t i = 0; i < whole.out_channels; i++)
             put_product(it->bias, type == FACET_MATH_INT8 ? type : FACET_MATH_F32, i, random_number(type));
-        give_back(it->bias); /* tests the deferred free too: not while it runs */
+        give_back(it->bias); /* also tests the deferred free: the memory stays until the operation ends */
         it->bias = whole.bias = world_alloc(&world, world.context, whole.out_channels * 4);
         for (uint64_t i = 0; i < whole.out_channels; i++)
             put_product(it->bias, type == FACET_MATH_INT8 ? type : FACET_MATH_F32, i, random_number(type));
@@ -352,7 +352,7 @@ static const struct facet_convolution shapes[] = {
      .kernel = {3, 3},
      .stride = {1, 1},
      .padding = {1, 1}},
-    {.batch = 3, /* two strips of different sizes, two groups */
+    {.batch = 3, /* two strips of different sizes, and two groups */
      .in_channels = 34,
      .out_channels = 38,
      .height = 21,
@@ -398,7 +398,7 @@ static void convolution_of_every_type(void **state)
         }
 }
 
-/* Blocks of channels, and an edge of both. */
+/* Input and output channels are in blocks, with an incomplete last one. */
 static void convolution_of_many_channels(void **state)
 {
     const struct facet_convolution shape = {.batch = 1,
@@ -415,13 +415,13 @@ static void convolution_of_many_channels(void **state)
         convolution_is_right(&shape, type, 0, type % 2 == 0);
 }
 
-/* 14 x 14 are no vectors: the rests of all images are multiplied together, in tiles and in steps. */
-static void convolution_of_positions_that_are_left_over(void **state)
+/* 14 x 14 positions are no multiple of a vector. The remaining ones of all images are multiplied together. */
+static void convolution_of_positions_beside_whole_vectors(void **state)
 {
     static const struct facet_convolution lefts[] = {
         {.batch = 5, .in_channels = 64, .out_channels = 150, .height = 14, .width = 14},
         {.batch = 85, .in_channels = 1024, .out_channels = 3, .height = 4, .width = 19},
-        {.batch = 2, .in_channels = 64, .out_channels = 40, .height = 6, .width = 13}, /* too few of them */
+        {.batch = 2, .in_channels = 64, .out_channels = 40, .height = 6, .width = 13}, /* too few remain */
         {.batch = 6, .in_channels = 130, .out_channels = 80, .height = 11, .width = 7, .groups = 2},
     };
     (void)state;
@@ -435,7 +435,7 @@ static void convolution_of_positions_that_are_left_over(void **state)
     }
 }
 
-/* 130 channels of 3 x 3: more than f32 adds up exactly at a time. */
+/* 130 channels of 3 x 3 are more terms than f32 can add exactly. */
 static void integers_are_exact_without_their_units(void **state)
 {
     const struct facet_convolution shape = {.batch = 1,
@@ -455,13 +455,13 @@ static void integers_are_exact_without_their_units(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(gemm_of_every_type_and_layout, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(gemm_is_right_in_every_type_and_layout, math_begin, math_end),
         cmocka_unit_test_setup_teardown(large_gemms_are_right, math_begin, math_end),
         cmocka_unit_test_setup_teardown(sums_of_int8_are_exact, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(results_larger_than_caches, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(results_larger_than_the_caches_are_right, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_every_type, math_begin, math_end),
         cmocka_unit_test_setup_teardown(convolution_of_many_channels, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(convolution_of_positions_that_are_left_over, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(convolution_of_positions_beside_whole_vectors, math_begin, math_end),
         cmocka_unit_test_setup_teardown(integers_are_exact_without_their_units, math_begin, math_end),
     };
 

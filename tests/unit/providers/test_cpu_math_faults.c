@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: operations of the table `math` when memory runs out, at each call that asks for some: a specific status, and a
- * stream that goes on. The operations are linked into the test, so that their calls can be made to fail.
+ * Owns: proofs that an operation of the table `math` may fail at each call that allocates: it gives a specific status,
+ * and its stream goes on. The operations are linked into the test, so that their calls can be made to fail.
  * Never: judges numbers, except one product after each failure. Leaks are the sanitizer's to find.
  */
 #include "cpu_math_world.h"
@@ -16,27 +16,27 @@
 
 const struct cpu_math_library *facet_cpu_math_entry(void);
 
-/* ---- calls that fail: of all of them, the one of this number ---- */
+/* ---- allocating calls, of which one fails ---- */
 
-static _Atomic int left = -1; /* -1: none */
+static _Atomic int calls_left = -1; /* how many calls succeed before one fails; -1: none fails */
 
-static bool is_spent(void)
+static bool call_fails(void)
 {
-    return atomic_load(&left) >= 0 && atomic_fetch_sub(&left, 1) == 0;
+    return atomic_load(&calls_left) >= 0 && atomic_fetch_sub(&calls_left, 1) == 0;
 }
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return is_spent() ? NULL : __real_calloc(count, size);
+    return call_fails() ? NULL : __real_calloc(count, size);
 }
 
 void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size)
 {
-    return is_spent() ? NULL : __real_aligned_alloc(alignment, size);
+    return call_fails() ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 dnnl_status_t __real_dnnl_memory_create(dnnl_memory_t *memory, const dnnl_memory_desc_t *description,
@@ -46,21 +46,21 @@ dnnl_status_t __wrap_dnnl_memory_create(dnnl_memory_t *memory, const dnnl_memory
 dnnl_status_t __wrap_dnnl_memory_create(dnnl_memory_t *memory, const dnnl_memory_desc_t *description,
                                         dnnl_engine_t engine, void *data)
 {
-    return is_spent() ? dnnl_out_of_memory : __real_dnnl_memory_create(memory, description, engine, data);
+    return call_fails() ? dnnl_out_of_memory : __real_dnnl_memory_create(memory, description, engine, data);
 }
 
 dnnl_status_t __real_dnnl_primitive_create(dnnl_primitive_t *primitive, const_dnnl_primitive_desc_t description);
 dnnl_status_t __wrap_dnnl_primitive_create(dnnl_primitive_t *primitive, const_dnnl_primitive_desc_t description);
 dnnl_status_t __wrap_dnnl_primitive_create(dnnl_primitive_t *primitive, const_dnnl_primitive_desc_t description)
 {
-    return is_spent() ? dnnl_out_of_memory : __real_dnnl_primitive_create(primitive, description);
+    return call_fails() ? dnnl_out_of_memory : __real_dnnl_primitive_create(primitive, description);
 }
 
 dnnl_status_t __real_dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t engine, unsigned flags);
 dnnl_status_t __wrap_dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t engine, unsigned flags);
 dnnl_status_t __wrap_dnnl_stream_create(dnnl_stream_t *stream, dnnl_engine_t engine, unsigned flags)
 {
-    return is_spent() ? dnnl_out_of_memory : __real_dnnl_stream_create(stream, engine, flags);
+    return call_fails() ? dnnl_out_of_memory : __real_dnnl_stream_create(stream, engine, flags);
 }
 
 static void *entry_symbol(void)
@@ -73,8 +73,8 @@ static void *entry_symbol(void)
 }
 
 /*
- * The object beside the provider is this test itself. A sanitizer that is linked in asks for the C library's functions
- * before any of them can be called, and before a function may have variables that the sanitizer watches.
+ * This test takes the place of the object beside the provider. A sanitizer looks up the C library's functions before
+ * any can be called, and before a function may have variables that the sanitizer watches.
  */
 void *__real_dlsym(void *object, const char *name);
 void *__wrap_dlsym(void *object, const char *name);
@@ -99,7 +99,7 @@ static struct facet_math gemm_operation(void)
     return operation;
 }
 
-/* Packed, with edges: several primitives, and memory of its own. */
+/* The operands are packed and have edges, so that it needs several primitives and memory of its own. */
 static struct facet_math packed_gemm_operation(void)
 {
     struct facet_math operation = operation_of(FACET_MATH_GEMM, FACET_MATH_F16, FACET_MATH_TRANSPOSE_A);
@@ -187,16 +187,16 @@ static void is_usable(const struct facet_math *small)
     assert_near(get(it->c, FACET_MATH_F32, 0), sum, FACET_MATH_F32, (double)it->k, (double)it->k);
 }
 
-/* With this call failing. False: there were fewer of them. */
+/* Runs the operation while this call fails. Returns false where it makes fewer calls. */
 static bool try_with_failure(struct facet_math (*make)(void), int call)
 {
     struct facet_stream_state stream = {.size = sizeof stream};
 
     world_begin(&world);
     const struct facet_math operation = make(), small = gemm_operation();
-    atomic_store(&left, call);
+    atomic_store(&calls_left, call);
     enum facet_status status = try_math(&operation), waited = status == FACET_OK ? world_wait(&world) : FACET_OK;
-    bool failed = atomic_exchange(&left, -1) < 0;
+    bool failed = atomic_exchange(&calls_left, -1) < 0;
     OK(&world, world.provider->execution->query(world.instance, world.context, world.stream, &stream, &world.error));
     assert_int_equal(stream.launched, status == FACET_OK);
     if (status == FACET_OK)
@@ -241,7 +241,7 @@ static void other_operations_survive_each_failure(void **state)
 
 /* ---- cached operations ---- */
 
-/* As an operation is once it was checked. */
+/* An operation with the members that its check fills in. */
 static struct facet_math checked_gemm(void)
 {
     struct facet_math operation = gemm_operation();
@@ -256,8 +256,8 @@ static struct facet_math checked_gemm(void)
     return operation;
 }
 
-/* A second of the same that is queued meanwhile has its own. */
-static void what_was_prepared_is_used_again(void **state)
+/* A second operation of the same kind that is queued meanwhile gets a preparation of its own. */
+static void a_released_preparation_is_used_again(void **state)
 {
     const struct cpu_math_library *library = facet_cpu_math_entry();
     struct cpu_math_work *first = NULL, *second = NULL, *again = NULL, *other = NULL;
@@ -288,7 +288,7 @@ static void what_was_prepared_is_used_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_prepared_is_used_again),
+        cmocka_unit_test(a_released_preparation_is_used_again),
         cmocka_unit_test(products_survive_each_failure),
         cmocka_unit_test(convolutions_survive_each_failure),
         cmocka_unit_test(other_operations_survive_each_failure),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: activation, normalization and attention against the same in double. Never: asserts a time. */
+/* Owns: proofs of activation, normalization and attention, compared with results in double. Never: asserts a time. */
 #include "cpu_math_world.h"
 
 /* ---- activation ---- */
@@ -38,8 +38,8 @@ static struct facet_math activation_of(uint32_t type, uint32_t kind, uint64_t ch
     return operation;
 }
 
-/* The whole range in which it is not flat, and beyond; several work-groups. */
-static void every_activation(void **state)
+/* The inputs cover the range in which the function is not flat, and more. They take several work-groups. */
+static void every_activation_is_right(void **state)
 {
     const uint64_t count = UINT64_C(2) * 500 * 10 * 7;
     (void)state;
@@ -57,7 +57,7 @@ static void every_activation(void **state)
             for (uint64_t i = 0; i < count; i++) {
                 double x = get(it->input, type, i), expected = activation_value(x, kind, (double)0.3f);
 
-                /* some roundings of x and of the result */
+                /* x and the result are rounded a few times */
                 assert_near(get(it->output, type, i), expected, type, fabs(expected) + fmin(fabs(x), 1), 1);
             }
             give_back(it->input);
@@ -79,13 +79,13 @@ static void check_softmax(const struct facet_activation *it, uint32_t type, uint
     for (uint64_t c = 0; c < it->channels; c++) {
         double expected = exp(line[c * positions] - highest) / sum;
 
-        /* x - largest is rounded: an error of exp as large as it is */
+        /* the rounding of x - largest becomes a relative error of exp */
         assert_near(get(it->output, type, first + c * positions), expected, type, expected * 40, 1);
     }
 }
 
-/* Channels beside each other and apart, few and more than fit at a time. */
-static void softmax_over_channels(void **state)
+/* Channels are adjacent or apart, and few or more than fit at a time. */
+static void softmax_over_channels_is_right(void **state)
 {
     static const uint64_t shapes[][4] = {{1, 1, 1, 5},   {10, 3, 5, 2},    {1000, 1, 1, 70},
                                          {3, 50, 60, 2}, {40000, 1, 1, 2}, {2500, 1, 20, 2}};
@@ -126,7 +126,7 @@ static void put_floats(uint64_t address, uint64_t count, double from, double ran
         put(address, FACET_MATH_F32, i, from + range * random_number(FACET_MATH_F32));
 }
 
-/* Number i of a channel's. */
+/* The index of a channel's element i. */
 static uint64_t place_of(const struct facet_normalization *it, uint64_t channel, uint64_t i)
 {
     uint64_t positions = it->height * it->width;
@@ -134,7 +134,7 @@ static uint64_t place_of(const struct facet_normalization *it, uint64_t channel,
     return (i / positions * it->channels + channel) * positions + i % positions;
 }
 
-/* Of what went in, which is not worked on in place. */
+/* Compares mean and variance with those of the input, which is kept. */
 static void check_moments(const struct facet_normalization *it, uint32_t type, uint64_t channel)
 {
     double mean = 0, variance = 0, all = (double)(it->batch * it->height * it->width);
@@ -191,7 +191,7 @@ static void check_normalization_of(uint32_t type, uint32_t flags, uint64_t chann
         it->epsilon = 0.5f;
     }
     run_math(&operation);
-    run_math(&operation); /* begins anew */
+    run_math(&operation); /* computes from the start */
     for (uint64_t c = 0; c < channels; c++)
         check_normalized(&operation, c, scaled);
     for (int i = 0; i < 2; i++)
@@ -204,7 +204,7 @@ static void check_normalization_of(uint32_t type, uint32_t flags, uint64_t chann
     }
 }
 
-static void normalization_of_every_type(void **state)
+static void normalization_is_right_in_every_type(void **state)
 {
     (void)state;
     for (uint32_t type = 0; type < FACET_MATH_INT8; type++)
@@ -213,7 +213,7 @@ static void normalization_of_every_type(void **state)
 
             check_normalization_of(type, flags, 1, 1, 1, false);
             check_normalization_of(type, flags, 5, 4, 3, true);
-            check_normalization_of(type, flags, 3, 4000, 4, true); /* a channel in several work-groups */
+            check_normalization_of(type, flags, 3, 4000, 4, true); /* each channel takes several work-groups */
             check_normalization_of(type, flags, 3000, 1, 4, false);
         }
 }
@@ -225,7 +225,7 @@ struct attention_inputs {
     double *q, *k, *v;
 };
 
-/* The weights of one query, not divided by their sum; how large scores' products are at most. */
+/* Gives the weights of one query, not divided by their sum. Returns the largest sum of sizes of a score's products. */
 static double score_weights(const struct facet_attention *it, const struct attention_inputs *inputs, double scale,
                             uint64_t head, uint64_t query, uint64_t keys, double *ret_weights)
 {
@@ -245,8 +245,8 @@ static double score_weights(const struct facet_attention *it, const struct atten
     return size;
 }
 
-/* A score's error becomes a weight's, relatively. With MIXED all is rounded to bf16. Weights of bf16 go in two parts of
- * eight digits each. */
+/* The error of a score becomes a relative error of its weight. With MIXED, all values are rounded to bf16. In bf16,
+ * each weight is used in two parts of eight digits. */
 static double attention_error(const struct facet_math *operation, double size, double sizes, uint64_t keys)
 {
     double dimension = (double)operation->of.attention.dimension;
@@ -257,7 +257,7 @@ static double attention_error(const struct facet_math *operation, double size, d
     return off + 4 * 0x1p-24 * (sqrt(dimension) * size + sqrt((double)keys) + 8) * sizes;
 }
 
-/* One query's outputs; `weights` is room for them. */
+/* Checks the outputs of one query; `weights` is memory for its weights. */
 static void check_attended(const struct facet_math *operation, const struct attention_inputs *inputs, double scale,
                            uint64_t head, uint64_t query, double *weights)
 {
@@ -284,7 +284,7 @@ static void check_attention_of(uint32_t type, uint32_t flags, uint64_t queries, 
     struct facet_math operation = operation_of(FACET_MATH_ATTENTION, type, flags);
     struct facet_attention *it = &operation.of.attention;
     double *weights = malloc(keys * sizeof *weights), used = scale != 0 ? (double)scale : 1 / sqrt((double)dimension);
-    uint64_t step = queries > 300 ? 7 : 1; /* some of many */
+    uint64_t step = queries > 300 ? 7 : 1; /* only some of many are checked */
 
     assert_non_null(weights);
     *it = (struct facet_attention){
@@ -314,7 +314,7 @@ static void check_attention_of(uint32_t type, uint32_t flags, uint64_t queries, 
     give_back(it->output);
 }
 
-static void attention_of_every_type(void **state)
+static void attention_is_right_in_every_type(void **state)
 {
     (void)state;
     for (uint32_t type = 0; type < FACET_MATH_INT8; type++)
@@ -325,12 +325,12 @@ static void attention_of_every_type(void **state)
             check_attention_of(type, flags, 5, 9, 16, -0.7f);
             check_attention_of(type, flags | FACET_MATH_CAUSAL, 300, 300, 24, 0);
             check_attention_of(type, flags, 130, 600, 40, 0.2f);
-            check_attention_of(type, flags, 20, 9000, 64, 0); /* keys in several steps */
+            check_attention_of(type, flags, 20, 9000, 64, 0); /* the keys take several steps */
         }
     check_attention_of(FACET_MATH_F32, FACET_MATH_MIXED, 40, 300, 32, 0);
 }
 
-static void causal_attention_in_several_steps(void **state)
+static void causal_attention_is_right_in_several_steps(void **state)
 {
     (void)state;
     check_attention_of(FACET_MATH_F32, FACET_MATH_CAUSAL, 2500, 2500, 130, 0);
@@ -339,11 +339,11 @@ static void causal_attention_in_several_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_activation, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(softmax_over_channels, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(normalization_of_every_type, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(attention_of_every_type, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(causal_attention_in_several_steps, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(every_activation_is_right, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(softmax_over_channels_is_right, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(normalization_is_right_in_every_type, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(attention_is_right_in_every_type, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(causal_attention_is_right_in_several_steps, math_begin, math_end),
     };
 
     return cmocka_run_group_tests_name("cpu math functions", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the refusals of the table `math`, the effect of its flags, and that its operations are work like any other:
+ * Owns: proofs of the refusals of the table `math`, of its flags, and that its operations are scheduled like launches:
  * counted once, shared, preempted, cancelled. Never: asserts a time.
  */
 #include "cpu_math_world.h"
@@ -126,7 +126,7 @@ static float product_of(float a, float b, uint32_t type, uint32_t flags, struct 
     return (float)get_product(operation.of.gemm.c, type, 31);
 }
 
-/* The unit for bf16 takes values below 2^-126 for zero, regardless of the thread's setting; f32 does not. */
+/* The processor's unit for bf16 reads values below 2^-126 as 0, whatever the thread's setting; f32 does not. */
 static void without_tensor_units_nothing_is_multiplied_by_them(void **state)
 {
     struct facet_math_support support = {.size = sizeof support};
@@ -158,7 +158,7 @@ static void only_mixed_operations_round_their_inputs(void **state)
     assert_true(product_of(fine, 1, FACET_MATH_F32, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR, &record) == fine);
 }
 
-static void support_says_what_there_is(void **state)
+static void support_describes_what_is_present(void **state)
 {
     struct facet_math_support support = {.size = sizeof support};
     (void)state;
@@ -170,8 +170,8 @@ static void support_says_what_there_is(void **state)
     assert_int_equal(world.provider->math->support(INSTANCE, 1, &support, NULL), FACET_NOT_FOUND);
 }
 
-/* Opened anew, as the object that is open stays. */
-static void without_the_library_it_says_what_to_install(void **state)
+/* Opens the provider again, since an object that was opened stays open. */
+static void without_the_library_the_message_names_what_to_install(void **state)
 {
     struct facet_math_support support = {.size = sizeof support};
     struct facet_device_info device = {.size = sizeof device};
@@ -191,7 +191,7 @@ static void without_the_library_it_says_what_to_install(void **state)
     free(before);
 }
 
-/* ---- work like any other ---- */
+/* ---- scheduling ---- */
 
 static struct facet_math large_gemm(uint64_t context, uint64_t size)
 {
@@ -239,7 +239,7 @@ static void *do_nothing(void *argument)
     return argument;
 }
 
-/* A sanitizer begins a thread of its own with the first that a program begins: it is there before, too. */
+/* A sanitizer starts a thread of its own with a program's first thread. Starting one makes the count include it. */
 static uint32_t count_threads_of_an_idle_program(void)
 {
     pthread_t thread;
@@ -249,7 +249,7 @@ static uint32_t count_threads_of_an_idle_program(void)
     return count_threads();
 }
 
-/* Packing and multiplying, in any number of parts. OpenMP has no threads: the units are the threads. */
+/* Packing and multiplying are one launch, in any number of parts. Units are the only threads: OpenMP starts none. */
 static void one_operation_is_one_launch(void **state)
 {
     struct facet_math operation = large_gemm(world.context, 700);
@@ -266,8 +266,8 @@ static void one_operation_is_one_launch(void **state)
     assert_in_range(count_threads() - threads_before, 1, WORLD_UNITS + 1); /* units, watchdog */
 }
 
-/* The operands are freed while it waits: they stay until it is complete. */
-static void what_is_freed_stays_until_it_is_complete(void **state)
+/* The operands are freed while the operation is queued, and stay until it is complete. */
+static void freed_operands_stay_until_the_operation_is_complete(void **state)
 {
     struct facet_math first = large_gemm(world.context, 600), operation = large_gemm(world.context, 100);
     struct facet_gemm *it = &operation.of.gemm;
@@ -309,7 +309,7 @@ static struct facet_launch_record record_of(uint64_t context, uint64_t stream)
     return records[0];
 }
 
-/* Whose priority is high does not wait for the end of a product that takes a thousand times as long. */
+/* A launch of high priority does not wait for the end of a product that takes a thousand times as long. */
 static void a_launch_of_higher_priority_runs_between_tiles(void **state)
 {
     uint64_t other = world_context(&world, "urgent"), stream = world_stream(&world, other);
@@ -324,12 +324,12 @@ static void a_launch_of_higher_priority_runs_between_tiles(void **state)
     OK(&world, EXECUTION->cancel(INSTANCE, world.context, world.stream, &world.error));
     struct facet_launch_record long_one = record_of(world.context, world.stream);
     assert_int_equal(urgent.status, FACET_OK);
-    assert_int_equal(long_one.status, FACET_BAD_STATE); /* it was in the middle still */
+    assert_int_equal(long_one.status, FACET_BAD_STATE); /* it was still running */
     assert_true(long_one.start_ns < urgent.start_ns);
     assert_true(urgent.end_ns < long_one.end_ns);
 }
 
-static void cancelled_in_the_middle(void **state)
+static void a_running_operation_is_cancelled(void **state)
 {
     struct facet_math operation = long_gemm(world.context), next = large_gemm(world.context, 64);
     (void)state;
@@ -351,7 +351,7 @@ static uint64_t busy_of(uint64_t context, uint64_t stream)
     return state.busy_ns;
 }
 
-/* With one unit: two give the one who has less what the other, between two of its phases, cannot take. */
+/* With two units, the context with the smaller share would get what the other cannot use between its phases. */
 static int begin_with_one_unit(void **state)
 {
     (void)state;
@@ -364,7 +364,7 @@ static int begin_with_one_unit(void **state)
     return 0;
 }
 
-/* Three to one, by what each was charged until the first of them was through. */
+/* Shares of three to one, compared with the charges up to the end of the first operation. */
 static void shares_hold_between_operations(void **state)
 {
     uint64_t contexts[2] = {world.context, world_context(&world, "other")}, streams[2] = {world.stream, 0};
@@ -390,7 +390,7 @@ static void shares_hold_between_operations(void **state)
         fail_msg("shares of 750 and 250 were charged %.2f to 1", ratio);
 }
 
-/* A context that ends with all kinds queued gives everything back. */
+/* Operations of all kinds are queued when the context ends. It frees everything. */
 static void a_context_ends_with_operations_queued(void **state)
 {
     uint64_t watcher = world_context(&world, "watcher");
@@ -410,12 +410,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_wrong_shapes_are_refused, math_begin, math_end),
         cmocka_unit_test_setup_teardown(without_tensor_units_nothing_is_multiplied_by_them, math_begin, math_end),
         cmocka_unit_test_setup_teardown(only_mixed_operations_round_their_inputs, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(support_says_what_there_is, math_begin, math_end),
-        cmocka_unit_test(without_the_library_it_says_what_to_install),
+        cmocka_unit_test_setup_teardown(support_describes_what_is_present, math_begin, math_end),
+        cmocka_unit_test(without_the_library_the_message_names_what_to_install),
         cmocka_unit_test_setup_teardown(one_operation_is_one_launch, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(what_is_freed_stays_until_it_is_complete, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(freed_operands_stay_until_the_operation_is_complete, math_begin, math_end),
         cmocka_unit_test_setup_teardown(a_launch_of_higher_priority_runs_between_tiles, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(cancelled_in_the_middle, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(a_running_operation_is_cancelled, math_begin, math_end),
         cmocka_unit_test_setup_teardown(shares_hold_between_operations, begin_with_one_unit, math_end),
         cmocka_unit_test_setup_teardown(a_context_ends_with_operations_queued, math_begin, math_end),
     };

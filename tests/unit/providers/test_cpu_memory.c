@@ -37,7 +37,7 @@ static void freed_memory_is_zero_for_the_next_allocation(void **state)
     }
 }
 
-static void the_device_holds_its_memory_and_no_more(void **state)
+static void allocations_are_bounded_by_the_device(void **state)
 {
     uint64_t other = world_context(&world, "other"), address = 1;
     (void)state;
@@ -53,7 +53,7 @@ static void the_device_holds_its_memory_and_no_more(void **state)
     assert_int_equal(world_used(&world, other), 4096);
 }
 
-static void promised_memory_goes_to_no_other(void **state)
+static void promised_memory_is_refused_to_others(void **state)
 {
     uint64_t address = 1;
     (void)state;
@@ -70,7 +70,7 @@ static void promised_memory_goes_to_no_other(void **state)
     assert_int_equal(address, 1);
 }
 
-/* 2 pages at a reservation of 4; the first is seen at two addresses, and moves. */
+/* 2 pages are mapped in a reservation of 4. The first is mapped at two addresses, and moves. */
 static void pages_move_under_an_address_that_stays(void **state)
 {
     struct facet_memory_info info = {.size = sizeof info};
@@ -88,7 +88,7 @@ static void pages_move_under_an_address_that_stays(void **state)
     OK(&world, MEMORY->write(INSTANCE, world.context, at + page + 8, &word, sizeof word, &world.error));
     OK(&world, MEMORY->read(INSTANCE, world.context, at + 2 * page + 8, sizeof got, &got, &world.error));
     assert_int_equal(got, word);
-    /* Unmaps the middle of a mapping, whose page is then mapped elsewhere. */
+    /* The middle of a mapping is unmapped, and its page mapped elsewhere. */
     OK(&world, MEMORY->unmap(INSTANCE, world.context, at + page, page, &world.error));
     assert_int_equal(MEMORY->read(INSTANCE, world.context, at + page + 8, 8, &got, NULL), FACET_OUT_OF_RANGE);
     OK(&world, MEMORY->map(INSTANCE, world.context, at + 3 * page, pages, page, page, &world.error));
@@ -98,7 +98,7 @@ static void pages_move_under_an_address_that_stays(void **state)
     assert_int_equal(MEMORY->release(INSTANCE, world.context, at, NULL), FACET_BUSY);
 }
 
-static void a_mapping_is_cut_anywhere(void **state)
+static void a_mapping_can_be_cut_anywhere(void **state)
 {
     uint64_t at = 0, pages = 0, word = 0;
     const uint64_t page = 65536;
@@ -129,7 +129,7 @@ static void a_mapping_is_cut_anywhere(void **state)
     OK(&world, MEMORY->release(INSTANCE, world.context, at, &world.error));
 }
 
-/* A kernel that is at work has raw addresses: memory freed meanwhile goes when it is done. */
+/* A running kernel uses raw addresses, so that memory freed meanwhile stays until the kernel has ended. */
 static void memory_freed_under_a_kernel_stays_until_it_ends(void **state)
 {
     uint64_t gate = world_alloc(&world, world.context, 4096);
@@ -162,7 +162,7 @@ static void units_are_granted_whole_and_once(void **state)
     OK(&world, LIMIT->clear(INSTANCE, 0, "b", &world.error));
 }
 
-static void settings_are_read_and_judged(void **state)
+static void settings_are_read_and_checked(void **state)
 {
     struct facet_provider_instance *instance = NULL;
     struct facet_device_info info = {.size = sizeof info};
@@ -183,7 +183,7 @@ static void settings_are_read_and_judged(void **state)
     assert_null(instance);
 }
 
-/* Off and on by 0 and 1, as all switches. */
+/* The switch is 0 or 1, as all switches are. */
 static void a_switch_takes_0_and_1(void **state)
 {
     static const char *const right[] = {"0", "1", ""}, *const wrong[] = {"2", "00", "on", "-1"};
@@ -213,12 +213,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(freed_memory_is_zero_for_the_next_allocation, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_device_holds_its_memory_and_no_more, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(promised_memory_goes_to_no_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(allocations_are_bounded_by_the_device, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(promised_memory_is_refused_to_others, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_mapping_is_cut_anywhere, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_mapping_can_be_cut_anywhere, set_up, tear_down),
         cmocka_unit_test_setup_teardown(memory_freed_under_a_kernel_stays_until_it_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(settings_are_read_and_judged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(settings_are_read_and_checked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_switch_takes_0_and_1, set_up, tear_down),
         cmocka_unit_test_setup_teardown(units_are_granted_whole_and_once, set_up, tear_down),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages of the cpu provider that move while they are used. */
+/* Owns: proofs that pages of the cpu provider move while they are used. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -13,13 +13,13 @@
 
 /* --- calls that fail --- */
 
-/* How many more of them succeed; then one fails, and then all succeed again. -1: none fails. */
+/* How many calls of each kind succeed before one fails, after which all succeed again. -1: none fails. */
 static struct {
     int calloc, mmap, remap, protect, register_watch;
     bool no_faults, no_remap, one_mapping;
 } failures;
 
-static bool is_spent(int *count)
+static bool call_fails(int *count)
 {
     return *count >= 0 && (*count)-- == 0;
 }
@@ -28,14 +28,14 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
-    return is_spent(&failures.calloc) ? NULL : __real_calloc(count, size);
+    return call_fails(&failures.calloc) ? NULL : __real_calloc(count, size);
 }
 
 void *__real_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-    if (!is_spent(&failures.mmap))
+    if (!call_fails(&failures.mmap))
         return __real_mmap64(address, bytes, protection, flags, fd, offset);
     errno = ENOMEM;
     return MAP_FAILED;
@@ -45,13 +45,13 @@ int __real_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_ioctl(int fd, unsigned long request, void *argument);
 int __wrap_ioctl(int fd, unsigned long request, void *argument)
 {
-    if ((request == UFFDIO_WRITEPROTECT && is_spent(&failures.protect)) ||
-        (request == UFFDIO_REGISTER && is_spent(&failures.register_watch))) {
+    if ((request == UFFDIO_WRITEPROTECT && call_fails(&failures.protect)) ||
+        (request == UFFDIO_REGISTER && call_fails(&failures.register_watch))) {
         errno = ENOMEM;
         return -1;
     }
     if (request == UFFDIO_WRITEPROTECT && failures.one_mapping &&
-        ((struct uffdio_writeprotect *)argument)->range.len > PAGE) { /* as older kernels: to them these are two */
+        ((struct uffdio_writeprotect *)argument)->range.len > PAGE) { /* older kernels see two mappings */
         errno = ENOENT;
         return -1;
     }
@@ -65,7 +65,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     bool refused = number == SYS_userfaultfd && failures.no_faults;
     bool full = number == SYS_mremap && (failures.no_remap || failures.remap == 0);
 
-    if (!refused && !full && !(number == SYS_mmap && is_spent(d & MAP_FIXED ? &failures.remap : &failures.mmap)))
+    if (!refused && !full && !(number == SYS_mmap && call_fails(d & MAP_FIXED ? &failures.remap : &failures.mmap)))
         return __real_syscall(number, a, b, c, d, e, f);
     errno = refused ? EPERM : ENOMEM;
     return -1;
@@ -95,7 +95,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Each page's first word says which it is, as its last does. */
+/* Writes the number of each page into its first and its last word. */
 static void number_pages(uint64_t at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -125,7 +125,7 @@ static void mapped_pages_move(void **state)
     number_pages(at, 4);
     OK(&world, move(at, to, 3, 4));
     expect_numbers(at, 4);
-    /* They moved, and the old pages go when they are destroyed. */
+    /* The mapping has moved, so that destroying the old pages frees them. */
     assert_int_equal(map(world.context, at, to, 0, 1), FACET_BUSY);
     assert_int_equal(world_used(&world, world.context), 12 * PAGE);
     destroy(world.context, from);
@@ -138,7 +138,7 @@ static void mapped_pages_move(void **state)
     OK(&world, MEMORY->release(INSTANCE, world.context, at, &world.error));
 }
 
-/* Six pages of three objects; the middle of them, with parts of both neighbours, becomes one. */
+/* Six pages are of three objects. The middle object, with parts of both neighbours, is moved into one object. */
 static void parts_of_several_pieces_move_as_one(void **state)
 {
     uint64_t at = reserve(world.context, 6), one = create(world.context, 2), two = create(world.context, 2);
@@ -158,7 +158,7 @@ static void parts_of_several_pieces_move_as_one(void **state)
     OK(&world, map(world.context, window, to, 0, 4));
     for (uint64_t i = 0; i < 4; i++)
         assert_int_equal(word_at(world.context, window + i * PAGE), 101 + i);
-    /* The neighbours' remaining pages are still theirs. */
+    /* The neighbours keep their other pages. */
     put_word(world.context, at, 1);
     put_word(world.context, at + 5 * PAGE, 2);
     OK(&world, unmap(world.context, window, 4));
@@ -166,13 +166,13 @@ static void parts_of_several_pieces_move_as_one(void **state)
     OK(&world, map(world.context, window + PAGE, three, 1, 1));
     assert_int_equal(word_at(world.context, window), 1);
     assert_int_equal(word_at(world.context, window + PAGE), 2);
-    /* And out of the middle of the new piece, back to one of the old. */
+    /* Then pages move from the middle of the new object back to an old one. */
     OK(&world, move(at + 2 * PAGE, one, 1, 1));
     OK(&world, unmap(world.context, at, 6));
     assert_int_equal(MEMORY->read(INSTANCE, world.context, at + 2 * PAGE, 8, &(uint64_t){0}, NULL), FACET_OUT_OF_RANGE);
 }
 
-/* Large enough for huge pages: whole, and parts of them. */
+/* The mapping is large enough for huge pages, which move whole and in part. */
 static void huge_pages_move(void **state)
 {
     const uint64_t huge = UINT64_C(2) << 20, count = 3 * huge / PAGE;
@@ -194,7 +194,7 @@ static void huge_pages_move(void **state)
     OK(&world, unmap(world.context, at, count));
     destroy(world.context, from);
     destroy(world.context, to);
-    destroy(world.context, create(world.context, count)); /* their place in the file is used again */
+    destroy(world.context, create(world.context, count)); /* their offset in the file is used again */
     assert_int_equal(world_used(&world, world.context), 0);
 }
 
@@ -217,7 +217,7 @@ static void other_addresses_keep_the_old_pages(void **state)
     assert_int_equal(world_used(&world, world.context), PAGE);
 }
 
-static void pages_that_cannot_move_stay(void **state)
+static void impossible_moves_are_refused(void **state)
 {
     uint64_t at = reserve(world.context, 4), from = create(world.context, 3), to = create(world.context, 3);
     uint64_t other = world_context(&world, "other"), plain = world_alloc(&world, world.context, 4 * PAGE);
@@ -230,8 +230,8 @@ static void pages_that_cannot_move_stay(void **state)
     number_pages(at, 3);
     used = world_used(&world, world.context);
     assert_int_equal(move(at, to, 0, 0), FACET_OUT_OF_RANGE);
-    assert_int_equal(move(at, to, 0, 4), FACET_OUT_OF_RANGE); /* the last is not mapped */
-    assert_int_equal(move(at, to, 1, 3), FACET_OUT_OF_RANGE); /* beyond the pages */
+    assert_int_equal(move(at, to, 0, 4), FACET_OUT_OF_RANGE); /* the last page is not mapped */
+    assert_int_equal(move(at, to, 1, 3), FACET_OUT_OF_RANGE); /* beyond the object */
     assert_int_equal(move(at, to, UINT64_MAX / PAGE, 1), FACET_OUT_OF_RANGE);
     assert_int_equal(move(at + 8, to, 0, 1), FACET_OUT_OF_RANGE);
     assert_int_equal(move(at, to, 0, UINT64_MAX / PAGE), FACET_OUT_OF_RANGE);
@@ -242,7 +242,7 @@ static void pages_that_cannot_move_stay(void **state)
     assert_int_equal(move(at, theirs, 0, 1), FACET_NOT_FOUND);
     assert_int_equal(MEMORY->move(INSTANCE, 12345, at, to, 0, PAGE, NULL), FACET_NOT_FOUND);
     assert_int_equal(MEMORY->move(INSTANCE, other, at, theirs, 0, PAGE, NULL), FACET_OUT_OF_RANGE);
-    assert_int_equal(move(at, from, 0, 1), FACET_BUSY); /* onto itself */
+    assert_int_equal(move(at, from, 0, 1), FACET_BUSY); /* to its own object */
     assert_int_equal(move(at + PAGE, from, 0, 1), FACET_BUSY);
     OK(&world, map(world.context, at + 3 * PAGE, to, 1, 1));
     assert_int_equal(move(at, to, 0, 3), FACET_BUSY);
@@ -254,7 +254,7 @@ static void pages_that_cannot_move_stay(void **state)
     expect_numbers(at, 3);
 }
 
-/* Whichever step fails inside: the memory has its contents, can be written, and nothing is held. */
+/* Whichever inner step fails, the memory keeps its contents, can be written, and no page is kept. */
 static void a_move_that_fails_changes_nothing(void **state)
 {
     int *const counts[] = {&failures.mmap, &failures.calloc, &failures.remap, &failures.protect,
@@ -290,12 +290,12 @@ static void a_move_that_fails_changes_nothing(void **state)
             assert_int_equal(status, FACET_NO_MEMORY);
             failed++;
         }
-    /* Pages that are mapped elsewhere need no mapping to be copied to. */
+    /* Target pages that are mapped elsewhere need no mapping for the copy. */
     assert_true(failed >= (getenv("FACET_CPU_COMMIT") ? 0 : 1) + 2 + 1 + 1 + 1);
 }
 
-/* A kernel that is out of mappings, and one that protects within one mapping only. */
-static void there_is_another_way(void **state)
+/* The move also works where the kernel has no mapping left, or protects only within one mapping. */
+static void a_move_falls_back_where_the_kernel_lacks_a_call(void **state)
 {
     bool *const lacks[] = {&failures.no_remap, &failures.one_mapping};
     (void)state;
@@ -331,7 +331,7 @@ static void without_userfaultfd_nothing_moves(void **state)
     assert_int_equal(move(at, to, 0, 1), FACET_UNSUPPORTED);
     assert_non_null(strstr(world.error.message, "userfaultfd"));
     expect_numbers(at, 1);
-    OK(&world, map(world.context, reserve(world.context, 1), to, 0, 1)); /* it has no owner */
+    OK(&world, map(world.context, reserve(world.context, 1), to, 0, 1)); /* it is mapped nowhere else */
 }
 
 /* --- while it is used --- */
@@ -366,7 +366,7 @@ static void end_rounds(const struct rounds *rounds, uint64_t stream)
             fail_msg("word %zu: %zu of %zu increments", (size_t)i, (size_t)words[i], (size_t)expected);
 }
 
-/* Whole, in parts, from one piece and from several: while a kernel adds to every word of them. */
+/* Pages move whole, in part, and from one object or several, while a kernel adds to each of their words. */
 static void no_write_of_a_kernel_is_lost(void **state)
 {
     uint64_t at = reserve(world.context, 4), one = create(world.context, 4), two = create(world.context, 6);
@@ -397,7 +397,7 @@ struct transfers {
     uint64_t passes;
 };
 
-/* Through the operations of the ABI, and through a stream. */
+/* Transfers by the memory operations, and by a stream. */
 static void *transfer_repeatedly(void *argument)
 {
     struct transfers *transfers = argument;
@@ -429,8 +429,8 @@ static uint64_t passes_of(const struct transfers *transfers, int count)
     return passes;
 }
 
-/* However late a busy machine lets them begin. */
-static void transfers_go_on(void **state)
+/* Pages move until transfers have run, however late a busy machine lets those begin. */
+static void transfers_work_while_pages_move(void **state)
 {
     struct transfers transfers = {.at = reserve(world.context, 4)};
     uint64_t one = create(world.context, 4), two = create(world.context, 4);
@@ -462,7 +462,7 @@ static void *fill_repeatedly(void *argument)
     return NULL;
 }
 
-/* Of several threads one is always at it. A move waits for launches under way, and not for later ones. */
+/* One of several threads transfers at any time. A move waits for transfers that have begun, and not for later ones. */
 static void transfers_without_a_pause_keep_no_move_away(void **state)
 {
     struct transfers transfers[3] = {{0}};
@@ -510,7 +510,7 @@ static void shared_pages_move_under_a_kernel(void **state)
         OK(&world, move(rounds.words, from, 0, 2));
     }
     OK(&world, move(rounds.words, to, 0, 2));
-    destroy(owner, from); /* nothing of it is mapped any more */
+    destroy(owner, from); /* no page of it is mapped any more */
     assert_int_equal(world_used(&world, owner), 4 * PAGE + 4096);
     OK(&world, MEMORY->destroy_context(INSTANCE, owner, &world.error));
     assert_int_equal(move(rounds.words, to, 2, 2), FACET_NOT_FOUND);
@@ -527,12 +527,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_of_several_pieces_move_as_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(huge_pages_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_addresses_keep_the_old_pages, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(pages_that_cannot_move_stay, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(impossible_moves_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_move_that_fails_changes_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(there_is_another_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_move_falls_back_where_the_kernel_lacks_a_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_userfaultfd_nothing_moves, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_write_of_a_kernel_is_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(transfers_go_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(transfers_work_while_pages_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(transfers_without_a_pause_keep_no_move_away, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared_pages_move_under_a_kernel, set_up, tear_down),
     };

@@ -2,7 +2,7 @@
 /*
  * Pages of the cpu provider, counted in pages, for the tests of moving and sharing.
  *
- * Owns: short names for the operations. Never: asserts more than that they went well.
+ * Owns: short functions for the operations. Never: asserts more than their success.
  */
 #ifndef TEST_CPU_PAGES_H
 #define TEST_CPU_PAGES_H
@@ -25,7 +25,7 @@ static inline uint64_t capabilities(void)
     return info.capabilities;
 }
 
-/* Old kernels cannot. */
+/* True on old kernels, where pages cannot move. */
 static inline bool cannot_move(void)
 {
     if (capabilities() & FACET_CAN_MOVE_PAGES)
@@ -50,7 +50,7 @@ static inline uint64_t create(uint64_t context, uint64_t pages)
     return number;
 }
 
-/* These count in pages. */
+/* These functions count in pages. */
 static inline enum facet_status map(uint64_t context, uint64_t at, uint64_t pages, uint64_t offset, uint64_t count)
 {
     return MEMORY->map(INSTANCE, context, at, pages, offset * PAGE, count * PAGE, &world.error);

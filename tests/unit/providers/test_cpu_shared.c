@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages of the cpu provider that contexts share: permissions, charges, and the order of their ends. */
+/* Owns: proofs about pages that contexts share on the cpu provider: permissions, charges, and any order of ends. */
 #include <pthread.h>
 
 #include "test_cpu_pages.h"
@@ -18,7 +18,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void pages_are_ones_own_until_they_are_shared(void **state)
+static void pages_are_private_until_they_are_shared(void **state)
 {
     uint64_t other = world_context(&world, "other"), pages = create(world.context, 2);
     uint64_t here = reserve(world.context, 2), there = reserve(other, 2);
@@ -48,7 +48,8 @@ static void pages_are_ones_own_until_they_are_shared(void **state)
     assert_int_equal(world_used(&world, other), 0);
 }
 
-/* The worker that shared them pays, with its context gone and with its limit; a worker that maps them does not. */
+/* The pages are charged to the worker that shared them, also after its context ended. A worker that maps them is not
+ * charged. */
 static void shared_pages_stay_charged_to_their_creator(void **state)
 {
     uint64_t address = 0, pages, owner, at;
@@ -74,12 +75,12 @@ static void shared_pages_stay_charged_to_their_creator(void **state)
     assert_int_equal(map(owner, reserve(owner, 3), pages, 0, 3), FACET_NOT_FOUND);
     OK(&world, MEMORY->destroy_context(INSTANCE, owner, &world.error));
     assert_int_equal(word_at(small, at), 5);
-    OK(&world, MEMORY->destroy_context(INSTANCE, small, &world.error)); /* the last holder */
+    OK(&world, MEMORY->destroy_context(INSTANCE, small, &world.error)); /* the last context that maps them */
     OK(&world, LIMIT->clear(INSTANCE, 0, "owner", &world.error));
     assert_int_equal(world_used(&world, world.context), 0);
 }
 
-static void a_worker_of_nothing_but_pages_is_listed(void **state)
+static void a_worker_that_only_holds_pages_is_listed(void **state)
 {
     struct facet_process_metrics processes[4] = {{.size = sizeof processes[0]}};
     uint64_t owner = world_context(&world, "owner"), pages = create(owner, 2), at = reserve(world.context, 2);
@@ -117,7 +118,7 @@ static void *use_shared(void *argument)
             MEMORY->map(INSTANCE, tenant->context, at, tenant->pages, tenant->offset, PAGE, NULL);
 
         if (status == FACET_NOT_FOUND)
-            break; /* the owner ended */
+            break; /* the owner's context has ended */
         if (status != FACET_OK || MEMORY->write(INSTANCE, tenant->context, at, &word, 8, NULL) != FACET_OK)
             return argument;
         status = MEMORY->move(INSTANCE, tenant->context, at, tenant->pages, tenant->offset + PAGE, PAGE, NULL);
@@ -159,9 +160,9 @@ static void a_creator_ends_while_others_map_its_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pages_are_ones_own_until_they_are_shared, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pages_are_private_until_they_are_shared, set_up, tear_down),
         cmocka_unit_test_setup_teardown(shared_pages_stay_charged_to_their_creator, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_worker_of_nothing_but_pages_is_listed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_worker_that_only_holds_pages_is_listed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_creator_ends_while_others_map_its_pages, set_up, tear_down),
     };
 

@@ -99,7 +99,7 @@ static inline uint64_t world_used(struct world *world, uint64_t context)
     return info.used_bytes;
 }
 
-/* A whole file of the build folder, to free(). */
+/* Reads a file of the build folder; the caller frees it. */
 static inline void *world_file(const char *name, size_t *ret_size)
 {
     char path[1024];
@@ -158,7 +158,7 @@ static inline enum facet_status world_wait(struct world *world)
                                                    &world->error);
 }
 
-/* The kernel `spin`, at work. Its gate can be reached from here, as this provider's addresses are this process's. */
+/* Starts the kernel `spin`, and waits until it runs. The test can reach its gate, an address of this process. */
 static inline void world_spin(struct world *world, uint64_t gate)
 {
     const struct timespec pause = {.tv_nsec = 100000};

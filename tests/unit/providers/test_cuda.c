@@ -27,7 +27,7 @@ static void expect_property(struct facet_provider_instance *instance, const char
         fail_msg("'%s' does not say '%s'", text, what);
 }
 
-static void without_a_driver_devices_are_only_seen(void **state)
+static void without_a_driver_devices_are_listed_without_capabilities(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_provider_instance *instance = open_with("/nonexistent/libcuda.so.1", infos);
@@ -94,7 +94,7 @@ static uint64_t page_bytes(struct facet_provider_instance *instance, uint64_t co
     return info.page_bytes;
 }
 
-static void any_part_is_mapped_and_unmapped(void **state)
+static void any_part_of_pages_can_be_mapped_and_unmapped(void **state)
 {
     const struct facet_memory_ops *ops = provider->memory;
     struct facet_provider_instance *instance = open_fake();
@@ -156,7 +156,7 @@ static void a_full_device_gives_all_or_nothing(void **state)
 
 /* --- streams --- */
 
-static void launches_the_driver_has_not_received_are_cancelled(void **state)
+static void launches_that_the_driver_has_not_received_are_cancelled(void **state)
 {
     const struct facet_execution_ops *ops = provider->execution;
     struct world world = open_world();
@@ -178,7 +178,7 @@ static void launches_the_driver_has_not_received_are_cancelled(void **state)
         ran += records[i].status == FACET_OK;
         assert_true(records[i].status != FACET_OK || records[i].busy_ns > 0);
     }
-    assert_in_range(ran, 0, 10); /* launches that began before the cancelling, and those in the driver */
+    assert_in_range(ran, 0, 10); /* launches that had begun, and those in the driver */
     assert_int_equal(state_of(&world).completed, 20);
     assert_int_equal(ops->unload(world.instance, world.context, world.module, NULL), FACET_OK);
     provider->device->close(world.instance);
@@ -192,12 +192,12 @@ static void measured_time_is_the_devices(void **state)
         launch(&world, "spin_20000us");
     assert_int_equal(provider->execution->synchronize(world.instance, world.context, world.stream, 20 * SECOND, NULL),
                      FACET_OK);
-    /* Five times 20 ms by the fake's own clock, regardless of other load on this machine. */
+    /* Five launches of 20 ms each, by the fake's clock, which other load on this machine does not change. */
     assert_in_range(state_of(&world).busy_ns, 99000000, 101000000);
     provider->device->close(world.instance);
 }
 
-/* Work of several streams on the device at a time is charged once, and reported as it is charged. */
+/* Device time that several streams use together is charged once, and reported as it is charged. */
 static void overlapping_launches_are_counted_once(void **state)
 {
     struct world worlds[2] = {open_world()};
@@ -234,14 +234,14 @@ static void a_launch_without_an_end_is_not_waited_for_forever(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_driver_devices_are_only_seen),
+        cmocka_unit_test(without_a_driver_devices_are_listed_without_capabilities),
         cmocka_unit_test(a_file_that_is_no_driver_is_reported_with_the_reason),
         cmocka_unit_test(an_old_driver_keeps_its_capabilities),
         cmocka_unit_test(devices_are_named_as_the_interposer_knows_them),
-        cmocka_unit_test(any_part_is_mapped_and_unmapped),
+        cmocka_unit_test(any_part_of_pages_can_be_mapped_and_unmapped),
         cmocka_unit_test(shared_pages_outlive_their_creator),
         cmocka_unit_test(a_full_device_gives_all_or_nothing),
-        cmocka_unit_test(launches_the_driver_has_not_received_are_cancelled),
+        cmocka_unit_test(launches_that_the_driver_has_not_received_are_cancelled),
         cmocka_unit_test(measured_time_is_the_devices),
         cmocka_unit_test(overlapping_launches_are_counted_once),
         cmocka_unit_test(a_launch_without_an_end_is_not_waited_for_forever),

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* So many groups fill the fake's 132 multiprocessors once, eight on each. */
+/* The number of groups that fills the fake's 132 multiprocessors once, with eight on each. */
 #define FULL UINT32_C(1056)
 
 static struct facet_worker_limit limit_of(struct facet_provider_instance *instance, const char *worker)
@@ -34,7 +34,7 @@ static uint64_t last_busy_ns(const struct world *world)
     return records[count - 1].busy_ns;
 }
 
-/* The time of a launch that fills the device, in waves. */
+/* Measures a launch that fills the device, in waves. */
 static uint64_t waves_of_launch(const struct world *world)
 {
     launch_groups(world, "spin_20000us", FULL);
@@ -54,7 +54,7 @@ static void units_are_granted_in_the_drivers_groups(void **state)
     assert_int_equal(provider->limit->set_compute(instance, 0, "more", 460, &error), FACET_NO_SPACE);
     assert_non_null(strstr(error.message, "60"));
     assert_int_equal(provider->limit->set_compute(instance, 0, "rest", 450, NULL), FACET_OK);
-    assert_int_equal(limit_of(instance, "rest").compute_units, 60); /* with the four that no group of 8 has */
+    assert_int_equal(limit_of(instance, "rest").compute_units, 60); /* includes the four that are in no group of 8 */
     assert_int_equal(provider->limit->clear(instance, 0, "half", NULL), FACET_OK);
     assert_int_equal(provider->limit->set_compute(instance, 0, "more", 500, NULL), FACET_OK);
     provider->device->close(instance);
@@ -86,7 +86,7 @@ static void limited_workers_take_no_turns(void **state)
     launch(&a, "spin_7000000us");
     for (int i = 0; i < 3; i++)
         launch(&b, "spin_1000us");
-    wait_for(&b); /* beside the other's, which is still at it */
+    wait_for(&b); /* while the other worker's launch runs */
     assert_int_equal(state_of(&a).completed, 0);
     wait_for(&a);
     provider->device->close(instance);
@@ -116,7 +116,7 @@ static void memory_is_held_to_its_limit(void **state)
     provider->device->close(instance);
 }
 
-/* --- drivers that have a part of it --- */
+/* --- drivers that lack functions --- */
 
 static struct facet_provider_instance *open_old(struct facet_device_info infos[16])
 {
@@ -143,8 +143,8 @@ static void an_old_driver_has_shares_and_no_parts(void **state)
     provider->device->close(instance);
 }
 
-/* A made-up control daemon: its answer about new servers is in a file. */
-static void mps_gives(const char *folder, const char *percentage)
+/* Makes the answer of a fake MPS control daemon about new servers, which is in a file. */
+static void set_mps_answer(const char *folder, const char *percentage)
 {
     char path[4096];
 
@@ -165,7 +165,7 @@ static void begin_mps(char *folder)
     assert_non_null(file);
     fclose(file);
     setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
-    mps_gives(folder, "100.0");
+    set_mps_answer(folder, "100.0");
 }
 
 static void end_mps(const char *folder)
@@ -194,7 +194,7 @@ static void without_parts_mps_limits(void **state)
     struct world limited = enter_world(instance, "quarter"), other = enter_world(instance, "other");
     assert_int_equal(waves_of_launch(&limited), 4);
     assert_int_equal(waves_of_launch(&other), 1);
-    mps_gives(folder, "50.0");
+    set_mps_answer(folder, "50.0");
     assert_int_equal(provider->limit->set_compute(instance, 0, "more", 300, NULL), FACET_NO_SPACE);
     assert_int_equal(provider->limit->set_compute(instance, 0, "more", 200, NULL), FACET_OK);
     assert_int_equal(limit_of(instance, "more").compute_units, 28);
@@ -225,7 +225,7 @@ static void a_limit_that_mps_does_not_report_is_the_whole_device(void **state)
     setenv("FACET_CUDA_MPS_CONTROL", before, 1);
 }
 
-/* A locale of which only the comma is known. False where this machine cannot make one. */
+/* Enters a made-up locale with a decimal comma. Returns false where this machine cannot make one. */
 static bool enter_comma_locale(char *folder)
 {
     char command[512];
@@ -283,7 +283,7 @@ static void device_time_goes_by_weight(void **state)
         launch(&heavy, "spin_1000us");
     }
     wait_for(&heavy);
-    /* Thirty, give or take the turns of the scheduler. */
+    /* Thirty launches, within the turns of the scheduler. */
     assert_in_range(state_of(&light).completed, 18, 45);
     wait_for(&light);
     provider->device->close(instance);
@@ -298,12 +298,12 @@ static void a_cap_holds_for_a_vgpu_alone(void **state)
     for (int i = 0; i < 30; i++)
         launch(&world, "spin_1000us");
     wait_for(&world);
-    /* 30 ms of the device at a fifth of it; a bucket of 2 ms is let through at once. */
+    /* 30 ms of the device at a cap of a fifth, less a bucket of 2 ms that is admitted at once. */
     assert_true(now_ns() - began > UINT64_C(100000000));
     provider->device->close(world.instance);
 }
 
-static void bounds_hold_and_go(void **state)
+static void bounds_hold_until_they_are_removed(void **state)
 {
     const struct facet_execution_ops *ops = provider->execution;
     struct world world = open_world();
@@ -368,7 +368,7 @@ int main(void)
         cmocka_unit_test(a_percentage_has_a_point_in_every_locale),
         cmocka_unit_test(device_time_goes_by_weight),
         cmocka_unit_test(a_cap_holds_for_a_vgpu_alone),
-        cmocka_unit_test(bounds_hold_and_go),
+        cmocka_unit_test(bounds_hold_until_they_are_removed),
         cmocka_unit_test(a_bound_is_within_the_workers_limit),
         cmocka_unit_test(a_running_launch_is_paused_at_its_end),
     };

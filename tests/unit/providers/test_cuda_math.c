@@ -74,7 +74,7 @@ static void tensor_cores_are_switched_off(void **state)
     run_now(&world, gemm_of(at, FACET_MATH_F32, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
     assert_int_equal(seen("FACET_CUDA_CUBLASLT", "fake_cublas_compute"), CUBLAS_COMPUTE_32F_PEDANTIC);
     run_now(&world, convolution_of(at, 0));
-    assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_FMA_MATH); /* f32 is not TF32 */
+    assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_FMA_MATH); /* f32 must not run as TF32 */
     run_now(&world, convolution_of(at, FACET_MATH_MIXED));
     assert_int_equal(seen("FACET_CUDA_CUDNN", "fake_cudnn_math"), CUDNN_DEFAULT_MATH);
     run_now(&world, convolution_of(at, FACET_MATH_MIXED | FACET_MATH_NO_TENSOR));
@@ -102,7 +102,7 @@ static void unsupported_operations_name_the_reason(void **state)
     provider->device->close(world.instance);
 }
 
-/* With the libraries at those places; the variables are put back. */
+/* Opens with the libraries at those paths, and then restores the variables. */
 static struct world open_with(const char *blas, const char *dnn, char before[2][4096])
 {
     snprintf(before[0], 4096, "%s", getenv("FACET_CUDA_CUBLASLT"));
@@ -132,7 +132,7 @@ static void a_library_that_is_missing_is_named(void **state)
     run_now(&world, convolution_of(at, 0));
     provider->device->close(world.instance);
 
-    world = open_with(NULL, "libm.so.6", before); /* one that lacks its functions is as good as none */
+    world = open_with(NULL, "libm.so.6", before); /* a library without the functions counts as missing */
     at = allocate_area(&world);
     math = convolution_of(at, 0);
     assert_int_equal(provider->math->support(world.instance, 0, &support, NULL), FACET_OK);
@@ -156,7 +156,7 @@ static void without_libraries_there_is_no_mathematics(void **state)
     provider->device->close(world.instance);
 }
 
-/* Freeing waits some seconds for queued work; then it is refused. */
+/* A free waits some seconds for queued work, and is then refused. */
 static void memory_of_an_operation_that_waits_stays(void **state)
 {
     struct world world = open_world();
@@ -175,7 +175,7 @@ static void memory_of_an_operation_that_waits_stays(void **state)
     provider->device->close(world.instance);
 }
 
-/* An operation works on the part of the device that its context is bound to, in its turn. */
+/* An operation takes its turn, and runs on the part of the device to which its context is bound. */
 static void operations_are_bound_as_launches_are(void **state)
 {
     struct facet_provider_instance *instance = open_fake();

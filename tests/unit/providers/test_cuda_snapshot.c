@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: processes off the device and back, by the built cuda provider over the fake driver. Never: opens a real driver.
+ * Owns: proofs that processes leave the device and return, by the built cuda provider over the fake driver. Never:
+ * opens a real driver.
  */
 #include "cuda_world.h"
 
@@ -11,7 +12,7 @@
 static struct facet_provider_instance *instance;
 static uint64_t watcher;
 
-/* A process with 64 MiB of the device; it allocates and frees more for each byte that it is sent, and answers. */
+/* A process with 64 MiB of the device. For each byte that it receives it allocates and frees more, and answers. */
 struct tenant {
     pid_t pid;
     int to, from;
@@ -67,7 +68,7 @@ static void stop_tenant(struct tenant *tenant)
     assert_int_equal(status, 0);
 }
 
-static void goes_on(const struct tenant *tenant)
+static void expect_allocation(const struct tenant *tenant)
 {
     char byte = 'x';
 
@@ -85,7 +86,7 @@ static enum facet_status resume_all(const int32_t *pids, uint32_t count)
     return provider->snapshot->resume_processes(instance, pids, count, NULL);
 }
 
-static void a_process_leaves_and_comes_back(void **state)
+static void a_process_leaves_the_device_and_returns(void **state)
 {
     struct tenant tenant = start_tenant();
     int32_t pid = tenant.pid;
@@ -97,11 +98,11 @@ static void a_process_leaves_and_comes_back(void **state)
     assert_int_equal(save_processes(&pid, 1), FACET_BAD_STATE);
     assert_int_equal(resume_all(&pid, 1), FACET_OK);
     assert_int_equal(used(instance, watcher), before);
-    goes_on(&tenant);
+    expect_allocation(&tenant);
     stop_tenant(&tenant);
 }
 
-static void its_calls_wait_meanwhile(void **state)
+static void calls_of_a_process_off_the_device_wait(void **state)
 {
     struct tenant tenant = start_tenant();
     int32_t pid = tenant.pid;
@@ -114,7 +115,7 @@ static void its_calls_wait_meanwhile(void **state)
     stop_tenant(&tenant);
 }
 
-static void several_go_together_or_not_at_all(void **state)
+static void several_processes_leave_together_or_not_at_all(void **state)
 {
     struct tenant one = start_tenant(), two = start_tenant();
     int32_t both[] = {one.pid, two.pid}, with_none[] = {one.pid, 0x3ffffff}, with_own[] = {one.pid, getpid()};
@@ -129,7 +130,7 @@ static void several_go_together_or_not_at_all(void **state)
     assert_int_equal(used(instance, watcher), before);
     assert_int_equal(save_processes(both, 2), FACET_OK);
 
-    /* Room for the first alone: it is off again when the second cannot come. */
+    /* There is memory for the first process only. It leaves the device again when the second cannot return. */
     uint64_t away = before - used(instance, watcher);
     assert_int_equal(provider->memory->info(instance, watcher, &info, NULL), FACET_OK);
     assert_int_equal(
@@ -139,8 +140,8 @@ static void several_go_together_or_not_at_all(void **state)
     assert_int_equal(save_processes(&both[0], 1), FACET_BAD_STATE);
     assert_int_equal(provider->memory->free(instance, watcher, address, NULL), FACET_OK);
     assert_int_equal(resume_all(both, 2), FACET_OK);
-    goes_on(&one);
-    goes_on(&two);
+    expect_allocation(&one);
+    expect_allocation(&two);
     stop_tenant(&one);
     stop_tenant(&two);
 }
@@ -158,13 +159,13 @@ static void an_old_driver_is_refused_with_the_needed_version(void **state)
     provider->device->close(old);
 }
 
-/* A machine of its own, that the tenants share: programs, as a fork of one that uses the driver cannot use it. */
+/* The tenants share a fake machine. They are programs, since a fork of a process that uses the driver cannot use it. */
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_leaves_and_comes_back),
-        cmocka_unit_test(its_calls_wait_meanwhile),
-        cmocka_unit_test(several_go_together_or_not_at_all),
+        cmocka_unit_test(a_process_leaves_the_device_and_returns),
+        cmocka_unit_test(calls_of_a_process_off_the_device_wait),
+        cmocka_unit_test(several_processes_leave_together_or_not_at_all),
         cmocka_unit_test(an_old_driver_is_refused_with_the_needed_version),
     };
     char path[] = "/tmp/facet-cuda-state-XXXXXX";

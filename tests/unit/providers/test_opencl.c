@@ -129,8 +129,8 @@ static void modes_follow_the_drivers_abilities(void **state)
     assert_int_not_equal(many.mode_group[FACET_MODE_SOFT], many.mode_group[FACET_MODE_HARD]);
 }
 
-/* The runtime took over SIGHUP while the provider was opened. */
-static void signal_handlers_stay_the_hosts(void **state)
+/* The runtime replaces the handler of SIGHUP while the provider is opened. */
+static void signal_handlers_of_the_host_are_kept(void **state)
 {
     struct sigaction now;
 
@@ -138,7 +138,7 @@ static void signal_handlers_stay_the_hosts(void **state)
     assert_ptr_equal(now.sa_handler, SIG_IGN);
 }
 
-static void a_device_that_cannot_says_so(void **state)
+static void a_device_that_cannot_be_partitioned_reports_it(void **state)
 {
     struct facet_partition_info info = {.size = sizeof info};
     struct facet_worker_limit limit = {.size = sizeof limit};
@@ -187,7 +187,7 @@ static void templates_are_powers_and_equal_parts(void **state)
         assert_int_equal(templates[i].length, 1u << i);
         assert_int_equal(templates[i].compute_units, 1u << i);
         assert_int_equal(templates[i].max_count, UNITS >> i);
-        assert_int_equal(templates[i].valid, 0); /* memory is not sliced */
+        assert_int_equal(templates[i].valid, 0); /* memory is not partitioned */
     }
     assert_string_equal(templates[5].id, "32cu");
     assert_int_equal(templates[5].compute_milli, 500);
@@ -266,8 +266,8 @@ static void refusals_name_the_partition_in_the_way(void **state)
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
-/* Ten free units before, 42 behind: the smaller stretch is used up first. */
-static void anywhere_is_the_smallest_stretch(void **state)
+/* Ten units are free before the used ones, and 42 behind. The smaller stretch is used first. */
+static void a_partition_anywhere_takes_the_smallest_stretch(void **state)
 {
     struct facet_partition_info wall = create_one("4cu", 10), first = create_one("8cu", FACET_PLACEMENT_ANY),
                                 second = create_one("8cu", FACET_PLACEMENT_ANY),
@@ -289,7 +289,7 @@ static void anywhere_is_the_smallest_stretch(void **state)
         assert_int_equal(destroy_partition(uuids[i]), FACET_OK);
 }
 
-/* Each call below that may fail is made to, in turn: nothing stays behind. */
+/* Each call of the driver fails in turn, and no partition remains. */
 static void a_driver_that_fails_leaves_nothing(void **state)
 {
     struct facet_partition_info info;
@@ -299,7 +299,7 @@ static void a_driver_that_fails_leaves_nothing(void **state)
         fixture_fail_after = ++nth;
         enum facet_status status = create_partition("2cu", 3, &info);
         if (fixture_fail_after > 0)
-            break; /* one more than there are calls */
+            break; /* no call was left to fail */
         assert_int_not_equal(status, FACET_OK);
         assert_int_equal(list_partitions(NULL, 0), 0);
         assert_int_equal(fixture_parts, 0);
@@ -391,7 +391,7 @@ static void workers_and_partitions_share_the_units(void **state)
 
 /* --- random steps, threads --- */
 
-/* No unit has two holders, after calls in any order. */
+/* Asserts that no unit belongs to two partitions or workers. */
 static void check_disjoint(void)
 {
     static struct facet_partition_info infos[UNITS];
@@ -522,15 +522,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes_follow_the_drivers_abilities),
-        cmocka_unit_test(signal_handlers_stay_the_hosts),
-        cmocka_unit_test(a_device_that_cannot_says_so),
+        cmocka_unit_test(signal_handlers_of_the_host_are_kept),
+        cmocka_unit_test(a_device_that_cannot_be_partitioned_reports_it),
         cmocka_unit_test(properties_come_from_the_driver),
         cmocka_unit_test(templates_are_powers_and_equal_parts),
         cmocka_unit_test(placements_are_every_start_that_fits),
         cmocka_unit_test(a_partition_says_where_it_is),
         cmocka_unit_test(identity_is_never_used_twice),
         cmocka_unit_test(refusals_name_the_partition_in_the_way),
-        cmocka_unit_test(anywhere_is_the_smallest_stretch),
+        cmocka_unit_test(a_partition_anywhere_takes_the_smallest_stretch),
         cmocka_unit_test(a_driver_that_fails_leaves_nothing),
         cmocka_unit_test(compute_is_granted_in_whole_units),
         cmocka_unit_test(memory_adds_up_to_the_device),

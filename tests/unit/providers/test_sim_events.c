@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: testing the events: order, listeners, dropped events, and how a drop shows. */
+/* Owns: proofs of the events: their order, several listeners, dropped events, and the gap that these leave. */
 #include "core.h"
 #include "sim_core_fixture.h"
 
@@ -11,7 +11,7 @@ static void partitions_are_reported(void **state)
 
     assert_int_equal(list_events(instance, 0, events), 0);
     assert_int_equal(create_partition(instance, 0, "2g.20gb", 2, &info, NULL), FACET_OK);
-    assert_int_equal(create_partition(instance, 0, "2g.20gb", 2, &info, NULL), FACET_NO_SPACE); /* nothing to tell */
+    assert_int_equal(create_partition(instance, 0, "2g.20gb", 2, &info, NULL), FACET_NO_SPACE); /* no event */
     assert_int_equal(sim_partition_ops.destroy(instance, 0, info.uuid, NULL), FACET_OK);
     assert_int_equal(list_events(instance, 0, events), 2);
     for (unsigned i = 0; i < 2; i++) {
@@ -35,7 +35,7 @@ static void several_listeners_get_every_event(void **state)
     for (uint32_t i = 0; i < 5; i++)
         sim_event(instance, FACET_EVENT_ECC, 0, i, 0, "", "");
     assert_int_equal(list_events(instance, 0, events), 5);
-    assert_int_equal(list_events(instance, 0, events), 5); /* reading forgets nothing */
+    assert_int_equal(list_events(instance, 0, events), 5); /* reading removes no event */
     assert_int_equal(list_events(instance, 3, events), 2);
     assert_int_equal(events[0].sequence, 4);
     assert_int_equal(events[0].value, 3);
@@ -52,7 +52,7 @@ static void dropped_events_leave_a_gap(void **state)
     for (uint32_t i = 1; i <= 1000; i++)
         sim_event(instance, FACET_EVENT_ECC, 0, i, 0, "", "");
     assert_int_equal(list_events(instance, 10, events), SIM_EVENTS_KEPT);
-    assert_int_equal(events[0].sequence, 1000 - SIM_EVENTS_KEPT + 1); /* not 11: some were dropped */
+    assert_int_equal(events[0].sequence, 1000 - SIM_EVENTS_KEPT + 1); /* the earlier ones were dropped */
     for (uint32_t i = 0; i < SIM_EVENTS_KEPT; i++)
         assert_int_equal(events[i].value, events[0].sequence + i);
     assert_int_equal(list_events(instance, 999, events), 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: simulated streams: order, exact modelled time, effects, isolation of hard limits and partitions, faults. */
+/* Owns: proofs of simulated streams: order, modelled time, effects, isolation of hard limits and partitions, faults. */
 #include "sim_world.h"
 
 static struct world world;
@@ -47,7 +47,7 @@ static uint64_t busy_ns_of(const struct worker *worker)
     return world_state(&world, worker->context, worker->stream).busy_ns;
 }
 
-/* How long 200 groups of 1000 cycles take a worker: on all 100 units two waves, 2000 ns. */
+/* The time that a worker takes for 200 groups of 1000 cycles: on all 100 units two waves, 2000 ns. */
 static uint64_t time_of(const struct worker *worker, const char *kernel)
 {
     uint64_t before = world_state(&world, worker->context, worker->stream).busy_ns;
@@ -76,7 +76,7 @@ static void effects_change_memory_in_order(void **state)
     assert_int_equal(stream.busy_ns, 4000);
 }
 
-/* Stepped time stands still until a call waits: nothing happens before. */
+/* Stepped time stands still until a call waits, so that no launch runs before. */
 static void a_copy_waits_for_queued_launches(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void a_quarter_of_the_units_takes_four_times_as_long(void **state)
 
     assert_int_equal(time_of(&quarter, "compute"), 8000);
     assert_int_equal(time_of(&quarter, "stream"), 800000);
-    /* The neighbour fills its 75 units and more, all the time: nothing changes. */
+    /* The neighbour uses its 75 units all the time, which changes nothing. */
     for (int i = 0; i < 50; i++)
         launch_worker(&rest, "compute", 10000);
     assert_int_equal(time_of(&quarter, "compute"), 8000);
@@ -158,19 +158,19 @@ static void contexts_without_limits_share_the_units(void **state)
     (void)state;
     struct worker a = make_worker(1, NULL, "a"), b = make_worker(1, NULL, "b");
 
-    /* Both want all units: each takes twice as long while the other runs, and alone as always after it. */
+    /* Both want all units. Each takes twice as long while the other runs, and has its usual time after that. */
     launch_worker(&a, "compute", 1000);
     launch_worker(&b, "compute", 200);
     assert_int_equal(busy_ns_of(&b), 4000);
     assert_int_equal(busy_ns_of(&a), 4000 + 8000);
 
-    /* Together they fit: neither is slower. */
+    /* Both fit on the units together, and neither is slower. */
     launch_worker(&a, "compute", 60);
     launch_worker(&b, "compute", 40);
     assert_int_equal(busy_ns_of(&a), 12000 + 1000);
     assert_int_equal(busy_ns_of(&b), 4000 + 1000);
 
-    /* Units enough for both, but not bandwidth. */
+    /* There are units for both, but not enough bandwidth. */
     launch_worker(&a, "stream", 50);
     launch_worker(&b, "stream", 50);
     assert_int_equal(busy_ns_of(&a), 13000 + 100000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: testing scripts of faults: that each acts as described, at its time, and that bad scripts are refused. */
+/* Owns: proofs that each fault of a script acts as described and at its time, and that bad scripts are refused. */
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -91,11 +91,11 @@ static void a_lost_device_is_lost_everywhere(void **state)
     assert_string_equal(events[0].uuid, sim_device_info(instance, 2)->uuid);
     go_to(instance, 2000);
     assert_int_equal(health_of(instance, 2), FACET_HEALTH_OK);
-    assert_int_equal(list_partitions(instance, 2, infos), 1); /* as a driver would have kept it */
+    assert_int_equal(list_partitions(instance, 2, infos), 1); /* a driver would keep it, too */
     close_instance(instance);
 }
 
-static void memory_errors_count(void **state)
+static void memory_errors_are_counted(void **state)
 {
     struct facet_provider_instance *instance =
         open_with("h100", FAULTS("{\"at_ns\": 10, \"device\": 0, \"kind\": \"ecc_corrected\", \"count\": 7},"
@@ -106,7 +106,7 @@ static void memory_errors_count(void **state)
     uint64_t corrected, uncorrected;
 
     go_to(instance, 10);
-    assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK); /* corrected ones do no harm */
+    assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK); /* corrected errors change no health */
     go_to(instance, 30);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_DEGRADED);
     assert_int_equal(list_events(instance, 0, events), 3);
@@ -118,7 +118,7 @@ static void memory_errors_count(void **state)
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK);
     sim_fault_ecc(instance, 0, &corrected, &uncorrected);
     assert_int_equal(corrected, 7);
-    assert_int_equal(uncorrected, 5); /* counters do not go back */
+    assert_int_equal(uncorrected, 5); /* counters do not fall */
     close_instance(instance);
 }
 
@@ -136,7 +136,7 @@ static void links_go_down_and_up(void **state)
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(links[i].up, i > 0);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_DEGRADED);
-    assert_int_equal(health_of(instance, 1), FACET_HEALTH_DEGRADED); /* both ends */
+    assert_int_equal(health_of(instance, 1), FACET_HEALTH_DEGRADED); /* both ends of the link are degraded */
     assert_int_equal(health_of(instance, 2), FACET_HEALTH_OK);
     assert_true(list_events(instance, 0, events) >= 2);
     assert_int_equal(events[0].kind, FACET_EVENT_LINK);
@@ -148,7 +148,7 @@ static void links_go_down_and_up(void **state)
     close_instance(instance);
 }
 
-static void slow_and_hanging_devices(void **state)
+static void devices_can_be_slow_or_hang(void **state)
 {
     struct facet_provider_instance *instance =
         open_with("h100", FAULTS("{\"at_ns\": 100, \"device\": 0, \"kind\": \"slow\", \"factor_milli\": 2500},"
@@ -175,8 +175,8 @@ static void step_to(struct facet_provider_instance *instance, uint64_t until_ns,
     assert_int_equal(sim_clock_now(instance), expected_ns);
 }
 
-/* Stepped time stops at each fault and each completion on its way. */
-static void time_does_not_jump_over_anything(void **state)
+/* Stepped time stops at each fault and at each completion. */
+static void stepped_time_skips_no_fault_or_completion(void **state)
 {
     struct facet_provider_instance *instance =
         open_with("h100", FAULTS("{\"at_ns\": 100, \"device\": 0, \"kind\": \"ecc\"}"));
@@ -189,13 +189,13 @@ static void time_does_not_jump_over_anything(void **state)
     step_to(instance, 5000, 5000);
     {
         SIM_LOCK(instance);
-        assert_false(sim_clock_wait(instance, UINT64_MAX, 1000000)); /* nothing will ever happen */
+        assert_false(sim_clock_wait(instance, UINT64_MAX, 1000000)); /* no event is left to wait for */
         assert_int_equal(sim_clock_now(instance), 5000);
     }
     close_instance(instance);
 }
 
-/* --- Those that take the process or the operation with them happen in a child. --- */
+/* --- Faults that end the process or block an operation, in a child. --- */
 
 static pid_t child_that_creates(const char *text)
 {
@@ -207,9 +207,9 @@ static pid_t child_that_creates(const char *text)
         struct facet_partition_info info, infos[64];
         uint32_t count;
 
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no child behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test must leave no child behind */
         setrlimit(RLIMIT_CORE, &no_core);
-        signal(SIGSEGV, SIG_DFL); /* not cmocka's */
+        signal(SIGSEGV, SIG_DFL); /* instead of cmocka's handler */
         struct facet_provider_instance *instance = open_machine("h100", NULL, script);
         if (sim_partition_ops.list(instance, 0, infos, sizeof *infos, 64, &count, NULL) != FACET_OK)
             _exit(3);
@@ -220,7 +220,7 @@ static pid_t child_that_creates(const char *text)
     return child;
 }
 
-static void a_crash_is_a_crash(void **state)
+static void a_crash_fault_ends_the_process_by_a_signal(void **state)
 {
     pid_t child = child_that_creates(
         FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"crash\", \"operation\": \"partition.create\"}"));
@@ -232,7 +232,7 @@ static void a_crash_is_a_crash(void **state)
     remove_file(script);
 }
 
-static void a_block_is_for_ever(void **state)
+static void a_block_fault_blocks_forever(void **state)
 {
     pid_t child = child_that_creates(
         FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"block\", \"operation\": \"partition.create\"}"));
@@ -246,7 +246,7 @@ static void a_block_is_for_ever(void **state)
     remove_file(script);
 }
 
-static void other_operations_are_spared(void **state)
+static void a_fault_of_one_operation_does_not_affect_others(void **state)
 {
     pid_t child =
         child_that_creates(FAULTS("{\"at_ns\": 0, \"device\": 0, \"kind\": \"crash\", \"operation\": \"limit.clear\"},"
@@ -305,7 +305,7 @@ static void bad_scripts_are_refused(void **state)
     remove_file(script);
 }
 
-static void clocks_are_set(void **state)
+static void the_clock_can_be_chosen(void **state)
 {
     static const char *const wrong[] = {"fast", "0", "-1", "1.5", "1000001", " 1000", "+5", "5x"};
     struct sim_clock clock = {0};
@@ -317,7 +317,7 @@ static void clocks_are_set(void **state)
     sim_clock_close(&clock);
 }
 
-static void real_time_goes_by_itself(void **state)
+static void real_time_passes_without_calls(void **state)
 {
     struct facet_provider_instance *instance = NULL;
 
@@ -329,7 +329,7 @@ static void real_time_goes_by_itself(void **state)
     assert_int_equal(sim_device_ops.open(&instance, NULL), FACET_OK);
     {
         SIM_LOCK(instance);
-        uint64_t until_ns = sim_clock_now(instance) + 200000000; /* 2 ms of ours */
+        uint64_t until_ns = sim_clock_now(instance) + 200000000; /* 2 ms of real time */
 
         for (unsigned i = 0; sim_clock_now(instance) < until_ns; i++)
             assert_true(i < 100000 && sim_clock_wait(instance, until_ns, UINT64_C(20000000000)));
@@ -343,16 +343,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_device_is_lost_everywhere),
-        cmocka_unit_test(memory_errors_count),
+        cmocka_unit_test(memory_errors_are_counted),
         cmocka_unit_test(links_go_down_and_up),
-        cmocka_unit_test(slow_and_hanging_devices),
-        cmocka_unit_test(time_does_not_jump_over_anything),
-        cmocka_unit_test(a_crash_is_a_crash),
-        cmocka_unit_test(a_block_is_for_ever),
-        cmocka_unit_test(other_operations_are_spared),
+        cmocka_unit_test(devices_can_be_slow_or_hang),
+        cmocka_unit_test(stepped_time_skips_no_fault_or_completion),
+        cmocka_unit_test(a_crash_fault_ends_the_process_by_a_signal),
+        cmocka_unit_test(a_block_fault_blocks_forever),
+        cmocka_unit_test(a_fault_of_one_operation_does_not_affect_others),
         cmocka_unit_test(bad_scripts_are_refused),
-        cmocka_unit_test(clocks_are_set),
-        cmocka_unit_test(real_time_goes_by_itself),
+        cmocka_unit_test(the_clock_can_be_chosen),
+        cmocka_unit_test(real_time_passes_without_calls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

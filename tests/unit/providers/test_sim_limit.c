@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: testing hard limits, and the rest that they leave to contexts (sim_share_of). */
+/* Owns: proofs of hard limits, and of what they leave to contexts without limits (sim_share_of). */
 #include "sim_core_fixture.h"
 
 #define GIB (UINT64_C(1) << 30)
@@ -25,7 +25,7 @@ static void limits_are_granted_and_read(void **state)
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "anna", 300, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.get(instance, 0, "anna", &limit, NULL), FACET_OK);
     assert_int_equal(limit.valid, FACET_WORKER_HAS_COMPUTE);
-    assert_int_equal(limit.compute_units, 40);  /* 39.6 of 132, the next whole one */
+    assert_int_equal(limit.compute_units, 40);  /* 39.6 of 132, rounded up */
     assert_int_equal(limit.compute_milli, 303); /* at least the request */
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "anna", 3 * GIB + 1, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "bert", GIB, NULL), FACET_OK);
@@ -41,7 +41,7 @@ static void limits_are_granted_and_read(void **state)
     sim_device_ops.close(instance);
 }
 
-static void every_share_is_granted_at_least(void **state)
+static void every_share_is_granted_rounded_up(void **state)
 {
     static const char *const profiles[] = {"h100", "a100-40gb", "mi300x", "ascend910b"};
 
@@ -55,7 +55,7 @@ static void every_share_is_granted_at_least(void **state)
             assert_int_equal(sim_limit_ops.set_compute(instance, 0, "w", milli, NULL), FACET_OK);
             assert_int_equal(sim_limit_ops.get(instance, 0, "w", &limit, NULL), FACET_OK);
             assert_true(limit.compute_milli >= milli);
-            assert_true((limit.compute_units - 1) * 1000 < milli * units); /* and not a unit more */
+            assert_true((limit.compute_units - 1) * 1000 < milli * units); /* a unit less would not suffice */
             assert_int_equal(sim_limit_ops.clear(instance, 0, "w", NULL), FACET_OK);
         }
         sim_device_ops.close(instance);
@@ -74,7 +74,7 @@ static void amounts_stay_within_the_device(void **state)
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "anna", all - GIB, NULL), FACET_OK);
     assert_refused(sim_limit_ops.set_memory(instance, 0, "bert", GIB + 1, &error), FACET_NO_SPACE, "1073741824");
     assert_int_equal(sim_limit_ops.get(instance, 0, "bert", &(struct facet_worker_limit){.size = 352}, NULL),
-                     FACET_NOT_FOUND); /* the refused one left nothing */
+                     FACET_NOT_FOUND); /* the refused worker does not exist */
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "bert", GIB, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "anna", 500, NULL), FACET_OK);
     assert_refused(sim_limit_ops.set_compute(instance, 0, "bert", 501, &error), FACET_NO_SPACE, "at most the 66");
@@ -98,7 +98,7 @@ static void a_limit_is_set_once(void **state)
     sim_device_ops.close(instance);
 }
 
-static void workers_have_names(void **state)
+static void names_of_workers_are_checked(void **state)
 {
     static const char *const wrong[] = {
         "",    ".a",  "-a",       "_a",
@@ -116,7 +116,7 @@ static void workers_have_names(void **state)
     sim_device_ops.close(instance);
 }
 
-static void so_many_workers_and_no_more(void **state)
+static void the_number_of_workers_is_bounded(void **state)
 {
     struct facet_provider_instance *instance = open_h100();
     char name[16];
@@ -126,11 +126,11 @@ static void so_many_workers_and_no_more(void **state)
         assert_int_equal(sim_limit_ops.set_memory(instance, 0, name, 1 << 20, NULL), FACET_OK);
     }
     assert_refused(sim_limit_ops.set_memory(instance, 0, "w48", 1 << 20, &error), FACET_BUSY, "48 workers");
-    assert_int_equal(sim_limit_ops.set_compute(instance, 0, "w47", 1, NULL), FACET_OK); /* an existing one */
+    assert_int_equal(sim_limit_ops.set_compute(instance, 0, "w47", 1, NULL), FACET_OK); /* w47 exists already */
     sim_device_ops.close(instance);
 }
 
-static void units_are_a_workers_own(void **state)
+static void units_belong_to_one_worker(void **state)
 {
     struct facet_provider_instance *instance = open_h100();
     struct sim_share anna, bert, carl;
@@ -152,8 +152,8 @@ static void units_are_a_workers_own(void **state)
     sim_device_ops.close(instance);
 }
 
-/* Three in a row, the middle one stays: the free units lie apart. */
-static void idle_workers_make_room(void **state)
+/* Of three workers side by side the middle one stays, so that the free units lie apart. */
+static void idle_workers_are_moved_to_make_room(void **state)
 {
     struct facet_provider_instance *instance = open_h100();
     struct sim_share share;
@@ -161,7 +161,7 @@ static void idle_workers_make_room(void **state)
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "anna", 300, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "bert", 300, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.clear(instance, 0, "anna", NULL), FACET_OK);
-    engine_double.worker = "bert"; /* at work: it cannot be moved */
+    engine_double.worker = "bert"; /* a working worker cannot be moved */
     assert_refused(sim_limit_ops.set_compute(instance, 0, "carl", 600, &error), FACET_NO_SPACE, "apart");
     engine_double.worker = NULL;
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "carl", 600, NULL), FACET_OK);
@@ -188,12 +188,12 @@ static void a_hard_limit_excludes_other_limits(void **state)
     assert_refused(share_of(instance, NULL, "zoe", &share, &error), FACET_BUSY, "anna");
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "zoe", GIB, NULL), FACET_OK);
     assert_refused(share_of(instance, NULL, "zoe", &share, &error), FACET_BUSY, "compute limit");
-    engine_double.worker = "anna"; /* has no limit of memory, so no other worker can be promised some */
+    engine_double.worker = "anna"; /* it has no limit of memory, so that no other worker can be promised any */
     assert_refused(sim_limit_ops.set_memory(instance, 0, "bert", GIB, &error), FACET_BUSY, "anna");
     sim_device_ops.close(instance);
 }
 
-static void partitions_have_their_own(void **state)
+static void partitions_have_limits_of_their_own(void **state)
 {
     struct facet_provider_instance *instance = open_h100();
     struct facet_partition_info low, high;
@@ -231,7 +231,7 @@ static void containers_get_device_nodes_and_variables(void **state)
     assert_int_equal(create_partition(instance, 0, "3g.40gb", 4, &info, NULL), FACET_OK);
     assert_int_equal(sim_container_ops.items(instance, 0, info.uuid, items, sizeof *items, 8, &count, NULL), FACET_OK);
     for (uint32_t i = 0; i < count; i++) {
-        assert_string_not_equal(items[i].guest, "/dev/facet-sim/0"); /* the parent stays outside */
+        assert_string_not_equal(items[i].guest, "/dev/facet-sim/0"); /* the node of the whole device is not given */
         assert_string_not_equal(items[i].host, sim_device_info(instance, 0)->uuid);
     }
     assert_string_equal(items[0].guest, "/dev/facet-sim/0-slice4");
@@ -246,15 +246,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_granted_and_read),
-        cmocka_unit_test(every_share_is_granted_at_least),
+        cmocka_unit_test(every_share_is_granted_rounded_up),
         cmocka_unit_test(amounts_stay_within_the_device),
         cmocka_unit_test(a_limit_is_set_once),
-        cmocka_unit_test(workers_have_names),
-        cmocka_unit_test(so_many_workers_and_no_more),
-        cmocka_unit_test(units_are_a_workers_own),
-        cmocka_unit_test(idle_workers_make_room),
+        cmocka_unit_test(names_of_workers_are_checked),
+        cmocka_unit_test(the_number_of_workers_is_bounded),
+        cmocka_unit_test(units_belong_to_one_worker),
+        cmocka_unit_test(idle_workers_are_moved_to_make_room),
         cmocka_unit_test(a_hard_limit_excludes_other_limits),
-        cmocka_unit_test(partitions_have_their_own),
+        cmocka_unit_test(partitions_have_limits_of_their_own),
         cmocka_unit_test(containers_get_device_nodes_and_variables),
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the simulated memory: addresses, pages, mapping, quotas to the byte, copies that touch nothing on failure. */
+/* Owns: proofs of the simulated memory: addresses, pages, mapping, exact quotas, failed copies without an effect. */
 #include "sim_world.h"
 
 static struct world world;
@@ -41,7 +41,7 @@ static void plain_memory_is_zero_and_keeps_written_bytes(void **state)
     assert_int_equal(MEMORY->read(INSTANCE, world.context, address, 1, back, NULL), FACET_OUT_OF_RANGE);
 }
 
-static void memory_given_back_is_zero_for_the_next(void **state)
+static void freed_memory_is_zero_for_the_next_allocation(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++) {
@@ -53,7 +53,7 @@ static void memory_given_back_is_zero_for_the_next(void **state)
     }
 }
 
-static void the_device_holds_to_the_byte(void **state)
+static void the_device_is_full_to_the_byte(void **state)
 {
     uint64_t address = 1, other;
     (void)state;
@@ -101,7 +101,7 @@ static void a_partition_has_its_own_memory(void **state)
     assert_int_equal(MEMORY->alloc(INSTANCE, context, 1, &address, NULL), FACET_NO_SPACE);
 }
 
-/* Two page objects side by side, and one of them a second time. */
+/* Two page objects are mapped side by side, and one of them a second time. */
 static void mappings_join_split_and_alias(void **state)
 {
     uint64_t base, alias, a, b, word = 0x1122334455667788;
@@ -117,7 +117,7 @@ static void mappings_join_split_and_alias(void **state)
     OK(&world, MEMORY->map(INSTANCE, world.context, base + 2 * WORLD_PAGE, b, 0, WORLD_PAGE, &world.error));
     OK(&world, MEMORY->map(INSTANCE, world.context, alias, b, 0, WORLD_PAGE, &world.error));
 
-    /* A word across the border of the two objects: its upper half is seen through the alias. */
+    /* A word lies across the border of the two objects. Its upper half is seen through the second mapping. */
     OK(&world, MEMORY->write(INSTANCE, world.context, base + 2 * WORLD_PAGE - 4, &word, 8, &world.error));
     assert_int_equal(world_word(&world, world.context, base + 2 * WORLD_PAGE - 4), word);
     assert_int_equal((uint32_t)world_word(&world, world.context, alias), 0x11223344);
@@ -151,7 +151,7 @@ static void pages_move_under_an_address_that_stays(void **state)
     assert_int_equal(world_word(&world, world.context, base), 0x0101010101010101);
 }
 
-static void destroyed_pages_go_with_their_last_mapping(void **state)
+static void destroyed_pages_are_freed_with_their_last_mapping(void **state)
 {
     uint64_t base, pages;
     (void)state;
@@ -229,8 +229,8 @@ static void a_failed_copy_touches_nothing(void **state)
     assert_int_equal(back[0], 0x5a);
 }
 
-/* Longer than the steps of a move, in both directions. */
-static void copies_that_overlap_move_the_whole(void **state)
+/* The copies are longer than the steps in which memory is moved, in both directions. */
+static void copies_that_overlap_are_right(void **state)
 {
     enum { LENGTH = 300000, SHIFT = 1000 };
     unsigned char *expected = malloc(LENGTH + SHIFT), *back = malloc(LENGTH + SHIFT);
@@ -252,7 +252,7 @@ static void copies_that_overlap_move_the_whole(void **state)
     free(back);
 }
 
-static void contexts_are_apart(void **state)
+static void contexts_cannot_reach_each_others_memory(void **state)
 {
     uint64_t word = 1, pages, base;
     (void)state;
@@ -269,7 +269,7 @@ static void contexts_are_apart(void **state)
     assert_int_equal(MEMORY->read(INSTANCE, other, address, 8, &word, NULL), FACET_NOT_FOUND);
 }
 
-static void arguments_are_required(void **state)
+static void missing_arguments_are_refused(void **state)
 {
     uint64_t out;
     struct facet_memory_info tiny = {.size = 8};
@@ -290,7 +290,7 @@ static void arguments_are_required(void **state)
     assert_int_equal(tiny.total_bytes, 0);
 }
 
-/* 80 GB that are never written cost nothing: far more than a test machine has. */
+/* 80 GB, more than a test machine has, cost nothing while they are not written. */
 static void large_memory_is_free_until_written(void **state)
 {
     (void)state;
@@ -308,18 +308,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(plain_memory_is_zero_and_keeps_written_bytes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(memory_given_back_is_zero_for_the_next, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_device_holds_to_the_byte, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(freed_memory_is_zero_for_the_next_allocation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_device_is_full_to_the_byte, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_limit_of_a_worker_is_shared_by_its_contexts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_partition_has_its_own_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mappings_join_split_and_alias, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_move_under_an_address_that_stays, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(destroyed_pages_go_with_their_last_mapping, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(destroyed_pages_are_freed_with_their_last_mapping, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_ranges_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_failed_copy_touches_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(copies_that_overlap_move_the_whole, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(contexts_are_apart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(arguments_are_required, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(copies_that_overlap_are_right, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(contexts_cannot_reach_each_others_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(missing_arguments_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(large_memory_is_free_until_written, set_up, tear_down),
     };
 

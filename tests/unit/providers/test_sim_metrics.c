@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: readings of the simulated load: exact in stepped time, with a bit for each field that is modelled, no other. */
+/* Owns: proofs of readings of the simulated load: exact in stepped time, with a bit for each field that is modelled. */
 #include "sim_world.h"
 
 static struct world world;
@@ -14,7 +14,7 @@ static void run_kernel(const char *kernel, uint32_t groups)
     world_synchronize(&world, world.context, world.stream);
 }
 
-static void readings_of_a_device(void **state)
+static void readings_of_a_device_are_exact(void **state)
 {
     const uint64_t never = FACET_METRIC_ENCODER_ACTIVE | FACET_METRIC_DECODER_ACTIVE;
     const uint64_t shares = FACET_METRIC_COMPUTE_ACTIVE | FACET_METRIC_TENSOR_ACTIVE | FACET_METRIC_MEMORY_ACTIVE;
@@ -46,10 +46,10 @@ static void readings_of_a_device(void **state)
     struct facet_device_metrics streamed = world_metrics(&world, 0);
     assert_int_equal(streamed.compute_active_milli, 250);
     assert_int_equal(streamed.memory_active_milli, 1000);
-    assert_int_equal(world_metrics(&world, 0).memory_active_milli, 1000); /* at the same moment: as before */
+    assert_int_equal(world_metrics(&world, 0).memory_active_milli, 1000); /* the same moment gives the same value */
     assert_int_equal(streamed.pcie_rx_bytes, 0);
     OK(&world, MEMORY->fill(INSTANCE, world.context, address, 1, 1000, &world.error));
-    assert_int_equal(world_metrics(&world, 0).pcie_rx_bytes, 0); /* inside the device */
+    assert_int_equal(world_metrics(&world, 0).pcie_rx_bytes, 0); /* no bytes passed the link */
     world_end(&world);
 }
 
@@ -83,7 +83,7 @@ static void host_copies_show_on_the_link_to_the_host(void **state)
     world_end(&world);
 }
 
-static void processes_are_told_apart_by_worker(void **state)
+static void processes_are_distinguished_by_worker(void **state)
 {
     struct facet_process_metrics processes[4] = {{0}};
     uint32_t count = 9;
@@ -129,14 +129,14 @@ static unsigned throttle_events(uint32_t bits)
     return found;
 }
 
-static void power_throttles(void **state)
+static void power_above_the_limit_throttles(void **state)
 {
     (void)state;
     world_start(&world, (struct world_setup){.limit_mw = 90000});
     world.context = world_context(&world, 0, NULL, "a");
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
-    run_kernel("compute", 100); /* would take 110 W: the clock goes to 800 MHz */
+    run_kernel("compute", 100); /* 110 W at full speed: the clock falls to 800 MHz */
     assert_int_equal(world_state(&world, world.context, world.stream).busy_ns, 1250);
     world_launch(&world, world.context, world.module, world.stream, "compute", 100);
     struct facet_device_metrics metrics = world_metrics(&world, 0);
@@ -148,8 +148,9 @@ static void power_throttles(void **state)
     world_end(&world);
 }
 
-/* 80 C steady at full load, throttled at 60 C after about 0.92 s; half clock leads to 55 C: on and off from then on. */
-static void heat_throttles(void **state)
+/* Full load would reach 80 C, and is throttled at 60 C after about 0.92 s. Half the clock leads to 55 C, so that
+ * throttling goes on and off from then on. */
+static void heat_above_the_limit_throttles(void **state)
 {
     (void)state;
     world_start(&world, (struct world_setup){.limit_mc = 60000});
@@ -169,11 +170,11 @@ static void heat_throttles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readings_of_a_device),
+        cmocka_unit_test(readings_of_a_device_are_exact),
         cmocka_unit_test(host_copies_show_on_the_link_to_the_host),
-        cmocka_unit_test(processes_are_told_apart_by_worker),
-        cmocka_unit_test(power_throttles),
-        cmocka_unit_test(heat_throttles),
+        cmocka_unit_test(processes_are_distinguished_by_worker),
+        cmocka_unit_test(power_above_the_limit_throttles),
+        cmocka_unit_test(heat_above_the_limit_throttles),
     };
 
     return cmocka_run_group_tests_name("sim metrics", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the arithmetic of the model, at its edges and against closed forms. */
+/* Owns: proofs of the model's arithmetic, at its edges and against closed forms. */
 #include "model.h"
 
 #include "sim_world.h"
@@ -62,8 +62,8 @@ static void the_largest_numbers_do_not_overflow(void **state)
     assert_int_equal(sim_model_progress(SIM_WHOLE_WORK, UINT64_MAX, 1), 0);
 }
 
-/* However a kernel's time is cut into pieces, it ends when it should. */
-static void pieces_make_up_the_whole(void **state)
+/* However a kernel's time is cut into pieces, it ends at the same time. */
+static void pieces_of_a_kernel_take_the_whole_time(void **state)
 {
     (void)state;
     for (uint64_t total = 1; total < 2000000; total = total * 3 + 1) {
@@ -94,7 +94,7 @@ static void sharing_slows_down_in_proportion(void **state)
     assert_int_equal(sim_model_shared_ns(&model, &whole, &demand, &alone, UINT32_MAX), SIM_NEVER);
 }
 
-static void rooms_bring_their_part_of_the_bandwidth(void **state)
+static void rooms_get_their_part_of_the_bandwidth(void **state)
 {
     struct sim_share share = {.memory_bytes = UINT64_C(1) << 28, .compute_units = 50};
     (void)state;
@@ -120,7 +120,7 @@ static void power_above_the_limit_lowers_the_clock(void **state)
     assert_int_equal(sim_model_power_mw(&model, 0, 1000), 50000);
 }
 
-/* e^-1, e^-10 and no time at all, to a millionth of the difference. */
+/* Times of 1, 10 and 0 time constants are checked to a millionth of the difference. */
 static void heat_follows_one_time_constant(void **state)
 {
     const int64_t span = INT64_C(1000000000);
@@ -141,9 +141,9 @@ int main(void)
         cmocka_unit_test(waves_fill_units_with_their_resident_groups),
         cmocka_unit_test(the_longer_side_of_the_roofline_counts),
         cmocka_unit_test(the_largest_numbers_do_not_overflow),
-        cmocka_unit_test(pieces_make_up_the_whole),
+        cmocka_unit_test(pieces_of_a_kernel_take_the_whole_time),
         cmocka_unit_test(sharing_slows_down_in_proportion),
-        cmocka_unit_test(rooms_bring_their_part_of_the_bandwidth),
+        cmocka_unit_test(rooms_get_their_part_of_the_bandwidth),
         cmocka_unit_test(power_above_the_limit_lowers_the_clock),
         cmocka_unit_test(heat_follows_one_time_constant),
     };

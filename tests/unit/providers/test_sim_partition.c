@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: testing the placement rules: by hand for usual cases, and by 100,000 random steps a profile against a second
- * implementation that shares no data and no code with the provider.
+ * Owns: proofs of the placement rules: usual cases by hand, and 100,000 random steps for each profile, compared with a
+ * second implementation that shares no data and no code with the provider.
  */
 #include "../../effort.h"
 #include "sim_core_fixture.h"
@@ -169,7 +169,7 @@ static void random_steps(const struct mig_profile *mig, unsigned short seed)
         check_placements(instance, mig, &oracle, (kind + step) % KINDS);
         check_list(instance, mig, &oracle);
     }
-    assert_true(created > STEPS / 20 && destroyed > STEPS / 20 && refused > STEPS / 20); /* the walk was no stroll */
+    assert_true(created > STEPS / 20 && destroyed > STEPS / 20 && refused > STEPS / 20); /* all were frequent */
     sim_device_ops.close(instance);
 }
 
@@ -241,7 +241,7 @@ static void placement_anywhere_leaves_room_for_larger_ones(void **state)
     struct facet_provider_instance *instance = open_machine("a100-40gb", NULL, NULL);
     struct facet_partition_info info;
 
-    /* A 1g anywhere must not be in the way of a 4g and a 2g. */
+    /* A 1g placed anywhere must leave room for a 4g and a 2g. */
     assert_int_equal(create_partition(instance, 0, "1g.5gb", FACET_PLACEMENT_ANY, &info, NULL), FACET_OK);
     assert_int_equal(info.start, 6);
     assert_int_equal(create_partition(instance, 0, "2g.10gb", FACET_PLACEMENT_ANY, &info, NULL), FACET_OK);
@@ -269,7 +269,7 @@ static void modes_exclude_each_other(void **state)
     assert_int_equal(count, 2);
     assert_int_equal(placements[0].free + placements[1].free, 0);
     assert_int_equal(create_partition(instance, 0, "cpx-nps4", 4, &info, NULL), FACET_OK);
-    /* Combinations that the driver does not allow are missing: memory in four with the compute side in one or two. */
+    /* The driver allows no memory in four parts with compute in one or two. */
     assert_int_equal(create_partition(instance, 0, "spx-nps4", 0, &info, NULL), FACET_NOT_FOUND);
     assert_int_equal(create_partition(instance, 0, "dpx-nps4", 0, &info, NULL), FACET_NOT_FOUND);
     sim_device_ops.close(instance);
@@ -300,7 +300,7 @@ static void a_device_in_use_is_not_partitioned(void **state)
     sim_device_ops.close(instance);
 }
 
-static void limits_stand_in_the_way(void **state)
+static void a_limited_device_is_not_partitioned(void **state)
 {
     struct facet_provider_instance *instance = open_machine("h100", NULL, NULL);
     struct facet_partition_info info;
@@ -362,7 +362,7 @@ static void *create_list_destroy(void *argument)
 
         if (create_partition(instance, 0, i % 2 ? "1g.10gb" : "2g.20gb", FACET_PLACEMENT_ANY, &info, NULL) !=
             FACET_OK) {
-            sched_yield(); /* others have all the room */
+            sched_yield(); /* other threads have all the room */
             continue;
         }
         made++;
@@ -373,7 +373,7 @@ static void *create_list_destroy(void *argument)
         sim_device_ops.events(instance, 0, events, sizeof *events, 256, &count, NULL);
         sim_device_ops.health(instance, 0, &health, NULL);
         if (sim_partition_ops.destroy(instance, 0, info.uuid, NULL) != FACET_OK)
-            return NULL; /* only we know it */
+            return NULL; /* no other thread knows this partition */
     }
     return (void *)made;
 }
@@ -390,7 +390,7 @@ static void threads_do_not_break_the_rules(void **state)
         void *made;
 
         assert_int_equal(pthread_join(threads[i], &made), 0);
-        assert_int_equal((uintptr_t)made, 100); /* it got on, and nothing was wrong on the way */
+        assert_int_equal((uintptr_t)made, 100); /* the thread made all its partitions without an error */
     }
     assert_int_equal(list_partitions(instance, 0, infos), 0);
     sim_device_ops.close(instance);
@@ -405,7 +405,7 @@ int main(void)
         cmocka_unit_test(placement_anywhere_leaves_room_for_larger_ones),
         cmocka_unit_test(modes_exclude_each_other),
         cmocka_unit_test(a_device_in_use_is_not_partitioned),
-        cmocka_unit_test(limits_stand_in_the_way),
+        cmocka_unit_test(a_limited_device_is_not_partitioned),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(random_steps_never_violate_the_rules),
         cmocka_unit_test(threads_do_not_break_the_rules),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: testing the reading of profiles: the shipped ones, and every member wrong in every way that the schema names.
+ * Owns: proofs of reading profiles: the shipped ones, and each member wrong in each way that the schema names.
  * The walk goes through schemas/sim-profile.schema.json, so that schema and provider cannot drift apart: the provider
  * refuses all that the schema refuses, naming file, place, value and expectation; members that are optional there are
  * optional here.
@@ -57,7 +57,7 @@ static void check_refused(json_t *document, const char *member_path, const char 
         fail_msg("%s with %s: the message names another place: %s", member_path, fault, error.message);
 }
 
-/* Puts `wrong` in place of a member, checks that it is refused, and puts the right value back. */
+/* Replaces a member by `wrong`, checks that this is refused, and restores the member. */
 static void try_wrong(json_t *document, json_t *parent, const char *name, size_t index, json_t *wrong,
                       const char *member_path, const char *fault)
 {
@@ -142,7 +142,7 @@ static void try_missing(json_t *document, const json_t *schema, json_t *object, 
             struct facet_error error = {0};
 
             if (parse_profile(document, &error) != FACET_OK)
-                fail_msg("%s may be left out, but: %s", inner, error.message);
+                fail_msg("%s is optional, but a profile without it is refused: %s", inner, error.message);
         }
         json_object_set_new(object, member, value);
     }
@@ -160,7 +160,7 @@ static void walk_object(json_t *document, const json_t *schema, json_t *object, 
     try_missing(document, schema, object, member_path);
     if (json_is_false(others)) {
         json_object_set_new(object, patterns ? "Surprise!" : "surprise", json_integer(1));
-        check_refused(document, patterns ? "Surprise!" : "surprise", "a member nobody knows");
+        check_refused(document, patterns ? "Surprise!" : "surprise", "an unknown member");
         json_object_del(object, patterns ? "Surprise!" : "surprise");
     }
     json_object_foreach_safe (object, next, member, value) {
@@ -197,10 +197,10 @@ static void try_members(json_t *document, const json_t *schema, json_t *parent, 
     }
 }
 
-static void every_member_wrong_once(void **state)
+static void each_wrong_member_is_refused(void **state)
 {
     json_t *schema = load_document("schemas", "sim-profile.schema");
-    static const char *const profiles[] = {"mi300x", "dual-socket"}; /* together they have every member */
+    static const char *const profiles[] = {"mi300x", "dual-socket"}; /* these two have every member */
 
     for (unsigned i = 0; i < 2; i++) {
         json_t *document = load_document("providers/sim/profiles", profiles[i]);
@@ -208,13 +208,13 @@ static void every_member_wrong_once(void **state)
         refusals = 0;
         walk_object(document, schema, document, "");
         assert_true(refusals > 500);
-        assert_int_equal(parse_profile(document, NULL), FACET_OK); /* all was put back */
+        assert_int_equal(parse_profile(document, NULL), FACET_OK); /* every member was restored */
         json_decref(document);
     }
     json_decref(schema);
 }
 
-static void shipped_profiles_are_all_here(void **state)
+static void the_list_of_shipped_profiles_is_complete(void **state)
 {
     char path[512];
     DIR *folder;
@@ -243,7 +243,7 @@ static void shipped_profiles_describe_devices(void **state)
         again = open_machine(shipped[i], NULL, NULL);
         assert_int_equal(sim_device_ops.list(again, others, sizeof *others, 64, &count, NULL), FACET_OK);
         for (uint32_t device = 0; device < count; device++) {
-            assert_memory_equal(&infos[device], &others[device], sizeof infos[device]); /* stable, uuids too */
+            assert_memory_equal(&infos[device], &others[device], sizeof infos[device]); /* stable, with uuids */
             assert_int_equal(infos[device].index, device);
             assert_int_equal(strncmp(infos[device].name, "Simulated ", 10), 0);
             assert_string_equal(infos[device].vendor, "Facet (simulated)");
@@ -253,7 +253,7 @@ static void shipped_profiles_describe_devices(void **state)
             assert_int_equal(sim_device_ops.properties(instance, device, text, sizeof text, &size, NULL), FACET_OK);
             assert_int_equal(strlen(text) + 1, size);
             assert_non_null(strstr(text, "simulated=true\n"));
-            assert_non_null(strstr(text, "modelled=")); /* no profile can know it all */
+            assert_non_null(strstr(text, "modelled=")); /* some values are always modelled */
             assert_int_equal(sim_device_ops.properties(instance, device, text, size - 1, &size, NULL), FACET_TOO_SMALL);
         }
         sim_device_ops.close(instance);
@@ -290,13 +290,13 @@ static void change_member(json_t *object, const char *member, json_int_t value, 
         part = json_array_get(json_object_get(json_object_get(part, "partitioning"), "templates"),
                               (size_t)json_integer_value(object));
     json_object_set_new(part, member, json_integer(value));
-    check_refused(document, member_path, "a value that does not fit the others");
+    check_refused(document, member_path, "a value that contradicts others");
     json_decref(document);
     json_decref(object);
 }
 
-/* No schema can express these: numbers that do not go together. */
-static void numbers_must_fit_each_other(void **state)
+/* A schema cannot express these rules between several numbers. */
+static void numbers_that_contradict_each_other_are_refused(void **state)
 {
     change_member(NULL, "clock_low_mhz", 1411, "clock_low_mhz");
     change_member(NULL, "idle_mw", 400000, "limit_mw");
@@ -312,7 +312,7 @@ static void numbers_must_fit_each_other(void **state)
     change_member(json_integer(6), "compute_slices", 8, "compute_slices");
 }
 
-static void documents_must_be_whole(void **state)
+static void incomplete_documents_are_refused(void **state)
 {
     static const char *const texts[] = {"", "{", "[]", "null", "{\"name\":1,\"name\":2}", "{}", "\xff\xfe"};
     struct sim_machine *machine = NULL;
@@ -344,7 +344,7 @@ static void links_name_nodes_once(void **state)
     json_decref(document);
 }
 
-static void profiles_are_found(void **state)
+static void profiles_are_found_by_name_and_path(void **state)
 {
     struct facet_provider_instance *instance = NULL;
     char path[512];
@@ -361,7 +361,7 @@ static void profiles_are_found(void **state)
     instance = open_machine(path, NULL, NULL);
     assert_string_equal(sim_device_info(instance, 0)->name, "Simulated NVIDIA H200");
     sim_device_ops.close(instance);
-    instance = open_machine(NULL, NULL, NULL); /* no profile: no devices */
+    instance = open_machine(NULL, NULL, NULL); /* without a profile there are no devices */
     assert_int_equal(sim_device_ops.list(instance, NULL, sizeof(struct facet_device_info), 0, &count, NULL), FACET_OK);
     assert_int_equal(count, 0);
     assert_int_equal(sim_device_ops.nodes(instance, NULL, sizeof(struct facet_topology_node), 0, &count, NULL),
@@ -373,14 +373,14 @@ static void profiles_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped_profiles_are_all_here),
+        cmocka_unit_test(the_list_of_shipped_profiles_is_complete),
         cmocka_unit_test(shipped_profiles_describe_devices),
         cmocka_unit_test(h100_has_the_values_of_its_data_sheet),
-        cmocka_unit_test(every_member_wrong_once),
-        cmocka_unit_test(numbers_must_fit_each_other),
-        cmocka_unit_test(documents_must_be_whole),
+        cmocka_unit_test(each_wrong_member_is_refused),
+        cmocka_unit_test(numbers_that_contradict_each_other_are_refused),
+        cmocka_unit_test(incomplete_documents_are_refused),
         cmocka_unit_test(links_name_nodes_once),
-        cmocka_unit_test(profiles_are_found),
+        cmocka_unit_test(profiles_are_found_by_name_and_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

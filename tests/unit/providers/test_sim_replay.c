@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: examples/sim_replay: recorded times come back exactly, a fit explains what it can, bad traces are refused.
+ * Owns: proofs of examples/sim_replay: recorded times are replayed exactly, a fit explains waves, bad traces are
+ * refused.
  *
- * FACET_TRACES, when set, is a folder with orion/model_kernels/ and reef/ of which every trace is replayed as well.
+ * FACET_TRACES may name a folder with orion/model_kernels/ and reef/, of which every trace is replayed as well.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static void expect_output(const char *text)
 
 #define HEADER "Name,Profile,Memory_footprint,SM_usage,Duration\n"
 
-static void recorded_times_come_back(void **state)
+static void recorded_times_are_replayed(void **state)
 {
     (void)state;
     assert_int_equal(run_replay(write_trace("trace.csv", HEADER "void f(int, char),0,0,12,1500\n"
@@ -78,8 +79,8 @@ static void recorded_times_come_back(void **state)
     expect_output("Simulated Tiny");
 }
 
-/* On 100 units with one slot each: 100 and 300 groups are one wave and three, which one cost explains; two launches
- * alike of 1000 and 3000 ns are not explained: the fit is off by a half of the sum. */
+/* On 100 units with one slot each, 100 and 300 groups are one wave and three, which one cost explains. Two equal
+ * launches of 1000 and 3000 ns cannot be explained, and the fit is off by half of their sum. */
 static void a_fit_explains_waves_and_nothing_else(void **state)
 {
     (void)state;
@@ -128,7 +129,7 @@ static void bad_traces_are_refused(void **state)
     assert_int_equal(run_replay(NULL, NULL, NULL), 2);
 }
 
-/* Replays all traces of a folder; how many there were. */
+/* Replays all traces of a folder, and returns their number. */
 static unsigned replay_folder(const char *root, const char *name)
 {
     char folder[PATH_MAX];
@@ -175,7 +176,7 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(recorded_times_come_back, set_up),
+        cmocka_unit_test_setup(recorded_times_are_replayed, set_up),
         cmocka_unit_test_setup(a_fit_explains_waves_and_nothing_else, set_up),
         cmocka_unit_test_setup(json_traces_have_their_latencies_beside, set_up),
         cmocka_unit_test_setup(bad_traces_are_refused, set_up),

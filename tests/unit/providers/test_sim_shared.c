@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: testing the state that processes share through a folder beside partitions and limits: memory in use and its
- * users, and that it is gone with the process, however that ends.
+ * Owns: proofs about the memory in use that processes share through a folder, beside partitions and limits: who uses
+ * it, and that it is free once its process has ended, in whatever way.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -84,7 +84,7 @@ static int begin_folder(void **state)
 
     const struct world_setup setup = {0};
 
-    world_profile(&setup); /* once: those who open it meanwhile must not find half of it */
+    world_profile(&setup); /* written once: no process may find half of it */
     snprintf(folder, sizeof folder, "%s/facet-sim-shared-XXXXXX", where);
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -169,7 +169,7 @@ static void a_worker_has_one_limit_over_all_processes(void **state)
     assert_int_equal(count_usage_files(), 0);
 }
 
-static void the_device_is_full_for_all(void **state)
+static void the_device_is_full_for_all_processes(void **state)
 {
     struct world one, other;
     uint64_t here, there, address;
@@ -189,8 +189,8 @@ static void the_device_is_full_for_all(void **state)
     world_end(&other);
 }
 
-/* A snapshot that fits alone does not fit beside later allocations. */
-static void a_snapshot_comes_back_only_where_there_is_room(void **state)
+/* A snapshot may fit into free memory, but not beside later allocations. */
+static void a_snapshot_is_restored_only_where_memory_is_free(void **state)
 {
     struct world one, other;
     uint64_t here, there, address;
@@ -247,7 +247,7 @@ static void a_partition_is_in_use_for_all(void **state)
     world_end(&one);
 }
 
-static void parts_that_another_process_uses_are_not_taken_away(void **state)
+static void parts_that_another_process_uses_are_kept(void **state)
 {
     struct facet_partition_info info = {.size = sizeof info};
     struct world one, other;
@@ -269,8 +269,8 @@ static void parts_that_another_process_uses_are_not_taken_away(void **state)
     world_end(&one);
 }
 
-/* Units 0 to 19 and 40 to 59 are taken; 60 in a row are free once the second worker is moved down. */
-static void units_of_another_stay_where_they_are(void **state)
+/* Units 0 to 19 and 40 to 59 are taken. 60 units in a row are free once the second worker is moved down. */
+static void units_of_another_process_are_not_moved(void **state)
 {
     struct world one, other;
     uint64_t context;
@@ -291,7 +291,7 @@ static void units_of_another_stay_where_they_are(void **state)
 
 /* --- Other processes. --- */
 
-/* In a child: it must not go on with the parent's tests, and the parent notices that it ended. */
+/* Runs in a child, which must not go on with the parent's tests. The parent sees that the child ended. */
 static void must_succeed(const struct world *world, enum facet_status status)
 {
     if (status == FACET_OK)
@@ -302,10 +302,10 @@ static void must_succeed(const struct world *world, enum facet_status status)
 
 struct child {
     pid_t pid;
-    int pipe; /* says when it is ready */
+    int pipe; /* a byte in it tells that the child is ready */
 };
 
-/* A process of worker "anna" that allocates `bytes`, and then does nothing until it is killed. */
+/* Starts a process of worker "anna" that allocates `bytes`, and then does nothing until it is killed. */
 static struct child start_holder(uint64_t bytes)
 {
     int ends[2];
@@ -355,7 +355,7 @@ static void every_living_process_is_listed(void **state)
     world_alloc(&world, world_context(&world, 0, NULL, "bert"), MIB);
     OK(&world, world.provider->metrics->device(world.instance, 0, &device, &world.error));
     assert_int_equal(device.memory_used_bytes, 4 * MIB);
-    assert_false(device.valid & (FACET_METRIC_BUSY | FACET_METRIC_POWER)); /* the other process's load is not known */
+    assert_false(device.valid & (FACET_METRIC_BUSY | FACET_METRIC_POWER)); /* the other process's load is unknown */
     OK(&world,
        world.provider->metrics->processes(world.instance, 0, processes, sizeof *processes, 4, &count, &world.error));
     assert_int_equal(count, 2);
@@ -387,11 +387,11 @@ static void memory_of_a_killed_process_is_free_at_once(void **state)
     end_holder(&child);
     assert_int_equal(count_usage_files(), 2);
     OK(&world, try_alloc(&world, context, LIMIT, &address));
-    assert_int_equal(count_usage_files(), 1); /* the next process cleared it away */
+    assert_int_equal(count_usage_files(), 1); /* the next process removed the file of the dead one */
     world_end(&world);
 }
 
-/* --- The property: not a byte above, at any death of any process. --- */
+/* --- The property: the limit is never exceeded, whenever a process dies. --- */
 
 #define CHILDREN 4
 #define ROUNDS   effort(80, 20)
@@ -399,7 +399,7 @@ static void memory_of_a_killed_process_is_free_at_once(void **state)
 #define ROUNDS_MOST 40000
 #define HELD_MAX    64
 
-/* The bytes that children claim to hold: after they get them, until before they give them back. So never too many. */
+/* The bytes that each child holds, noted after an allocation and cleared before a free: never more than it holds. */
 struct claims {
     _Atomic uint64_t held[CHILDREN];
     _Atomic uint64_t refused;
@@ -466,7 +466,7 @@ static void stop_child(pid_t pid)
 
     assert_int_equal(kill(pid, SIGSTOP), 0);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-    assert_true(WIFSTOPPED(status)); /* and not ended by a check of its own */
+    assert_true(WIFSTOPPED(status)); /* no check of its own has ended it */
 }
 
 static void replace_child(struct claims *claims, pid_t *pid, unsigned index, unsigned short seed)
@@ -484,7 +484,7 @@ static bool limit_was_met(const struct claims *claims, uint64_t most)
     return most > LIMIT / 2 && claims->refused > 0;
 }
 
-static void four_processes_never_have_a_byte_too_much(void **state)
+static void four_processes_never_exceed_the_limit(void **state)
 {
     struct claims *claims = mmap(NULL, sizeof *claims, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     unsigned short random_state[3] = {8, 9, 10};
@@ -521,7 +521,7 @@ static void four_processes_never_have_a_byte_too_much(void **state)
     }
     assert_true(limit_was_met(claims, most));
     uint64_t context = world_context(&world, 0, NULL, "anna"), address;
-    OK(&world, try_alloc(&world, context, LIMIT, &address)); /* and nothing is left of them */
+    OK(&world, try_alloc(&world, context, LIMIT, &address)); /* all memory of the children is free */
     assert_int_equal(try_alloc(&world, context, 1, &address), FACET_QUOTA);
     world_end(&world);
     munmap(claims, sizeof *claims);
@@ -529,8 +529,8 @@ static void four_processes_never_have_a_byte_too_much(void **state)
 
 /* --- Failures. --- */
 
-/* Every call fails once; until none is left to fail, no process may see a change. */
-static void a_failing_call_takes_nothing(void **state)
+/* Each call fails once. Until the operation succeeds, no process may see a change. */
+static void a_failing_call_changes_nothing(void **state)
 {
     struct world one, other;
     uint64_t there, context = 0, address = 0;
@@ -566,8 +566,8 @@ static void a_failing_call_takes_nothing(void **state)
     world_end(&other);
 }
 
-/* A live process whose file cannot be read may hold everything: no other is let in beside it. */
-static void a_living_file_that_is_none_is_refused(void **state)
+/* A live process whose file cannot be read may hold all memory, so that no other process is admitted. */
+static void an_unreadable_file_of_a_live_process_is_refused(void **state)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct world world;
@@ -583,7 +583,7 @@ static void a_living_file_that_is_none_is_refused(void **state)
     assert_int_equal(try_context(&world, NULL, "anna", &context), FACET_CORRUPT);
     assert_non_null(strstr(world.error.message, "tiny.state.use.9"));
     close(fd);
-    context = world_context(&world, 0, NULL, "anna"); /* dead: cleared away */
+    context = world_context(&world, 0, NULL, "anna"); /* the process is dead, and its file is removed */
     assert_int_equal(access(path, F_OK), -1);
     world_end(&world);
 }
@@ -592,16 +592,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_worker_has_one_limit_over_all_processes, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(the_device_is_full_for_all, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(a_snapshot_comes_back_only_where_there_is_room, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(the_device_is_full_for_all_processes, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(a_snapshot_is_restored_only_where_memory_is_free, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(a_partition_is_in_use_for_all, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(parts_that_another_process_uses_are_not_taken_away, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(units_of_another_stay_where_they_are, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(parts_that_another_process_uses_are_kept, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(units_of_another_process_are_not_moved, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(every_living_process_is_listed, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(memory_of_a_killed_process_is_free_at_once, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(four_processes_never_have_a_byte_too_much, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(a_failing_call_takes_nothing, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(a_living_file_that_is_none_is_refused, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(four_processes_never_exceed_the_limit, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(a_failing_call_changes_nothing, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(an_unreadable_file_of_a_live_process_is_refused, begin_folder, end_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: snapshots of the simulated devices: the same memory, numbers and progress afterwards, also in another process;
- * and nothing changed when they fail, whichever allocation or byte it was.
+ * Owns: proofs of snapshots of the simulated devices: memory, numbers and progress are the same afterwards, also in
+ * another process; a failure, at whichever allocation or byte, changes nothing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,13 +59,13 @@ int __wrap_memfd_create(const char *name, unsigned flags)
     return -1;
 }
 
-/* --- a worker with something of everything --- */
+/* --- a worker with every kind of object --- */
 
 struct work {
     uint64_t plain, base, pages, second;
 };
 
-/* Plain memory, two mappings of one page object that is destroyed already, two streams of queued adds. */
+/* The work has plain memory, two mappings of one destroyed page object, and two streams of queued adds. */
 static struct work begin_work(void)
 {
     struct work work;
@@ -148,7 +148,7 @@ static void an_uninterrupted_run_has_the_expected_result(void **state)
     world_end(&world);
 }
 
-static void restored_work_goes_on_where_it_was(void **state)
+static void restored_work_continues_where_it_was(void **state)
 {
     (void)state;
     struct work work = begin_work();
@@ -165,8 +165,8 @@ static void restored_work_goes_on_where_it_was(void **state)
     world_end(&world);
 }
 
-/* A kernel that is half done when it is stopped does only its other half afterwards. */
-static void progress_is_kept(void **state)
+/* A kernel that is half done at the snapshot runs only its other half afterwards. */
+static void progress_of_a_kernel_is_kept(void **state)
 {
     (void)state;
     struct work work = begin_work();
@@ -185,7 +185,7 @@ static void progress_is_kept(void **state)
     world_end(&world);
 }
 
-static void another_process_goes_on(void **state)
+static void another_process_continues_the_work(void **state)
 {
     int fd = memory_file(), status;
     (void)state;
@@ -197,7 +197,7 @@ static void another_process_goes_on(void **state)
     fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) { /* an instance of its own; a failure there aborts, which is seen here */
+    if (child == 0) { /* the child has an instance of its own; a failure aborts it */
         const struct world before = world;
 
         setenv("CMOCKA_TEST_ABORT", "1", 1);
@@ -261,7 +261,7 @@ static void mismatches_are_refused(void **state)
     check_finished(&work);
     world_end(&world);
 
-    /* A device of another make. */
+    /* A device of another model. */
     setenv("FACET_SIM_PROFILE", "h100", 1);
     OK(&world, world.provider->device->open(&world.instance, &world.error));
     rewind_file(fd);
@@ -272,8 +272,8 @@ static void mismatches_are_refused(void **state)
     close(fd);
 }
 
-/* Cut short anywhere, or with any one byte changed: refused, or a worker that can be taken down again. */
-static void damaged_bytes_never_harm(void **state)
+/* A snapshot is cut short, or has one byte changed. It is refused, or gives a worker that can be removed again. */
+static void damaged_snapshots_are_refused_or_harmless(void **state)
 {
     static unsigned char bytes[1 << 20];
     int fd = memory_file(), sink = memory_file();
@@ -312,7 +312,7 @@ static void damaged_bytes_never_harm(void **state)
     world_end(&world);
 }
 
-static void any_allocation_may_fail_on_the_way_off(void **state)
+static void any_allocation_may_fail_while_saving(void **state)
 {
     (void)state;
     struct work work = begin_work();
@@ -334,7 +334,7 @@ static void any_allocation_may_fail_on_the_way_off(void **state)
     world_end(&world);
 }
 
-static void any_allocation_may_fail_on_the_way_back(void **state)
+static void any_allocation_may_fail_while_restoring(void **state)
 {
     (void)state;
     struct work work = begin_work();
@@ -372,7 +372,7 @@ static void a_file_that_cannot_be_written_keeps_the_worker(void **state)
     world_end(&world);
 }
 
-static void processes_leave_and_come_back_by_pid(void **state)
+static void processes_leave_and_return_by_pid(void **state)
 {
     const int32_t own = (int32_t)getpid(), pids[2] = {own, 1};
     (void)state;
@@ -400,16 +400,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_uninterrupted_run_has_the_expected_result),
-        cmocka_unit_test(restored_work_goes_on_where_it_was),
-        cmocka_unit_test(progress_is_kept),
-        cmocka_unit_test(another_process_goes_on),
+        cmocka_unit_test(restored_work_continues_where_it_was),
+        cmocka_unit_test(progress_of_a_kernel_is_kept),
+        cmocka_unit_test(another_process_continues_the_work),
         cmocka_unit_test(zero_pages_are_not_written),
         cmocka_unit_test(mismatches_are_refused),
-        cmocka_unit_test(damaged_bytes_never_harm),
-        cmocka_unit_test(any_allocation_may_fail_on_the_way_off),
-        cmocka_unit_test(any_allocation_may_fail_on_the_way_back),
+        cmocka_unit_test(damaged_snapshots_are_refused_or_harmless),
+        cmocka_unit_test(any_allocation_may_fail_while_saving),
+        cmocka_unit_test(any_allocation_may_fail_while_restoring),
         cmocka_unit_test(a_file_that_cannot_be_written_keeps_the_worker),
-        cmocka_unit_test(processes_leave_and_come_back_by_pid),
+        cmocka_unit_test(processes_leave_and_return_by_pid),
     };
 
     return cmocka_run_group_tests_name("sim snapshot", tests, NULL, NULL);

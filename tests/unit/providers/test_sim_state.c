@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: testing the folder that processes share: that it outlives them, that killing one at any moment leaves a whole
- * state, that every failing call leaves the old one, and that files of other kinds are refused.
+ * Owns: proofs about the folder that processes share: it outlives them, a process killed at any moment leaves a whole
+ * state, a failing call leaves the old state, and other files are refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,7 +97,7 @@ static void a_failing_call_changes_nothing(void **state)
         assert_int_equal(list_partitions(instance, 0, infos), spared ? 2 : 1);
         assert_true(spared || error.message[0]);
     }
-    assert_true(failed > 8); /* lock, copies, growth, open, write, fsync, rename at the least */
+    assert_true(failed > 8); /* at least lock, copies, growth, open, write, fsync and rename */
     sim_device_ops.close(instance);
     remove_folder(folder);
 }
@@ -123,7 +123,7 @@ static void the_state_outlives_the_process(void **state)
     assert_int_equal(limit.compute_units, 33);
     assert_int_equal(sim_partition_ops.destroy(instance, 3, first.uuid, NULL), FACET_OK);
     assert_int_equal(create_partition(instance, 3, "2g.35gb", 2, &second, NULL), FACET_OK);
-    assert_string_not_equal(first.uuid, second.uuid); /* a new one, though it looks alike */
+    assert_string_not_equal(first.uuid, second.uuid); /* an equal partition, but a new one */
     sim_device_ops.close(instance);
     remove_folder(folder);
 }
@@ -155,7 +155,7 @@ static void changes_by_other_processes_are_seen_and_reported(void **state)
 }
 
 /* Another profile has a file of its own in the folder. */
-static void profiles_do_not_mix(void **state)
+static void profiles_have_separate_states(void **state)
 {
     const char *folder = make_folder();
     struct facet_provider_instance *one = open_machine("a100-40gb", folder, NULL);
@@ -193,7 +193,7 @@ static pid_t start_worker(const char *folder, unsigned short seed)
     pid_t worker = fork();
 
     if (worker == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no child behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test must leave no child behind */
         create_and_destroy_for_ever(folder, seed);
         _exit(0);
     }
@@ -201,7 +201,7 @@ static pid_t start_worker(const char *folder, unsigned short seed)
     return worker;
 }
 
-/* No two partitions overlap after any failure; and the folder can be used at once. */
+/* After any failure no two partitions overlap, and the folder can be used at once. */
 static void check_rules(struct facet_provider_instance *instance, uint64_t *serial)
 {
     struct facet_partition_info infos[64];
@@ -211,7 +211,7 @@ static void check_rules(struct facet_provider_instance *instance, uint64_t *seri
     for (uint32_t i = 1; i < count; i++)
         assert_true(infos[i - 1].start + infos[i - 1].length <= infos[i].start);
     assert_int_equal(sim_state_begin(instance, &record, NULL), FACET_OK);
-    assert_true(record->serial >= *serial); /* no earlier state is back */
+    assert_true(record->serial >= *serial); /* the state is no earlier one */
     *serial = record->serial;
     assert_int_equal(sim_state_end(instance, FACET_OK, NULL), FACET_OK);
 }
@@ -233,7 +233,7 @@ static void killing_at_any_moment_leaves_a_whole_state(void **state)
 
             assert_int_equal(kill(workers[i], SIGKILL), 0);
             assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
-            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* not by a check of its own */
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* no check of its own has ended it */
             check_rules(instance, &serial);
         }
     }
@@ -242,7 +242,7 @@ static void killing_at_any_moment_leaves_a_whole_state(void **state)
     remove_folder(folder);
 }
 
-/* --- Files with other content than was written. --- */
+/* --- Damaged and foreign files. --- */
 
 static char *state_path(const char *folder)
 {
@@ -335,7 +335,7 @@ static void another_version_is_refused_as_such(void **state)
     remove_folder(folder);
 }
 
-/* The checksum holds, but the record is of a machine that looked otherwise. */
+/* The checksum is right, but the record does not fit this machine. */
 static void a_record_of_another_machine_is_refused(void **state)
 {
     const char *folder = make_folder();
@@ -368,7 +368,7 @@ static void a_record_of_another_machine_is_refused(void **state)
     remove_folder(folder);
 }
 
-static void a_folder_that_cannot_be_is_refused(void **state)
+static void an_unusable_folder_is_refused(void **state)
 {
     struct facet_provider_instance *instance = NULL;
 
@@ -377,8 +377,8 @@ static void a_folder_that_cannot_be_is_refused(void **state)
     assert_null(instance);
 }
 
-/* A process that is stopped while it holds the folder does not stop this one. */
-static void a_held_folder_is_busy_in_the_end(void **state)
+/* A process that is stopped while it holds the folder's lock does not block this process forever. */
+static void a_folder_that_stays_locked_is_busy(void **state)
 {
     const char *folder = make_folder();
     struct facet_provider_instance *instance = open_machine("a100-40gb", folder, NULL);
@@ -422,8 +422,8 @@ static void links_are_not_followed(void **state)
     remove_folder(folder);
 }
 
-/* A machine whose state was removed begins anew, but not with the uuids of before. */
-static void a_uuid_never_comes_back(void **state)
+/* A machine whose state was removed begins with an empty state, but not with earlier uuids. */
+static void a_uuid_is_never_used_again(void **state)
 {
     const char *folder = make_folder();
     struct facet_provider_instance *instance = open_machine("a100-40gb", folder, NULL);
@@ -442,16 +442,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_state_outlives_the_process),
         cmocka_unit_test(changes_by_other_processes_are_seen_and_reported),
-        cmocka_unit_test(profiles_do_not_mix),
+        cmocka_unit_test(profiles_have_separate_states),
         cmocka_unit_test(a_failing_call_changes_nothing),
         cmocka_unit_test(killing_at_any_moment_leaves_a_whole_state),
         cmocka_unit_test(every_torn_or_edited_file_is_refused),
         cmocka_unit_test(another_version_is_refused_as_such),
         cmocka_unit_test(a_record_of_another_machine_is_refused),
-        cmocka_unit_test(a_folder_that_cannot_be_is_refused),
-        cmocka_unit_test(a_held_folder_is_busy_in_the_end),
+        cmocka_unit_test(an_unusable_folder_is_refused),
+        cmocka_unit_test(a_folder_that_stays_locked_is_busy),
         cmocka_unit_test(links_are_not_followed),
-        cmocka_unit_test(a_uuid_never_comes_back),
+        cmocka_unit_test(a_uuid_is_never_used_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: many threads on one instance of the simulated devices, in real time; run under the thread sanitizer. */
+/* Owns: proofs about threads that share one instance of the simulated devices. Run under the thread sanitizer. */
 #include <pthread.h>
 
 #include "../../effort.h"
@@ -10,7 +10,7 @@
 
 static struct world world;
 
-/* A thread with a context, two streams and pages of its own. */
+/* Uses a context, two streams and pages of the thread's own. */
 static void *use_context(void *argument)
 {
     const struct facet_memory_ops *memory = world.provider->memory;
@@ -42,7 +42,7 @@ static void *use_context(void *argument)
     return memory->destroy_context(world.instance, context, NULL) == FACET_OK ? argument : NULL;
 }
 
-static void eight_threads_do_not_see_each_other(void **state)
+static void contexts_of_eight_threads_are_independent(void **state)
 {
     uint64_t numbers[THREADS];
     pthread_t threads[THREADS];
@@ -63,7 +63,7 @@ static void eight_threads_do_not_see_each_other(void **state)
     world_end(&world);
 }
 
-/* Ends the context under a thread that waits for a kernel that never completes. */
+/* Ends the context while another thread waits for a kernel that never completes. */
 static void *destroy_partition(void *argument)
 {
     (void)argument;
@@ -93,7 +93,7 @@ static void a_waiting_thread_survives_the_end_of_its_context(void **state)
     world_end(&world);
 }
 
-/* Takes the worker off and back on while the other thread adds: no addition is lost or done twice. */
+/* Saves and restores the worker while the other thread adds: no addition is lost or done twice. */
 static void *create_partition(void *argument)
 {
     uint64_t *address = argument;
@@ -109,12 +109,12 @@ static void *create_partition(void *argument)
         if (status == FACET_OK)
             done++;
         else if (status != FACET_BUSY && status != FACET_BAD_STATE && status != FACET_NOT_FOUND)
-            return NULL; /* leaving, off the device, coming back */
+            return NULL; /* the worker leaves, is off the device, or returns */
     }
     return argument;
 }
 
-static void snapshots_beside_launches_lose_nothing(void **state)
+static void snapshots_beside_launches_lose_no_addition(void **state)
 {
     const struct facet_snapshot_ops *snapshot = world_provider()->snapshot;
     pthread_t thread;
@@ -142,9 +142,9 @@ static void snapshots_beside_launches_lose_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(eight_threads_do_not_see_each_other),
+        cmocka_unit_test(contexts_of_eight_threads_are_independent),
         cmocka_unit_test(a_waiting_thread_survives_the_end_of_its_context),
-        cmocka_unit_test(snapshots_beside_launches_lose_nothing),
+        cmocka_unit_test(snapshots_beside_launches_lose_no_addition),
     };
 
     return cmocka_run_group_tests_name("sim threads", tests, NULL, NULL);

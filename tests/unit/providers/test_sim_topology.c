@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: testing nodes and links of the shipped machines. */
+/* Owns: proofs of the nodes and links of the shipped machines. */
 #include "sim_core_fixture.h"
 
 #define LINKS_MAX 512
@@ -28,7 +28,7 @@ static const struct facet_topology_link *link_between(const char *one, const cha
     return NULL;
 }
 
-static void every_machine_is_well_formed(void **state)
+static void every_machine_has_valid_links(void **state)
 {
     static const char *const profiles[] = {"a100-40gb", "ascend910b", "dual-socket", "h100",
                                            "h200",      "h200x8",     "mi300x"};
@@ -47,7 +47,7 @@ static void every_machine_is_well_formed(void **state)
         }
         for (uint32_t i = 0; i < link_count; i++) {
             assert_true(links[i].a < links[i].b && links[i].b < node_count);
-            assert_false(joined[links[i].a][links[i].b]); /* one link for a pair */
+            assert_false(joined[links[i].a][links[i].b]); /* each pair has one link */
             joined[links[i].a][links[i].b] = true;
             assert_true(links[i].lanes >= 1 && links[i].up == 1);
             assert_int_not_equal(links[i].type, FACET_LINK_UNKNOWN);
@@ -73,7 +73,7 @@ static void nvlink_joins_all_eight(void **state)
             assert_int_equal(link->bandwidth_mbps, 18 * 25000);
         }
     }
-    /* Through the four switches together as much as between two devices. */
+    /* The four switches together have the bandwidth between two devices. */
     uint64_t bandwidth = 0;
     for (unsigned i = 0; i < 4; i++) {
         char name[16];
@@ -87,12 +87,12 @@ static void nvlink_joins_all_eight(void **state)
     assert_int_equal(link_between("device4", "mlx5_9")->level, FACET_LEVEL_NUMA_NODE);
     assert_int_equal(link_between("device4", "mlx5_0")->level, FACET_LEVEL_SYSTEM);
     assert_int_equal(link_between("socket 0", "socket 1")->type, FACET_LINK_SOCKET);
-    /* Every device, NIC and socket with every other, and the devices with the switches. */
+    /* Every device, NIC and socket has a link to every other, and devices have links to the switches. */
     assert_int_equal(link_count, 18 * 17 / 2 + 8 * 4);
     sim_device_ops.close(instance);
 }
 
-static void two_sockets_have_two_sides(void **state)
+static void devices_are_near_one_of_two_sockets(void **state)
 {
     struct facet_provider_instance *instance = read_topology("dual-socket");
 
@@ -136,8 +136,10 @@ static void lists_are_never_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_machine_is_well_formed), cmocka_unit_test(nvlink_joins_all_eight),
-        cmocka_unit_test(two_sockets_have_two_sides),   cmocka_unit_test(hccs_is_a_full_mesh),
+        cmocka_unit_test(every_machine_has_valid_links),
+        cmocka_unit_test(nvlink_joins_all_eight),
+        cmocka_unit_test(devices_are_near_one_of_two_sockets),
+        cmocka_unit_test(hccs_is_a_full_mesh),
         cmocka_unit_test(lists_are_never_cut),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: testing FACET_SIM_VISIBLE_DEVICES: a process sees the devices that it names, and uses partitions that it names.
+ * Owns: proofs of FACET_SIM_VISIBLE_DEVICES: a process sees the devices, and uses the partitions, that the list names.
  */
 #include "sim_core_fixture.h"
 #include "state.h"
@@ -15,7 +15,7 @@ static uint32_t list_devices(struct facet_provider_instance *instance)
     return count;
 }
 
-/* Opens with the setting for this once. */
+/* Opens with the variable set for this call only. */
 static enum facet_status open_visible(const char *profile, const char *folder, const char *visible,
                                       struct facet_provider_instance **ret_instance, struct facet_error *error)
 {
@@ -83,15 +83,15 @@ static void the_topology_has_only_visible_devices(void **state)
         assert_true(links[i].a < links[i].b && links[i].b < node_count);
         ends += links[i].a == 0;
     }
-    assert_true(ends > 0); /* it is still joined with something */
+    assert_true(ends > 0); /* links remain */
     sim_device_ops.close(some);
 }
 
 /*
- * One sees device 6 as its first, the other by its number; each sees partitions that the other makes, and keeps those
- * that it does not see.
+ * One process sees device 6 as its first, the other as device 6. Each sees the partitions that the other makes, and
+ * keeps those that it does not see.
  */
-static void the_state_means_the_same_devices(void **state)
+static void processes_with_other_numbers_share_the_state(void **state)
 {
     const char *folder = make_folder();
     struct facet_provider_instance *all = open_machine("h200x8", folder, NULL), *some;
@@ -105,7 +105,7 @@ static void the_state_means_the_same_devices(void **state)
     assert_int_equal(sim_limit_ops.set_memory(all, 3, "anna", 1 << 20, NULL), FACET_OK);
     some = must_open("h200x8", folder, devices[6].uuid);
     assert_int_equal(list_partitions(some, 0, infos), 0);
-    assert_int_equal(list_events(some, 0, events), 0); /* nor gets events of devices it does not see */
+    assert_int_equal(list_events(some, 0, events), 0); /* a process gets no events of devices that it does not see */
     assert_int_equal(sim_limit_ops.list(some, 0, &limit, sizeof limit, 1, &count, NULL), FACET_OK);
     assert_int_equal(count, 0);
     assert_int_equal(create_partition(some, 0, "2g.35gb", 2, &second, NULL), FACET_OK);
@@ -119,7 +119,7 @@ static void the_state_means_the_same_devices(void **state)
     remove_folder(folder);
 }
 
-static void of_a_device_only_named_partitions_are_used(void **state)
+static void only_named_partitions_of_a_device_are_used(void **state)
 {
     const char *folder = make_folder();
     struct facet_provider_instance *all = open_machine("h200x8", folder, NULL), *some;
@@ -135,7 +135,7 @@ static void of_a_device_only_named_partitions_are_used(void **state)
     assert_string_equal(share.partition_uuid, mine.uuid);
     assert_refused(sim_share_of(some, 0, other.uuid, "anna", &share, &error), FACET_NOT_FOUND, other.uuid);
     assert_refused(sim_share_of(some, 0, NULL, "anna", &share, &error), FACET_NOT_FOUND, "as a whole");
-    /* Nor when there is no partition left that would be in the way. */
+    /* The whole device is refused also when no partition is left on it. */
     assert_int_equal(sim_partition_ops.destroy(all, 4, mine.uuid, NULL), FACET_OK);
     assert_int_equal(sim_partition_ops.destroy(all, 4, other.uuid, NULL), FACET_OK);
     assert_refused(sim_share_of(some, 0, NULL, "anna", &share, &error), FACET_NOT_FOUND, "as a whole");
@@ -144,7 +144,7 @@ static void of_a_device_only_named_partitions_are_used(void **state)
     remove_folder(folder);
 }
 
-static void names_that_mean_nothing_are_refused(void **state)
+static void unknown_names_are_refused(void **state)
 {
     struct facet_provider_instance *all = open_machine("h200x8", NULL, NULL), *some = NULL;
     const char *const wrong[] = {"nobody", ",", "nobody,%s", "%s,", ",%s", "%s,nobody", "%.30s", "%s0"};
@@ -168,7 +168,7 @@ static void names_that_mean_nothing_are_refused(void **state)
     }
 }
 
-/* The variables of a container are those that a provider in it reads. */
+/* The variables given to a container are those that a provider inside it reads. */
 static void containers_are_given_the_variables_that_providers_read(void **state)
 {
     struct facet_provider_instance *all = open_machine("h200x8", NULL, NULL), *inside;
@@ -196,9 +196,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_named_devices_are_listed),
         cmocka_unit_test(the_topology_has_only_visible_devices),
-        cmocka_unit_test(the_state_means_the_same_devices),
-        cmocka_unit_test(of_a_device_only_named_partitions_are_used),
-        cmocka_unit_test(names_that_mean_nothing_are_refused),
+        cmocka_unit_test(processes_with_other_numbers_share_the_state),
+        cmocka_unit_test(only_named_partitions_of_a_device_are_used),
+        cmocka_unit_test(unknown_names_are_refused),
         cmocka_unit_test(containers_are_given_the_variables_that_providers_read),
     };
 

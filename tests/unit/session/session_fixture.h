@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening sessions with the fixtures of this room, and checking for their remains. */
+/* Owns: opening sessions with the fixtures of this room, and counting the processes and descriptors that are left. */
 #ifndef TEST_SESSION_FIXTURE_H
 #define TEST_SESSION_FIXTURE_H
 
@@ -21,7 +21,7 @@
 
 #include "../../provider_process.h"
 
-/* The path of a fixture; valid until the thread asks for the next. */
+/* The path of a fixture, valid until this thread's next call. */
 static inline const char *fixture(const char *name)
 {
     static _Thread_local char path[512];
@@ -47,7 +47,7 @@ static inline struct facet_session *open_session(const char *name, enum facet_se
     return open_session_with(name, &options);
 }
 
-/* Entries of a folder of /proc/self, "fd" or "task". */
+/* Counts the entries of a folder of /proc/self, "fd" or "task". */
 static inline int count_entries(const char *folder)
 {
     char path[64];

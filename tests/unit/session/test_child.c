@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of the wall: a provider in a child crashes, exits, hangs or lies, in an operation, and the session
- * says so, answers from then on, and can be opened again.
+ * Owns: proofs of the isolation of a provider in a child: where it crashes, exits, hangs or gives invalid answers, the
+ * session reports this, refuses further calls at once, and can be opened again.
  */
 #include "session_fixture.h"
 
@@ -19,7 +19,7 @@
 /* Long enough for a child that a busy machine runs late. */
 #define DEADLINE_NS (4 * FACET_NS_PER_S)
 
-/* The parts that a test calls through. */
+/* The session, and the tables by which a test calls it. */
 struct callee {
     struct facet_session *session;
     const struct facet_provider *provider;
@@ -43,7 +43,7 @@ static enum facet_status ask_health(const struct callee *callee, uint32_t device
     return callee->provider->device->health(callee->instance, device, &health, error);
 }
 
-/* The session is lost for `reason`, and stays it. */
+/* Asserts that the session is lost for `reason`, and stays lost. */
 static void assert_lost(struct callee *callee, const char *reason)
 {
     struct facet_error error = {0};
@@ -152,8 +152,8 @@ static void a_hang_ends_with_the_deadline(void **state)
     facet_session_close(callee.session);
 }
 
-/* A call with a timeout may wait for all of it, beyond the usual deadline. */
-static void a_timeout_of_its_own_adds_to_the_deadline(void **state)
+/* A call with a timeout may take that time in addition to the usual deadline. */
+static void a_calls_own_timeout_adds_to_the_deadline(void **state)
 {
     struct callee callee = open_callee(DEADLINE_NS);
     struct facet_error error;
@@ -173,7 +173,7 @@ static enum facet_status list_partitions(const struct callee *callee, uint32_t d
                                              error);
 }
 
-/* An answer against the rules is refused, names what is wrong, and touches no output; the provider stays. */
+/* An answer against the rules is refused with its fault, and changes no output. The session goes on. */
 static void answers_against_the_rules_are_refused(void **state)
 {
     static const struct {
@@ -220,7 +220,7 @@ static void assert_create_is_refused(const struct callee *callee, uint32_t devic
     assert_int_equal(info.start, 4711);
 }
 
-static void garbage_of_other_kinds_is_refused_too(void **state)
+static void other_invalid_answers_are_refused(void **state)
 {
     struct callee callee = open_callee(0);
     const struct facet_device_ops *device = callee.provider->device;
@@ -272,8 +272,8 @@ static void values_that_no_enumeration_has_are_refused(void **state)
     facet_session_close(callee.session);
 }
 
-/* A caller whose own struct ends within a text gets the rest of it with an end. */
-static void a_text_that_the_caller_cuts_is_ended(void **state)
+/* Where a caller's struct ends within a text, the part that fits is terminated. */
+static void a_text_cut_by_the_callers_struct_is_terminated(void **state)
 {
     struct callee callee = open_callee(0);
     struct facet_partition_info info = {.size = offsetof(struct facet_partition_info, uuid) + 6};
@@ -289,7 +289,7 @@ static void a_text_that_the_caller_cuts_is_ended(void **state)
 
 enum { THREADS = 24, CALLS = 60 };
 
-/* Each thread keeps to a range of its own and finds there its own bytes. */
+/* Each thread uses a range of its own, and reads back its own bytes. */
 static void *use_range(void *data)
 {
     struct callee *callee = data;
@@ -313,7 +313,7 @@ static void *use_range(void *data)
     return (void *)(uintptr_t)failures;
 }
 
-/* More threads than channels: some wait. */
+/* There are more threads than channels, so that some wait. */
 static void many_threads_call_at_once(void **state)
 {
     struct callee callee = open_callee(60 * FACET_NS_PER_S);
@@ -339,8 +339,8 @@ static void *hang_there(void *data)
     return (void *)(uintptr_t)(status == FACET_DEVICE_LOST);
 }
 
-/* Calls do not wait for each other; and all that are under way when a provider dies learn why, at once. */
-static void a_crash_ends_all_calls_under_way(void **state)
+/* Calls do not wait for each other. When a provider dies, all calls in progress fail at once with the reason. */
+static void a_crash_ends_all_calls_in_progress(void **state)
 {
     struct callee callee = open_callee(100 * FACET_NS_PER_S);
     pthread_t threads[8];
@@ -369,8 +369,8 @@ static void *hang_until_given_up(void *data)
     return NULL;
 }
 
-/* Not even a call under way, with a deadline that no test would live to see, is waited for. */
-static void a_call_that_never_ends_is_given_up(void **state)
+/* Abandoning does not wait for a call in progress, whose deadline is hours away. */
+static void a_session_with_an_endless_call_can_be_abandoned(void **state)
 {
     struct callee callee = open_callee(100000 * FACET_NS_PER_S);
     pthread_t thread;
@@ -398,14 +398,14 @@ static void a_death_between_two_calls_is_noticed(void **state)
     assert_true(ended >= 0);
     kill(child, SIGKILL);
     assert_int_equal(poll(&(struct pollfd){.fd = ended, .events = POLLIN}, 1, 60000), 1);
-    close(ended); /* its parent need not know yet */
+    close(ended); /* its parent may not know yet */
     assert_false(facet_session_alive(callee.session, &error));
     assert_string_equal(error.message, "crashed with signal 9 (Killed) between two calls");
     assert_opens_again(&callee);
     facet_session_close(callee.session);
 }
 
-static void nothing_is_left_behind(void **state)
+static void a_closed_session_leaves_nothing(void **state)
 {
     int files = count_entries("fd"), tasks = count_entries("task");
 
@@ -427,7 +427,7 @@ static void nothing_is_left_behind(void **state)
     assert_int_equal(count_entries("task"), tasks);
 }
 
-/* The process that opened the session is killed: its child ends too, even in the middle of a call. */
+/* When the process that opened the session is killed, its child ends too, even during a call. */
 static void the_child_ends_with_its_parent(void **state)
 {
     siginfo_t info = {0};
@@ -440,14 +440,14 @@ static void the_child_ends_with_its_parent(void **state)
     }
     assert_int_equal(waitid(P_PID, (id_t)parent, &info, WEXITED), 0);
     assert_int_equal(info.si_status, SIGKILL);
-    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks forever when the child and its own parent stay */
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* would block forever if the child or its parent stayed */
     assert_int_equal(info.si_status, EXIT_SUCCESS);
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     assert_no_child_is_left();
 }
 
-/* A program that the provider started neither hides its crash nor outlives it. */
-static void a_program_that_a_provider_started_ends_with_it(void **state)
+/* A program that the provider started neither hides the provider's crash nor outlives the provider. */
+static void a_program_started_by_a_provider_ends_with_it(void **state)
 {
     const struct facet_session_options options = {.size = sizeof options, .open_deadline_ns = 600 * FACET_NS_PER_S};
     struct facet_session *session = NULL;
@@ -458,13 +458,13 @@ static void a_program_that_a_provider_started_ends_with_it(void **state)
     assert_int_equal(facet_session_open(fixture("helper"), &options, &session, &error), FACET_INTERNAL);
     assert_string_equal(error.message, "crashed with signal 6 (Aborted) while opening");
     assert_null(session);
-    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* blocks when it was left alone */
+    assert_int_equal(waitid(P_ALL, 0, &info, WEXITED), 0); /* would block if the program were left running */
     assert_int_equal(info.si_status, SIGKILL);
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     assert_no_child_is_left();
 }
 
-static void a_provider_in_this_process_has_no_wall(void **state)
+static void a_provider_in_this_process_is_not_isolated(void **state)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_IN_PROCESS);
     struct facet_error error;
@@ -500,19 +500,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_crash_in_any_operation_is_reported_and_survived),
         cmocka_unit_test(a_hang_ends_with_the_deadline),
-        cmocka_unit_test(a_timeout_of_its_own_adds_to_the_deadline),
+        cmocka_unit_test(a_calls_own_timeout_adds_to_the_deadline),
         cmocka_unit_test(answers_against_the_rules_are_refused),
-        cmocka_unit_test(garbage_of_other_kinds_is_refused_too),
+        cmocka_unit_test(other_invalid_answers_are_refused),
         cmocka_unit_test(values_that_no_enumeration_has_are_refused),
-        cmocka_unit_test(a_text_that_the_caller_cuts_is_ended),
+        cmocka_unit_test(a_text_cut_by_the_callers_struct_is_terminated),
         cmocka_unit_test(many_threads_call_at_once),
-        cmocka_unit_test(a_crash_ends_all_calls_under_way),
-        cmocka_unit_test(a_call_that_never_ends_is_given_up),
+        cmocka_unit_test(a_crash_ends_all_calls_in_progress),
+        cmocka_unit_test(a_session_with_an_endless_call_can_be_abandoned),
         cmocka_unit_test(a_death_between_two_calls_is_noticed),
-        cmocka_unit_test(nothing_is_left_behind),
+        cmocka_unit_test(a_closed_session_leaves_nothing),
         cmocka_unit_test(the_child_ends_with_its_parent),
-        cmocka_unit_test(a_program_that_a_provider_started_ends_with_it),
-        cmocka_unit_test(a_provider_in_this_process_has_no_wall),
+        cmocka_unit_test(a_program_started_by_a_provider_ends_with_it),
+        cmocka_unit_test(a_provider_in_this_process_is_not_isolated),
         cmocka_unit_test(a_provider_that_cannot_be_opened_gives_the_reason),
     };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that sessions work however a program handles its children: a session opens, says how a provider
- * ended, is opened again and closes, whether SIGCHLD is ignored or a handler waits for every child. And that the
- * program notices none of it: no signal, and no child that wait() returns or waits for.
+ * Owns: proofs that sessions work however a program handles its children: a session opens, reports how a provider
+ * ended, is opened again and closes, whether SIGCHLD is ignored or a handler waits for every child. The program itself
+ * notices nothing: it gets no signal, and wait() neither returns a child of a session nor waits for one.
  */
 #include "session_fixture.h"
 
@@ -20,7 +20,7 @@ static void count_signal(int number)
     signals++;
 }
 
-/* As in the manual of every system: all that have ended. */
+/* The usual handler, which reaps all children that have ended. */
 static void reap_ended(int number)
 {
     int before = errno;
@@ -30,7 +30,7 @@ static void reap_ended(int number)
     errno = before;
 }
 
-/* Without WNOHANG: as long as there is a child, this does not return. */
+/* This handler waits without WNOHANG, and does not return as long as there is a child. */
 static void reap_all(int number)
 {
     int before = errno;
@@ -56,8 +56,8 @@ static enum facet_status ask_health(struct facet_session *session, uint32_t devi
     return facet_session_provider(session)->device->health(facet_session_instance(session), device, &health, error);
 }
 
-/* All that a session goes through, with the reasons that it gives where the program has no children at all. */
-static void live_beside_others(void)
+/* Opens a session, lets its provider crash, opens another and closes it. The reasons are those of a usual program. */
+static void use_session_with_crash(void)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
     struct facet_error error = {0};
@@ -73,18 +73,18 @@ static void live_beside_others(void)
     facet_session_close(session);
 }
 
-static void live_in_child(void)
+static void use_session_in_child(void)
 {
-    live_beside_others();
+    use_session_with_crash();
     assert_no_child_is_left();
 }
 
 static void a_program_may_ignore_its_children(void **state)
 {
     handle_children(SIG_IGN, 0);
-    live_in_child();
+    use_session_in_child();
     handle_children(SIG_DFL, SA_NOCLDWAIT);
-    live_in_child();
+    use_session_in_child();
     handle_children(SIG_DFL, 0);
 }
 
@@ -93,15 +93,15 @@ static void a_program_may_wait_for_all_its_children(void **state)
     struct facet_session *session;
 
     handle_children(reap_ended, 0);
-    live_in_child();
+    use_session_in_child();
     assert_int_equal(reaped, 0);
     handle_children(reap_all, SA_RESTART);
-    live_in_child();
+    use_session_in_child();
     session = open_session("full", FACET_SESSION_CHILD);
     pid_t child = fork();
     if (child == 0)
         _exit(7);
-    while (reaped == 0) /* the handler returns, although a provider is open */
+    while (reaped == 0) /* the handler returns although a session is open */
         poll(NULL, 0, 1);
     assert_int_equal(reaped, 1);
     facet_session_close(session);
@@ -124,11 +124,11 @@ static void no_signal_and_no_child_is_noticed(void **state)
         waited = wait(&status);
     assert_int_equal(waited, child);
     assert_int_equal(WEXITSTATUS(status), 7);
-    assert_int_equal(wait(NULL), -1); /* the loop over all children ends */
+    assert_int_equal(wait(NULL), -1); /* no child is left to wait for */
     assert_int_equal(errno, ECHILD);
     assert_int_equal(signals, 1);
     facet_session_close(session);
-    live_in_child();
+    use_session_in_child();
     assert_int_equal(signals, 1);
     handle_children(SIG_DFL, 0);
 }
@@ -136,12 +136,12 @@ static void no_signal_and_no_child_is_noticed(void **state)
 static void *open_and_close(void *data)
 {
     for (int i = 0; i < 5; i++)
-        live_beside_others();
+        use_session_with_crash();
     return NULL;
 }
 
-/* Several threads, while others start and wait for children of their own. */
-static void threads_do_not_mix_their_children_up(void **state)
+/* Several threads open sessions, while others start and reap children of their own. */
+static void threads_reap_only_their_own_children(void **state)
 {
     pthread_t threads[3];
 
@@ -160,17 +160,17 @@ static void threads_do_not_mix_their_children_up(void **state)
     assert_no_child_is_left();
 }
 
-/* As the first process of a container does: orphans become this process's children, and none is left for it to reap. */
-static void a_process_that_adopts_orphans_is_left_none(void **state)
+/* Like a container's first process, this process adopts orphans. A session must leave none for it to reap. */
+static void a_process_that_adopts_orphans_gets_none(void **state)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    live_in_child();
+    use_session_in_child();
     prctl(PR_SET_CHILD_SUBREAPER, 0);
     assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
 }
 
-/* Then no process is left to learn how the provider ended, and the provider ends as well. */
+/* Without a supervisor no process learns how the provider ended, so that the provider must end as well. */
 static void a_supervisor_that_is_killed_takes_its_child_along(void **state)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
@@ -194,8 +194,8 @@ int main(void)
         cmocka_unit_test(a_program_may_ignore_its_children),
         cmocka_unit_test(a_program_may_wait_for_all_its_children),
         cmocka_unit_test(no_signal_and_no_child_is_noticed),
-        cmocka_unit_test(threads_do_not_mix_their_children_up),
-        cmocka_unit_test(a_process_that_adopts_orphans_is_left_none),
+        cmocka_unit_test(threads_reap_only_their_own_children),
+        cmocka_unit_test(a_process_that_adopts_orphans_gets_none),
         cmocka_unit_test(a_supervisor_that_is_killed_takes_its_child_along),
     };
 

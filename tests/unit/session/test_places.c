@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that it does not matter where a provider runs: every operation, with many arguments each, answers the
- * same in this process and in a child.
+ * Owns: the proof that every operation, with many arguments each, gives the same results in this process and a child.
  */
 #include "session_fixture.h"
 
@@ -31,7 +30,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The result of a call: all that a caller can see. */
+/* The result of a call, as far as a caller sees it. */
 struct outcome {
     enum facet_status status;
     struct facet_error error;
@@ -39,7 +38,7 @@ struct outcome {
     _Alignas(16) unsigned char out[OUT_BYTES];
 };
 
-/* One way to fill in the arguments of any operation. */
+/* A way to fill in the arguments of any operation. */
 struct filling {
     const char *description;
     uint64_t number;
@@ -70,8 +69,8 @@ static const struct facet_launch launch = {
     .size = sizeof launch, .argument_bytes = sizeof data, .grid = {0, 2, 3}, .kernel = "axpy"};
 
 /*
- * A structure of the size that the caller states; the bytes after it are not the 0 that is sent for them. Members that
- * this library does not know are 0; other values would be refused.
+ * Gives a structure of the size that the caller states. The bytes behind it are not 0, while 0 is sent for them.
+ * Members that this library does not know are 0, since other values are refused.
  */
 static const void *struct_of(uint32_t size)
 {
@@ -142,7 +141,7 @@ static void fill_output(const struct filling *filling, const struct facet_parame
         argument->size = 0;
 }
 
-/* Calls `operation` in one place. */
+/* Calls `operation` in one session. */
 static void call_operation(struct facet_session *session, enum facet_operation_id operation,
                            const struct filling *filling, struct outcome *ret_outcome)
 {
@@ -174,7 +173,7 @@ static void assert_same(enum facet_operation_id operation, const struct filling 
         fail_msg("%s, %s: %" PRIu32 " here, %" PRIu32 " there", name, filling->description, a->count, b->count);
     if (memcmp(a->out, b->out, sizeof a->out) != 0)
         fail_msg("%s, %s: the outputs differ", name, filling->description);
-    /* A NULL is refused before it crosses, in other words than the provider's; all else is the provider's own. */
+    /* A NULL is refused before the call reaches a child, in other words. All other messages are the provider's own. */
     if (a->status != FACET_INVALID_ARGUMENT)
         assert_string_equal(a->error.message, b->error.message);
 }
@@ -195,14 +194,14 @@ static void every_operation_answers_the_same_in_both_places(void **state)
             refused += a.status != FACET_OK;
         }
         if (succeeded == before && operation != FACET_OPERATION_execution_launch)
-            fail_msg("%s never succeeded", facet_operations[operation].name);
+            fail_msg("%s fails with all arguments, expected a success", facet_operations[operation].name);
     }
     assert_int_equal(succeeded + refused, FACET_OPERATION_COUNT * (sizeof fillings / sizeof fillings[0]));
     assert_true(refused > FACET_OPERATION_COUNT);
 }
 
-/* The generic call above goes through the same tables as this; here the compiler checks the types. */
-static void a_provider_is_called_as_the_manual_says(void **state)
+/* Calls through the same tables as above, but with types that the compiler checks. */
+static void a_provider_is_called_with_checked_types(void **state)
 {
     const struct facet_provider *provider = facet_session_provider(in_child);
     struct facet_provider_instance *instance = facet_session_instance(in_child);
@@ -222,7 +221,7 @@ static void a_provider_is_called_as_the_manual_says(void **state)
     assert_int_equal(health, FACET_HEALTH_FAILED);
 }
 
-/* The result of a launch is in the words of its refusal. A struct of 1.1 is shorter, and the rest of it is zeros. */
+/* The refusal's message holds what arrived of a launch. A struct of 1.1 is shorter, and is completed by zeros. */
 static void a_launch_crosses_in_the_size_that_it_has(void **state)
 {
     struct facet_session *sessions[] = {in_process, in_child};
@@ -288,8 +287,8 @@ static void calls_new_in_1_3_cross_unchanged(void **state)
     }
 }
 
-static void control_crosses_as_it_is(const struct facet_execution_ops *execution,
-                                     struct facet_provider_instance *instance)
+static void check_control_crosses_unchanged(const struct facet_execution_ops *execution,
+                                            struct facet_provider_instance *instance)
 {
     struct facet_stream_state state = {.size = sizeof state};
     struct facet_error error;
@@ -315,7 +314,7 @@ static void control_crosses_as_it_is(const struct facet_execution_ops *execution
     assert_int_equal(state.begun, 88);
 }
 
-static void support_crosses_as_it_is(const struct facet_math_ops *math, struct facet_provider_instance *instance)
+static void check_support_crosses_unchanged(const struct facet_math_ops *math, struct facet_provider_instance *instance)
 {
     struct facet_math_support support = {.size = sizeof support};
 
@@ -334,12 +333,12 @@ static void calls_new_in_1_4_cross_unchanged(void **state)
     for (size_t i = 0; i < 2; i++) {
         const struct facet_provider *provider = facet_session_provider(sessions[i]);
 
-        control_crosses_as_it_is(provider->execution, facet_session_instance(sessions[i]));
-        support_crosses_as_it_is(provider->math, facet_session_instance(sessions[i]));
+        check_control_crosses_unchanged(provider->execution, facet_session_instance(sessions[i]));
+        check_support_crosses_unchanged(provider->math, facet_session_instance(sessions[i]));
     }
 }
 
-/* A structure of `size` bytes, as an older or a newer caller passes it. */
+/* Passes a structure of `size` bytes, as an older or a newer caller does. */
 static void run_of_size(struct facet_session *session, uint32_t size)
 {
     struct {
@@ -364,9 +363,9 @@ static void run_of_size(struct facet_session *session, uint32_t size)
         facet_session_provider(session)->math->run(facet_session_instance(session), 1, 7, &made.known, &error),
         FACET_OUT_OF_RANGE);
     assert_string_equal(error.message, expected);
-    if (size <= sizeof made.known || session == in_process) /* where the provider judges by itself */
+    if (size <= sizeof made.known || session == in_process) /* here the provider itself checks the struct */
         return;
-    ((unsigned char *)&made)[size - 1] = 1; /* a setting that would be lost on the way */
+    ((unsigned char *)&made)[size - 1] = 1; /* a member that would be lost in the transfer */
     assert_int_equal(
         facet_session_provider(session)->math->run(facet_session_instance(session), 1, 7, &made.known, &error),
         FACET_UNSUPPORTED);
@@ -416,7 +415,7 @@ static void bulk_data_crosses_whole(struct facet_session *session, uint64_t byte
     assert_int_equal(provider->execution->load(instance, 1, out, bytes, &module, NULL), FACET_OK);
     assert_int_equal(module, sum);
 
-    /* Out of range by one byte: nothing is touched, on either side. */
+    /* A range that is one byte too long changes nothing on either side. */
     memset(in, POISON, bytes);
     memset(out, POISON, bytes);
     assert_int_equal(provider->memory->write(instance, 1, FULL_MEMORY_BYTES - bytes + 1, in, bytes, NULL),
@@ -473,7 +472,7 @@ static void a_closed_file_is_refused_without_crossing(void **state)
     assert_true(facet_session_alive(in_child, NULL));
 }
 
-static void an_instance_that_is_none_is_refused(void **state)
+static void an_invalid_instance_is_refused(void **state)
 {
     const struct facet_provider *provider = facet_session_provider(in_child);
     struct facet_provider_instance *instance = NULL;
@@ -490,7 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_answers_the_same_in_both_places),
-        cmocka_unit_test(a_provider_is_called_as_the_manual_says),
+        cmocka_unit_test(a_provider_is_called_with_checked_types),
         cmocka_unit_test(a_launch_crosses_in_the_size_that_it_has),
         cmocka_unit_test(calls_new_in_1_2_cross_unchanged),
         cmocka_unit_test(calls_new_in_1_3_cross_unchanged),
@@ -500,7 +499,7 @@ int main(void)
         cmocka_unit_test(data_of_any_size_crosses_whole),
         cmocka_unit_test(a_snapshot_crosses_with_its_file),
         cmocka_unit_test(a_closed_file_is_refused_without_crossing),
-        cmocka_unit_test(an_instance_that_is_none_is_refused),
+        cmocka_unit_test(an_invalid_instance_is_refused),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of snapshots as files: there and back, damaged in every way, and every call into the system that can
- * fail while one is saved or restored.
+ * Owns: the tests of snapshots as files: saving and restoring, damaged files, and failures of each call into the system
+ * meanwhile.
  */
 #include "session_fixture.h"
 
@@ -98,7 +98,7 @@ static int count_files(void)
     return count;
 }
 
-/* The worker is off the device while the fixture refuses to take a snapshot of it. */
+/* True where the worker is off the device: the fixture then refuses to take a snapshot of it. */
 static bool is_away(void)
 {
     const struct facet_snapshot_ops *ops = facet_session_provider(session)->snapshot;
@@ -110,7 +110,7 @@ static bool is_away(void)
     return false;
 }
 
-static void a_snapshot_goes_there_and_back(void **state)
+static void a_snapshot_is_saved_and_restored(void **state)
 {
     struct facet_error error = {0};
     struct stat info;
@@ -123,7 +123,7 @@ static void a_snapshot_goes_there_and_back(void **state)
     assert_true(is_away());
     assert_int_equal(restore_worker("worker-1", &error), FACET_OK);
     assert_false(is_away());
-    assert_int_equal(restore_worker("worker-1", &error), FACET_OK); /* the file stays */
+    assert_int_equal(restore_worker("worker-1", &error), FACET_OK); /* the file stays after the first restore */
 }
 
 static void a_snapshot_of_all_workers_is_restored_for_all(void **state)
@@ -136,7 +136,7 @@ static void a_snapshot_of_all_workers_is_restored_for_all(void **state)
     assert_int_equal(restore_worker(NULL, &error), FACET_OK);
 }
 
-static void it_is_resumed_in_another_process(void **state)
+static void a_snapshot_is_restored_in_another_process(void **state)
 {
     struct facet_error error;
 
@@ -146,7 +146,7 @@ static void it_is_resumed_in_another_process(void **state)
     assert_int_equal(restore_worker("worker-1", &error), FACET_OK);
 }
 
-static void another_worker_or_device_is_refused(void **state)
+static void a_snapshot_of_another_worker_or_device_is_refused(void **state)
 {
     struct facet_error error;
 
@@ -195,7 +195,7 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(count_files(), 0);
 }
 
-/* A provider that dies over a snapshot leaves no file. */
+/* A provider that dies during a snapshot leaves no file. */
 static void a_crash_leaves_no_file(void **state)
 {
     struct facet_error error;
@@ -207,7 +207,7 @@ static void a_crash_leaves_no_file(void **state)
     assert_int_equal(save_worker("worker-1", &error), FACET_OK);
 }
 
-/* Reads the file; its size. */
+/* Reads the file, and returns its size. */
 static size_t read_file(char *bytes, size_t room)
 {
     FILE *file = fopen(path, "rb");
@@ -226,7 +226,7 @@ static void write_file(const char *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Refused before anything reached the provider, whose output would show it. */
+/* Asserts that restoring is refused before the provider gets any byte, and that the worker stays away. */
 static void assert_refused(void)
 {
     struct facet_error error = {0};
@@ -271,8 +271,8 @@ static void a_changed_byte_is_refused(void **state)
     assert_int_equal(restore_worker("worker-1", NULL), FACET_OK);
 }
 
-/* The disk is full: nothing is left there, and the worker stays on the device. */
-static void no_space_takes_nothing_away(void **state)
+/* On a full disk no file is left, and the worker stays on the device. */
+static void a_full_disk_leaves_the_worker_on_the_device(void **state)
 {
     struct rlimit old, small;
     struct facet_error error;
@@ -291,7 +291,7 @@ static void no_space_takes_nothing_away(void **state)
     signal(SIGXFSZ, SIG_DFL);
 }
 
-/* Whichever call fails while saving, the worker is on the device as before and no file is left, or all went well. */
+/* Where a call fails while saving, the worker stays on the device and no file is left, or saving succeeds. */
 static void every_call_may_fail_while_saving(void **state)
 {
     int files = count_entries("fd");
@@ -316,7 +316,7 @@ static void every_call_may_fail_while_saving(void **state)
         assert_int_equal(count_files(), 0);
         assert_false(is_away());
     }
-    fail_msg("still failing after 99 calls");
+    fail_msg("a call still fails after 99 calls, expected success");
 }
 
 static void every_call_may_fail_while_restoring(void **state)
@@ -342,7 +342,7 @@ static void every_call_may_fail_while_restoring(void **state)
         assert_string_not_equal(error.message, "");
         assert_true(is_away());
     }
-    fail_msg("still failing after 99 calls");
+    fail_msg("a call still fails after 99 calls, expected success");
 }
 
 int main(void)
@@ -350,17 +350,17 @@ int main(void)
 #define IN_PROCESS(test) cmocka_unit_test_setup_teardown(test, open_in_process, close_session)
 #define IN_CHILD(test)   cmocka_unit_test_setup_teardown(test, open_in_child, close_session)
     const struct CMUnitTest tests[] = {
-        IN_PROCESS(a_snapshot_goes_there_and_back),
-        IN_CHILD(a_snapshot_goes_there_and_back),
+        IN_PROCESS(a_snapshot_is_saved_and_restored),
+        IN_CHILD(a_snapshot_is_saved_and_restored),
         IN_PROCESS(a_snapshot_of_all_workers_is_restored_for_all),
-        IN_CHILD(it_is_resumed_in_another_process),
-        IN_PROCESS(another_worker_or_device_is_refused),
+        IN_CHILD(a_snapshot_is_restored_in_another_process),
+        IN_PROCESS(a_snapshot_of_another_worker_or_device_is_refused),
         IN_CHILD(an_existing_file_is_not_replaced),
         IN_PROCESS(bad_arguments_are_refused),
         IN_CHILD(a_crash_leaves_no_file),
         IN_PROCESS(a_file_cut_short_or_too_long_is_refused),
         IN_PROCESS(a_changed_byte_is_refused),
-        IN_PROCESS(no_space_takes_nothing_away),
+        IN_PROCESS(a_full_disk_leaves_the_worker_on_the_device),
         IN_PROCESS(every_call_may_fail_while_saving),
         IN_PROCESS(every_call_may_fail_while_restoring),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the test that limits are not in a snapshot, and that a limit set before restoring holds: over simulated
- * devices, from one process into another.
+ * Owns: the proof that a snapshot holds no limits, and that a limit set before restoring holds: over simulated devices,
+ * from one process into another.
  */
 #include "session_fixture.h"
 
@@ -91,7 +91,7 @@ static void a_limit_that_is_too_small_refuses_and_changes_nothing(void **state)
     assert_int_equal(error.status, FACET_NO_SPACE);
     assert_nothing_is_there(&node, context, used);
 
-    /* A hard limit is set once: it is cleared before another. */
+    /* A hard limit must be cleared before another is set. */
     assert_ok(node.provider->limit->clear(node.instance, 0, "w", &error), &error);
     set_limit(&node, BYTES);
     assert_ok(facet_snapshot_restore(node.session, 0, "w", path, &error), &error);

@@ -88,8 +88,8 @@ static void every_stub_names_its_operation(void **state)
     tables.device.close(NULL);
 }
 
-/* Version 1.0 ends with the table of devices, and that table with health: the bytes behind are not read. */
-static void a_table_of_an_older_version_ends_where_that_ended(void **state)
+/* In version 1.0 the provider ends with the table of devices, which ends with health. No byte behind these is read. */
+static void a_table_of_an_older_version_ends_as_in_that_version(void **state)
 {
     struct facet_provider old = provider_of(sizeof old, 0), shorter = provider_of(FACET_PROVIDER_SIZE_1_0, 1);
     struct facet_provider same = provider_of(sizeof same, 1);
@@ -122,7 +122,7 @@ static enum facet_status write_nothing(struct facet_provider_instance *instance,
     return FACET_BUSY;
 }
 
-/* Version 1.1 ends the table of executions with cancel, whichever side is the older one. */
+/* In version 1.1 the table of executions ends with cancel, whichever side is older. */
 static void transfers_in_a_stream_are_of_1_2(void **state)
 {
     static const struct facet_execution_ops execution_ops = {
@@ -158,7 +158,7 @@ static enum facet_status move_nothing(struct facet_provider_instance *instance, 
     return FACET_BUSY;
 }
 
-/* Version 1.2 ends the table of memory with fill. */
+/* In version 1.2 the table of memory ends with fill. */
 static void pages_that_move_are_of_1_3(void **state)
 {
     static const struct facet_memory_ops memory_ops = {
@@ -207,7 +207,7 @@ static enum facet_status run_nothing(struct facet_provider_instance *instance, u
     return FACET_BUSY;
 }
 
-/* Version 1.3 ends the table of executions with records, and has no table of mathematics. */
+/* In version 1.3 the table of executions ends with records, and there is no table of mathematics. */
 static void control_and_mathematics_are_of_1_4(void **state)
 {
     static const struct facet_execution_ops execution_ops = {.size = sizeof execution_ops,
@@ -239,7 +239,7 @@ static void control_and_mathematics_are_of_1_4(void **state)
     }
 }
 
-/* A provider of 1.3 ends before the pointer to a table of mathematics: the bytes behind are not its own. */
+/* A provider of 1.3 ends before the pointer to a table of mathematics. The bytes behind are not part of it. */
 static void the_table_of_mathematics_is_not_looked_for_behind_a_provider(void **state)
 {
     static const struct facet_execution_ops execution_ops = {.size = sizeof execution_ops, .records = no_records};
@@ -247,21 +247,21 @@ static void the_table_of_mathematics_is_not_looked_for_behind_a_provider(void **
     struct facet_tables tables;
 
     provider.execution = &execution_ops;
-    memset(&provider.math, 0x5a, sizeof provider.math); /* followed, it would be a crash */
+    memset(&provider.math, 0x5a, sizeof provider.math); /* following this pointer would crash */
     facet_tables_fill(&tables, &provider, 4);
     assert_int_equal(tables.execution.records(NULL, 1, 1, 0, NULL, 8, 0, NULL, NULL), FACET_BUSY);
     assert_int_equal(tables.math.run(NULL, 1, 1, NULL, NULL), FACET_UNSUPPORTED);
-    provider.abi_minor = 4; /* it says so, and is too short for it */
+    provider.abi_minor = 4; /* it states 1.4, and is too short for that */
     facet_tables_fill(&tables, &provider, 4);
     assert_int_equal(tables.math.run(NULL, 1, 1, NULL, NULL), FACET_UNSUPPORTED);
 }
 
-static void a_table_ends_where_it_says(void **state)
+static void a_table_ends_where_its_size_says(void **state)
 {
     struct facet_provider provider = provider_of(sizeof provider, 1);
     struct facet_tables tables;
 
-    partition_ops.size = offsetof(struct facet_partition_ops, destroy) + 7; /* not quite the whole pointer */
+    partition_ops.size = offsetof(struct facet_partition_ops, destroy) + 7; /* one byte less than the pointer needs */
     facet_tables_fill(&tables, &provider, 1);
     partition_ops.size = sizeof partition_ops + 800; /* of a later version */
     assert_int_equal(destroy_partition(&tables), FACET_UNSUPPORTED);
@@ -271,7 +271,7 @@ static void a_table_ends_where_it_says(void **state)
     assert_int_equal(tables.provider.partition->size, sizeof partition_ops);
 }
 
-/* The list of texts in structs.c is held against the headers themselves: each "char name[size];" must be in it. */
+/* Compares the list of texts in structs.c with the headers: each "char name[size];" must be in the list. */
 static const struct facet_struct_type *type_named(const char *name)
 {
 #define TYPE(type)                                                                                                     \
@@ -323,7 +323,7 @@ static void every_text_of_the_abi_is_checked(void **state)
     assert_int_equal(found, known);
 }
 
-static void a_struct_is_believed_or_not(void **state)
+static void invalid_fields_of_a_struct_are_found(void **state)
 {
     struct facet_event event = {.size = sizeof event, .kind = FACET_EVENT_ECC, .uuid = "u", .message = "m"};
     uint32_t short_struct[2] = {8, FACET_EVENT_ECC};
@@ -332,7 +332,7 @@ static void a_struct_is_believed_or_not(void **state)
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event - 1), "size");
     memset(event.message, 'm', sizeof event.message);
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "message");
-    event.size = offsetof(struct facet_event, message); /* then it is absent */
+    event.size = offsetof(struct facet_event, message); /* the message is then absent */
     assert_string_equal(facet_struct_bad_field(&facet_event_type, &event, sizeof event), "size");
     assert_null(facet_struct_bad_field(&facet_event_type, &event, event.size));
     event.uuid[1] = '\x7f';
@@ -342,8 +342,8 @@ static void a_struct_is_believed_or_not(void **state)
     assert_string_equal(facet_struct_bad_field(&facet_event_type, short_struct, sizeof short_struct), "size");
 }
 
-/* However little a provider writes or a caller has room for, no text leaves without an end. */
-static void no_text_passes_without_an_end(void **state)
+/* However short the structs of provider and caller are, every text that is returned is terminated. */
+static void every_text_is_terminated(void **state)
 {
     struct facet_device_info info = {0}, copy;
     const uint32_t least = offsetof(struct facet_device_info, capabilities);
@@ -368,7 +368,7 @@ static void no_text_passes_without_an_end(void **state)
     }
 }
 
-/* The last known value of each enumeration passes, the next does not. */
+/* The last known value of each enumeration is accepted, and the next one refused. */
 static void enumerations_are_known_or_refused(void **state)
 {
     static const struct {
@@ -401,7 +401,7 @@ static void enumerations_are_known_or_refused(void **state)
     }
 }
 
-static void texts_are_copied_clean(void **state)
+static void texts_are_copied_without_control_characters(void **state)
 {
     char target[6];
 
@@ -421,17 +421,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(present_functions_are_taken),
         cmocka_unit_test(every_stub_names_its_operation),
-        cmocka_unit_test(a_table_of_an_older_version_ends_where_that_ended),
+        cmocka_unit_test(a_table_of_an_older_version_ends_as_in_that_version),
         cmocka_unit_test(transfers_in_a_stream_are_of_1_2),
         cmocka_unit_test(pages_that_move_are_of_1_3),
         cmocka_unit_test(control_and_mathematics_are_of_1_4),
         cmocka_unit_test(the_table_of_mathematics_is_not_looked_for_behind_a_provider),
-        cmocka_unit_test(a_table_ends_where_it_says),
+        cmocka_unit_test(a_table_ends_where_its_size_says),
         cmocka_unit_test(every_text_of_the_abi_is_checked),
-        cmocka_unit_test(a_struct_is_believed_or_not),
-        cmocka_unit_test(no_text_passes_without_an_end),
+        cmocka_unit_test(invalid_fields_of_a_struct_are_found),
+        cmocka_unit_test(every_text_is_terminated),
         cmocka_unit_test(enumerations_are_known_or_refused),
-        cmocka_unit_test(texts_are_copied_clean),
+        cmocka_unit_test(texts_are_copied_without_control_characters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

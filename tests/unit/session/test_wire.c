@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of the bytes of a message, and of the checks before one is sent. */
+/* Owns: the tests of the bytes of a message, and of the checks before a message is sent. */
 #include "session_fixture.h"
 
 #include "session/call.h"
@@ -40,16 +40,16 @@ static void nothing_is_read_past_the_end(void **state)
     assert_int_equal(facet_wire_take_number(&reader), 1);
     assert_null(facet_wire_take(&reader, 25));
     assert_true(reader.failed);
-    assert_int_equal(facet_wire_take_number(&reader), 0); /* once failed, always failed */
+    assert_int_equal(facet_wire_take_number(&reader), 0); /* after a failure every read fails */
     assert_false(facet_wire_is_complete(&reader));
 
     reader = (struct facet_wire_reader){.bytes = (const uint8_t *)bytes, .left = sizeof bytes};
-    assert_null(facet_wire_take(&reader, SIZE_MAX)); /* its rounding would wrap */
+    assert_null(facet_wire_take(&reader, SIZE_MAX)); /* rounding this size would overflow */
     reader = (struct facet_wire_reader){.bytes = (const uint8_t *)bytes, .left = 4};
-    assert_null(facet_wire_take(&reader, 3)); /* the padding counts */
+    assert_null(facet_wire_take(&reader, 3)); /* the padding does not fit */
 }
 
-/* A text is as long as it says, with its terminator at the end and nowhere before. */
+/* A text has the length that it states, with its terminator at the end and nowhere before. */
 static void a_text_that_lies_about_its_length_is_refused(void **state)
 {
     static const struct {
@@ -67,7 +67,7 @@ static void a_text_that_lies_about_its_length_is_refused(void **state)
     }
 }
 
-static void no_message_is_longer_than_the_most(void **state)
+static void the_length_of_a_message_is_bounded(void **state)
 {
     struct facet_wire_writer writer = {0};
     char *block = calloc(1, FACET_WIRE_MAX / 2);
@@ -131,7 +131,7 @@ int main(void)
         cmocka_unit_test(written_values_are_read_back),
         cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(a_text_that_lies_about_its_length_is_refused),
-        cmocka_unit_test(no_message_is_longer_than_the_most),
+        cmocka_unit_test(the_length_of_a_message_is_bounded),
         cmocka_unit_test(a_call_may_take_as_long_as_it_needs),
         cmocka_unit_test(a_list_is_asked_for_in_bounds),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: memory that runs out at the Nth request, in our own code (the linker's --wrap) and in jansson's.
+ * Owns: failures of the Nth allocation, in Facet's code (the linker's --wrap) and in jansson's.
  * Never: fails outside of failing_loop().
  */
 #ifndef FACET_TEST_SPEC_FAILING_H
@@ -57,8 +57,8 @@ static inline void failing_begin(void)
     json_set_alloc_funcs(__wrap_malloc, free);
 }
 
-/* Runs `step` with the first, second, ... request for memory failing, until none did; how often it failed. `step` says
- * whether it succeeded, and asserts the conditions that must hold when it did not. */
+/* Runs `step` while the first, second, ... allocation fails, until none is left to fail, and returns how many failed.
+ * `step` returns whether it succeeded, and asserts the conditions that must hold after a failure. */
 static inline uint64_t failing_loop(bool (*step)(void *context), void *context)
 {
     uint64_t at = 0;

@@ -13,7 +13,7 @@
 
 #include "failing.h"
 
-/* The calls, in order: "c0 c1 u0". */
+/* The calls in their order, such as "c0 c1 u0". */
 static char journal[512];
 
 struct plugin {
@@ -21,7 +21,7 @@ struct plugin {
     uint32_t create_verdict, terminate_verdict;
     uint64_t retry_ns;
     enum facet_status create_status, created_status, terminate_status, terminated_status;
-    const char *key, *value; /* of the environment */
+    const char *key, *value; /* an entry of the environment */
 };
 
 static void note_call(char what, const struct plugin *plugin, bool aborted)
@@ -203,7 +203,7 @@ static enum facet_status add_mount(void *context, const struct facet_lifecycle_w
                                     error);
 }
 
-/* No setting has two values, and yet both together are impossible: refused before a caller relies on it. */
+/* No setting has two values, but both together are impossible. This is refused before a caller relies on it. */
 static void test_impossible_combination_is_refused(void **state)
 {
     struct world world;
@@ -250,8 +250,8 @@ static void test_failures_of_later_hooks_are_reported(void **state)
     assert_non_null(strstr(error.message, "npu"));
 }
 
-/* A hook that says nothing of its failure is not given the words of an older one. */
-static void test_silent_failure_gets_no_older_error(void **state)
+/* A hook that fails without a message does not get that of an earlier failure. */
+static void test_a_failure_without_a_message_gets_no_older_one(void **state)
 {
     struct world world;
     struct facet_lifecycle_answer answer = {0};
@@ -298,7 +298,7 @@ static bool create_hooks(void *context)
     if (status != FACET_OK) {
         assert_int_equal(status, FACET_NO_MEMORY);
         assert_null(config);
-        /* As many undone as had been asked and had gone well. */
+        /* Each hook that succeeded is undone. */
         size_t asked = 0, undone = 0;
         for (const char *c = journal; *c; c++) {
             asked += *c == 'c';
@@ -323,7 +323,7 @@ int main(void)
         cmocka_unit_test(test_conflicting_plugins_are_refused),
         cmocka_unit_test(test_impossible_combination_is_refused),
         cmocka_unit_test(test_failures_of_later_hooks_are_reported),
-        cmocka_unit_test(test_silent_failure_gets_no_older_error),
+        cmocka_unit_test(test_a_failure_without_a_message_gets_no_older_one),
         cmocka_unit_test(test_wrong_hooks_are_refused),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };

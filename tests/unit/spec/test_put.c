@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the result of putting into a node document, when it fails and when it does not. Never: reads a file. */
+/* Owns: proofs of what a put into a node document changes, when it succeeds and when it fails. Never: reads a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "failing.h"
 
-/* A failing put changes nothing, does not even make room for its value, and names the fault. */
+/* A failing put changes nothing, adds no empty member either, and names the fault. */
 static void test_failing_put_changes_nothing(void **state)
 {
     const char *const none[] = {NULL}, *const latin[] = {"\xff"};
@@ -44,9 +44,9 @@ static void test_failing_put_changes_nothing(void **state)
     facet_spec_destroy(spec);
 }
 
-/* Removing a health also removes its metadata, and removing a format its unknown members: the document can be
+/* Removing a health also removes its metadata, and removing a format its unknown members, so that the document can be
  * written. */
-static void test_groups_go_as_one(void **state)
+static void test_groups_of_members_are_removed_whole(void **state)
 {
     static const char text[] =
         "{\"format\":\"facet-accelerator-node\",\"version\":\"1.0\",\"resource_specs\":[{\"slot_name\":\"cuda.device\","
@@ -74,7 +74,7 @@ static void test_groups_go_as_one(void **state)
     facet_spec_destroy(spec);
 }
 
-/* A failure for lack of memory has changed nothing either. */
+/* A put that finds no memory changes nothing. */
 static bool put_component(void *context)
 {
     const struct facet_spec_pair pair = {"a", "b"};
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failing_put_changes_nothing),
-        cmocka_unit_test(test_groups_go_as_one),
+        cmocka_unit_test(test_groups_of_members_are_removed_whole),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };
 

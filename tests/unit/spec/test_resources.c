@@ -47,7 +47,7 @@ int __wrap_openat(int folder, const char *name, int flags, mode_t mode)
 
 ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 {
-    /* Writes little at once, so that a call in the middle of the file can fail. */
+    /* Writes a few bytes at a time, so that a call in the middle of the file can fail. */
     return file_fails() ? -1 : __real_write(fd, data, bytes > 40 ? 40 : bytes);
 }
 
@@ -355,7 +355,7 @@ static void test_legacy_round_trip(void **state)
 }
 
 /* Without a record of scratch space the file says SCRATCH_SIZE=0m, with any other records beside it. */
-static void test_legacy_without_scratch_says_zero(void **state)
+static void test_legacy_form_without_scratch_has_a_zero(void **state)
 {
     struct facet_resources *resources;
     char *text;
@@ -371,7 +371,7 @@ static void test_legacy_without_scratch_says_zero(void **state)
     facet_resources_destroy(resources);
 }
 
-/* Lines end at the same characters as in the format's own reader, and lose the same white space at their ends. */
+/* Lines end at the same characters, and lose the same white space, as in the format's own reader. */
 static void test_legacy_lines_end_as_in_its_own_reader(void **state)
 {
     static const char text[] = "SCRATCH_SIZE=0m\r\nMOUNTS=\rSLOTS={}\n\x1c X=1 \v\n";
@@ -487,7 +487,7 @@ static bool round_trip(void *context)
     return done;
 }
 
-static void test_round_trip_out_of_memory(void **state)
+static void test_round_trip_survives_failed_allocations(void **state)
 {
     assert_true(failing_loop(round_trip, NULL) > 60);
 }
@@ -505,7 +505,7 @@ static bool add_grant_of_new_slot(void *context)
     return status == FACET_OK || status == FACET_ALREADY_EXISTS;
 }
 
-static void test_grant_out_of_memory_leaves_nothing(void **state)
+static void test_a_grant_without_memory_leaves_nothing(void **state)
 {
     struct facet_resources *resources = make_resources();
 
@@ -524,11 +524,11 @@ int main(void)
         cmocka_unit_test(test_legacy_round_trip),
         cmocka_unit_test(test_old_drafts_do_not_stop_saving),
         cmocka_unit_test(test_legacy_lines_end_as_in_its_own_reader),
-        cmocka_unit_test(test_legacy_without_scratch_says_zero),
+        cmocka_unit_test(test_legacy_form_without_scratch_has_a_zero),
         cmocka_unit_test(test_wrong_legacy_file_is_refused),
         cmocka_unit_test(test_record_that_legacy_changes_is_refused),
-        cmocka_unit_test(test_round_trip_out_of_memory),
-        cmocka_unit_test(test_grant_out_of_memory_leaves_nothing),
+        cmocka_unit_test(test_round_trip_survives_failed_allocations),
+        cmocka_unit_test(test_a_grant_without_memory_leaves_nothing),
     };
 
     failing_begin();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about node documents: all written parts are read, unknown ones stay, all errors are reported. */
+/* Owns: proofs about node documents: all parts are read back, unknown ones are kept, all errors are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ static enum facet_status put_partition(struct facet_spec *spec, uint32_t parent,
         error);
 }
 
-/* Two GPUs in partitions, six whole ones, an NPU. */
+/* The node has two GPUs in partitions, six whole ones, and an NPU. */
 static enum facet_status fill_spec(struct facet_spec *spec, struct facet_error *error)
 {
     const struct facet_spec_share mig[] = {{"MIG-0/0/0", FACET_AMOUNT_ONE}, {"MIG-1/0/0", FACET_AMOUNT_ONE}};
@@ -201,7 +201,7 @@ static void test_document_round_trips(void **state)
     facet_spec_destroy(again);
 }
 
-/* Get, change, put: members unknown to this version are kept, at every depth. */
+/* A get, a change and a put keep members that this version does not know, at every depth. */
 static void test_unknown_members_are_kept(void **state)
 {
     static const char text[] =
@@ -362,7 +362,7 @@ static void test_hostile_documents_are_refused(void **state)
     assert_int_equal(facet_document_check(7, "{}", 2, &violations, &error), FACET_INVALID_ARGUMENT);
 }
 
-/* However many there are: all are counted, and the list stays small. */
+/* All violations are counted, and the list of them is bounded. */
 static void test_list_of_violations_is_bounded(void **state)
 {
     enum { VIOLATIONS = 50000 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: resource.txt against the recorded behaviour of that format's own reader and writer.
- * Never: passes without a word where the records are not at hand: then it is skipped.
+ * Owns: the comparison of resource.txt with the recorded behaviour of that format's own reader and writer.
+ * Never: passes without the records; it is then skipped.
  *
  * usage: test_spec_vectors FILE      ../shared/vectors/resource_txt_vectors.json
  */
@@ -21,7 +21,7 @@
 
 static json_t *vectors;
 
-/* Types that were known when the records were made; `context` is the case's own table, or NULL. */
+/* The type of a slot when the records were made; `context` is the case's own table of types, or NULL. */
 static uint32_t type_of(void *context, const char *slot)
 {
     const char *type = json_string_value(json_object_get(context, slot));
@@ -94,7 +94,7 @@ static struct facet_resources *from_input(const json_t *input)
     return resources;
 }
 
-/* Allocations as the records have them: {device: {slot: {id: amount}}}, and the other way round: nothing is missing. */
+/* Compares allocations with {device: {slot: {id: amount}}}. Each must be recorded, and none may be missing. */
 static void assert_allocations(const struct facet_resources *resources, const json_t *expected, void *types)
 {
     struct facet_resources_record record = {.size = sizeof record};
@@ -126,7 +126,7 @@ static void assert_allocations(const struct facet_resources *resources, const js
     assert_int_equal(slots_seen, slots_expected);
 }
 
-/* Recorded defects, and the right behaviour instead (docs/spec.md). */
+/* True for cases that record a defect, where Facet behaves otherwise (docs/spec.md). */
 static bool is_defect(const char *id)
 {
     static const char *const defects[] = {"bytes-lossy", "pci-id",           "upper-case-slot",   "mount-comma",
@@ -186,7 +186,7 @@ static void test_read_only_cases_are_read(void **state)
     }
 }
 
-/* Values that the recorded format loses, cannot read, or changes: here they are kept, read, or refused. */
+/* The recorded format loses, cannot read or changes these values. Facet keeps, reads or refuses them. */
 static void test_recorded_defects_are_mended(void **state)
 {
     static const char *const kept[] = {"bytes-lossy", "pci-id", "mount-tmpfs"};
@@ -230,7 +230,7 @@ static void test_recorded_sizes_are_parsed(void **state)
         enum facet_status status = facet_spec_parse_binary(text_of(vector, "text"), &bytes, NULL);
         if (json_is_integer(json_object_get(vector, "value")))
             assert_true(status == FACET_OK && bytes == json_integer_value(json_object_get(vector, "value")));
-        else /* errors, and "inf", which is no number of bytes */
+        else /* the record is an error, or "inf", which is no number of bytes */
             assert_int_equal(status, FACET_INVALID_ARGUMENT);
     }
     json_array_foreach (json_object_get(vectors, "binary_size_format"), index, vector) {

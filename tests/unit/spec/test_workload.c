@@ -20,7 +20,7 @@
             return try_status;                                                                                         \
     } while (0)
 
-/* Everything that a configuration can say. */
+/* Sets everything that a configuration can hold. */
 static enum facet_status fill_workload(struct facet_workload *w, struct facet_error *error)
 {
     const char *const options[] = {"rprivate"};
@@ -145,7 +145,7 @@ static void test_oci_form_is_rendered(void **state)
     assert_int_equal(facet_violations_total(left), 5); /* cdi_devices, networks, group_names, runtime, ipc_mode */
     assert_non_null(strstr(text, "\"hard\": 18446744073709551615\n"));
     char *number;
-    while ((number = strstr(text, "18446744073709551615"))) /* beyond the test's own reader */
+    while ((number = strstr(text, "18446744073709551615"))) /* too large for the test's own reader */
         memcpy(number, "7                   ", 20);
     assert_json(
         text,
@@ -234,7 +234,7 @@ static void test_plain_form_is_rendered(void **state)
     facet_workload_destroy(workload);
 }
 
-static void test_merged_workload_has_both(void **state)
+static void test_a_merged_workload_has_the_settings_of_both(void **state)
 {
     struct facet_workload *a, *b;
     const struct facet_workload_mount first = {.size = sizeof first, .type = "bind", .source = "/a", .target = "/t"};
@@ -271,7 +271,7 @@ static void test_merged_workload_has_both(void **state)
     facet_workload_destroy(b);
 }
 
-/* Each is fine by itself: memory of one, swap of the other. */
+/* Memory from one configuration and swap from the other are valid alone, but not together. */
 static void test_impossible_merge_is_refused(void **state)
 {
     static const char swap[] =
@@ -339,7 +339,7 @@ static void test_wrong_settings_are_refused(void **state)
 
 #define CONFIGURATION(members) "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\"," members "}"
 
-/* A setting that an engine would take in another sense, or not at all, is refused before it gets there. */
+/* A setting that a container engine would misunderstand or refuse is refused here. */
 static void test_ambiguous_settings_are_refused(void **state)
 {
     static const struct {
@@ -371,7 +371,7 @@ static void test_ambiguous_settings_are_refused(void **state)
     assert_int_equal(facet_workload_set_memory(w, 4, 8, &error), FACET_OK);
     assert_int_equal(facet_workload_set_memory(w, 4, 3, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_workload_set_memory(NULL, 4, 8, &error), FACET_INVALID_ARGUMENT);
-    /* Swap that is not said any more is gone. */
+    /* Setting memory without swap removes the swap. */
     assert_int_equal(facet_workload_set_memory(w, 16, 0, &error), FACET_OK);
     char *text;
     assert_int_equal(facet_workload_write(w, &text, &error), FACET_OK);
@@ -380,8 +380,8 @@ static void test_ambiguous_settings_are_refused(void **state)
     facet_workload_destroy(w);
 }
 
-/* A setting without a place in a form is named, also where the form would take it in silence. */
-static void test_settings_without_a_place_are_named(void **state)
+/* A setting that a form cannot express is named, also where the form would silently ignore it. */
+static void test_settings_that_a_form_cannot_express_are_named(void **state)
 {
     static const struct {
         const char *text;
@@ -433,7 +433,7 @@ static void test_settings_without_a_place_are_named(void **state)
     }
 }
 
-/* CDI's library refuses a device without edits: there is nothing to write, with any part left to the caller. */
+/* CDI's library refuses a device without edits, so that nothing is rendered and nothing left over. */
 static void test_cdi_without_edits_is_refused(void **state)
 {
     struct facet_workload *w;
@@ -473,7 +473,7 @@ static bool render_all_forms(void *context)
     return done;
 }
 
-/* The parts of it, as the whole takes long: every request for memory in rendering, one form at a time. */
+/* Renders one form, in which each allocation fails in turn: all forms together would take long. */
 static bool render_one(void *context)
 {
     struct facet_violations *left = NULL;
@@ -517,7 +517,7 @@ static void test_each_failing_allocation_leaves_nothing(void **state)
     facet_workload_destroy(rendering.workload);
 }
 
-/* Calls each setter and merges; a failing call leaves the configuration unchanged. */
+/* Calls each setter and merges. A failing call leaves the configuration unchanged. */
 static bool add_each_setting(void *context)
 {
     struct facet_workload *workload = NULL;
@@ -534,7 +534,7 @@ static bool add_each_setting(void *context)
     return done;
 }
 
-static void test_setting_out_of_memory(void **state)
+static void test_setters_without_memory_change_nothing(void **state)
 {
     assert_true(failing_loop(add_each_setting, NULL) > 100);
 }
@@ -547,14 +547,14 @@ int main(void)
         cmocka_unit_test(test_oci_form_is_rendered),
         cmocka_unit_test(test_cdi_form_is_rendered),
         cmocka_unit_test(test_plain_form_is_rendered),
-        cmocka_unit_test(test_merged_workload_has_both),
+        cmocka_unit_test(test_a_merged_workload_has_the_settings_of_both),
         cmocka_unit_test(test_impossible_merge_is_refused),
         cmocka_unit_test(test_wrong_settings_are_refused),
         cmocka_unit_test(test_ambiguous_settings_are_refused),
-        cmocka_unit_test(test_settings_without_a_place_are_named),
+        cmocka_unit_test(test_settings_that_a_form_cannot_express_are_named),
         cmocka_unit_test(test_cdi_without_edits_is_refused),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
-        cmocka_unit_test(test_setting_out_of_memory),
+        cmocka_unit_test(test_setters_without_memory_change_nothing),
     };
 
     failing_begin();

@@ -13,7 +13,7 @@
 
 #include "vgpu/published.h"
 
-static const char whole[] =
+static const char complete_text[] =
     "{\"pid\":4711,\"program\":\"trainer\",\"devices\":[{\"id\":\"cpu:0\",\"name\":\"CPU\",\"lost\":0,\"units\":2,"
     "\"vgpus\":1,\"utilization_milli\":512,\"busy_ns\":123,\"memory_bytes\":67108864,\"memory_used_bytes\":1048576,"
     "\"promised_bytes\":16777216}],\"vgpus\":[{\"id\":1,\"status\":2,\"name\":\"App1\",\"device\":0,\"streams\":2,"
@@ -22,7 +22,7 @@ static const char whole[] =
     "\"memory_peak_bytes\":65536,\"allocations\":1,\"launched_total\":5,\"completed_total\":3,\"busy_ns\":99,"
     "\"delay_ns\":12,\"failed_total\":0,\"cancelled_total\":0}]}";
 
-/* Members without which there is no telling, and those that a bit says are not known. */
+/* Members without which the text is refused, and members whose absence clears a bit of `valid`. */
 static const struct member {
     const char *list, *name;
     uint32_t valid;
@@ -71,11 +71,11 @@ static enum facet_status parse_object(const json_t *object, struct facet_publish
     return status;
 }
 
-/* The text with a member replaced; NULL: taken out. Takes the value. */
+/* Parses the text with a member replaced by `value`, which it takes; NULL removes the member. */
 static enum facet_status parse_with(const struct member *member, json_t *value, struct facet_published *ret_driver,
                                     struct facet_error *error)
 {
-    json_t *object = json_loads(whole, 0, NULL);
+    json_t *object = json_loads(complete_text, 0, NULL);
     json_t *item = json_array_get(json_object_get(object, member->list), 0);
 
     if (value)
@@ -112,7 +112,7 @@ static void test_a_complete_document_is_accepted(void **state)
 {
     struct facet_published driver = {0};
 
-    assert_int_equal(facet_published_parse(whole, strlen(whole), &driver, NULL), FACET_OK);
+    assert_int_equal(facet_published_parse(complete_text, strlen(complete_text), &driver, NULL), FACET_OK);
     assert_int_equal(driver.pid, 4711);
     assert_int_equal(driver.device[0].valid, FACET_DRIVER_HAS_BUSY | FACET_DRIVER_HAS_UTILIZATION);
     assert_int_equal(driver.vgpu[0].queued, 1);
@@ -142,7 +142,7 @@ static void test_numbers_that_are_negative_or_absurd(void **state)
     }
 }
 
-static void test_vgpus_are_on_devices_that_there_are(void **state)
+static void test_a_vgpu_on_an_unknown_device_is_refused(void **state)
 {
     static const struct member device = {"vgpus", "device", 0, false};
     struct facet_published driver = {0};
@@ -177,12 +177,12 @@ static void test_numbers_that_contradict_each_other(void **state)
     expect_contradiction(&peak, 65535, "memory_reserved_bytes");
 }
 
-/* The only member of the list is present again. */
-static void expect_no_second(const char *list, const char *said)
+/* Refuses a list that holds its only item twice. */
+static void expect_second_refused(const char *list, const char *said)
 {
     struct facet_published driver = {0};
     struct facet_error error = {0};
-    json_t *object = json_loads(whole, 0, NULL), *array = json_object_get(object, list);
+    json_t *object = json_loads(complete_text, 0, NULL), *array = json_object_get(object, list);
 
     json_array_append(array, json_array_get(array, 0));
     assert_int_equal(parse_object(object, &driver, &error), FACET_CORRUPT);
@@ -192,7 +192,7 @@ static void expect_no_second(const char *list, const char *said)
 
 static void test_no_vgpu_is_listed_twice(void **state)
 {
-    expect_no_second("vgpus", "vgpus[1].id");
+    expect_second_refused("vgpus", "vgpus[1].id");
 }
 
 static void test_wrong_heads_and_lists_are_refused(void **state)
@@ -220,7 +220,7 @@ int main(void)
         cmocka_unit_test(test_a_complete_document_is_accepted),
         cmocka_unit_test(test_members_that_are_missing_or_of_another_type),
         cmocka_unit_test(test_numbers_that_are_negative_or_absurd),
-        cmocka_unit_test(test_vgpus_are_on_devices_that_there_are),
+        cmocka_unit_test(test_a_vgpu_on_an_unknown_device_is_refused),
         cmocka_unit_test(test_numbers_that_contradict_each_other),
         cmocka_unit_test(test_no_vgpu_is_listed_twice),
         cmocka_unit_test(test_wrong_heads_and_lists_are_refused),

@@ -2,7 +2,7 @@
 /*
  * Kernels lowered, compiled in process and run, for the tests of the lowering.
  *
- * Owns: the way from a file of LLVM IR to a function, and running groups with memory that is watched at its end.
+ * Owns: making a function of a file of LLVM IR, and running groups, whose memory is checked for writes past its end.
  * Never: knows the result of a kernel.
  */
 #ifndef FACET_TEST_KERNEL_LOWERED_H
@@ -26,7 +26,7 @@
 
 struct mode {
     uint32_t optimize;
-    const char *features; /* behind the machine's own */
+    const char *features; /* added to the machine's own */
     uint32_t check;
 };
 
@@ -34,10 +34,10 @@ struct loaded {
     LLVMOrcLLJITRef jit;
     facet_host_run_func run;
     struct facet_lower_kernel kernel;
-    const struct facet_host_site *sites; /* of checked ones */
+    const struct facet_host_site *sites; /* the places of checks, where the kernel is checked */
 };
 
-/* A block of arguments as the kernels of this test have them. */
+/* The block of arguments of the kernels of these tests. */
 struct block {
     const void *first;
     void *second;
@@ -53,7 +53,7 @@ extern const char *lowered_processor; /* NULL: this machine's */
 LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char *file);
 enum facet_status lowered_make(LLVMModuleRef module, const struct mode *mode, struct facet_lower_kernel *kernel,
                                struct facet_error *error);
-/* `functions`: of a checked way. */
+/* `functions` makes the kernel a checked one. */
 struct loaded lowered_load(const struct mode *mode, const char *file, const char *name,
                            const struct facet_lower_argument *arguments, const struct facet_host_check *functions);
 /* Runs groups one by one. Memory behind the part that a group may use must stay unchanged. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: requests that the tests of attaching are made with. Never: asserts. */
+/* Owns: the requests that the tests of attaching use. Never: asserts. */
 #ifndef FACET_TEST_ATTACH_REQUEST_H
 #define FACET_TEST_ATTACH_REQUEST_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a stand-in for QEMU's monitor with two root ports, which can fail, stall, talk in pieces or talk nonsense at
- * any of its answers.
+ * Owns: a stand-in for QEMU's monitor with two root ports, which can fail, stall, split an answer or give an invalid
+ * one, at any of its answers.
  * Never: allocates: the tests make the memory of the code under test run out, in the same process.
  */
 #ifndef FACET_TEST_QMP_SERVER_H
@@ -21,8 +21,8 @@
 enum server_fault {
     FAULT_NONE,
     FAULT_REFUSE,       /* an error, as QEMU refuses */
-    FAULT_CLOSE,        /* before the answer; the command is done */
-    FAULT_CUT,          /* in the middle of it */
+    FAULT_CLOSE,        /* closes before the answer; the command is done */
+    FAULT_CUT,          /* closes in the middle of the answer */
     FAULT_SILENCE,      /* the command is done, but not answered */
     FAULT_GARBAGE,      /* no JSON */
     FAULT_ARRAY,        /* JSON, but no object */
@@ -52,15 +52,15 @@ struct server {
     bool in_pieces;              /* a byte at a time */
     bool sends_events;           /* an event before each answer */
     bool keeps_devices;          /* the guest does not release its devices */
-    bool reports_refusal;        /* and the monitor reports that it refused */
+    bool reports_refusal;        /* the monitor reports that the guest refused */
     bool reports_unplug_pending; /* an unplug is pending already: "already in the process of unplug" */
     const char *state;
-    /* Read after it closed. */
+    /* Read after the server closed. */
     atomic_int answers;
     struct server_device devices[16];
     int device_count;
     bool object;
-    int descriptors; /* that came along */
+    int descriptors; /* descriptors received */
     atomic_bool stopping;
 };
 
@@ -85,7 +85,7 @@ static inline void server_flood(const struct server *server, int fd, const char 
         ;
 }
 
-/* A value of `"name":"..."` in a command. */
+/* Finds the value of `"name":"..."` in a command. */
 static inline void server_find(const char *line, const char *name, char *ret_value, size_t size)
 {
     char key[48];
@@ -125,7 +125,7 @@ static inline const struct server_device *server_device(const struct server *ser
     return NULL;
 }
 
-/* False: there is no such property. */
+/* Returns false where there is no such property. */
 static inline bool server_get(const struct server *server, const char *line, char *answer, size_t size)
 {
     char path[128], property[64];
@@ -186,7 +186,7 @@ static inline bool server_remove(struct server *server, const char *id)
     return false;
 }
 
-/* A slot leaves as a whole when its function 0 does. */
+/* Removing function 0 removes the whole slot. */
 static inline void server_unplug(struct server *server, const char *id, char *events, size_t size)
 {
     const struct server_device *found = server_device(server, id);
@@ -212,7 +212,7 @@ static inline void server_unplug(struct server *server, const char *id, char *ev
     }
 }
 
-/* False: refused, and `value` says why. */
+/* Returns false where the command is refused; `value` then gives the reason. */
 static inline bool server_do(struct server *server, const char *line, char *value, size_t size, char *events,
                              size_t event_size)
 {
@@ -251,7 +251,7 @@ static inline bool server_do(struct server *server, const char *line, char *valu
     return true;
 }
 
-/* False: the connection is over. */
+/* Returns false where the connection is over. */
 static inline bool server_fail(const struct server *server, int fd, const char *answer, int serial)
 {
     static const char event[] = "{\"event\":\"RTC_CHANGE\",\"data\":{\"offset\":0}}\n";
@@ -300,7 +300,7 @@ static inline bool server_answer(struct server *server, int fd, const char *line
     bool fails = ++server->answers == server->fault_at;
 
     events[0] = '\0';
-    /* A refused command is not done; with any other fault it may have been. */
+    /* A refused command is not done; with other faults it may be. */
     bool good = fails && server->fault == FAULT_REFUSE
                     ? false
                     : server_do(server, line, value, sizeof value, events, sizeof events);
@@ -312,7 +312,7 @@ static inline bool server_answer(struct server *server, int fd, const char *line
     return server_send(server, fd, events, strlen(events));
 }
 
-/* One byte, and a descriptor that comes with it. */
+/* Receives one byte, and a descriptor that comes with it. */
 static inline bool server_receive(struct server *server, int fd, char *ret_byte)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -356,7 +356,7 @@ static inline void server_serve(struct server *server, int fd)
     }
 }
 
-/* Changes how it behaves, once it is done with the client before. */
+/* Changes how the server behaves, once it has served the previous client. */
 #define server_set(server, change)                                                                                     \
     do {                                                                                                               \
         pthread_mutex_lock(&(server)->turn);                                                                           \
@@ -392,7 +392,7 @@ static inline bool server_start(struct server *server)
            listen(server->listener, 4) == 0 && pthread_create(&server->thread, NULL, server_run, server) == 0;
 }
 
-/* Waits until all earlier commands are done: it serves one client after the other. */
+/* Waits until all earlier commands are done, since the server serves one client after the other. */
 static inline void server_settle(const struct server *server)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about the holders of a device node: in a made-up /proc, and in the real one. Never: needs VFIO. */
+/* Owns: proofs about the holders of a device node, in a made-up /proc and in the real one. Never: needs VFIO. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static int64_t find_holder(int64_t pid)
     return holder;
 }
 
-static void only_these_nodes_count(void **state)
+static void only_the_given_nodes_have_holders(void **state)
 {
     assert_int_equal(find_holder(0), 0);
     assert_int_equal(symlinkat("/dev/vfio/devices/vfio3", root, "proc/77/fd/9"), 0);
@@ -70,14 +70,14 @@ static void an_unreadable_process_is_not_taken_for_one_without_files(void **stat
     int64_t holder = -1;
     struct facet_error error = {0};
 
-    /* Root may read everything: a file in the place of the directory does as well. */
+    /* Root may read every directory. A file in its place cannot be read as one. */
     assert_int_equal(unlinkat(root, "proc/77/fd", AT_REMOVEDIR), 0);
     close(openat(root, "proc/77/fd", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     assert_int_not_equal(facet_attach_find_holder(root, 77, nodes, 2, &holder, &error), FACET_OK);
     assert_int_not_equal(facet_attach_find_holder(root, 0, nodes, 2, &holder, &error), FACET_OK);
     assert_non_null(strstr(error.message, "what process 77 has open"));
     assert_int_equal(holder, -1);
-    /* A visible holder is found in any case. */
+    /* A holder that can be read is found nevertheless. */
     assert_int_equal(symlinkat("/dev/vfio/12", root, "proc/1/fd/5"), 0);
     assert_int_equal(find_holder(0), 1);
 }
@@ -103,7 +103,7 @@ static void the_holder_is_waited_for_until_it_closes(void **state)
     pthread_join(thread, NULL);
 }
 
-static void this_very_process_is_found(void **state)
+static void the_calling_process_is_found(void **state)
 {
     const char *const null[] = {"/dev/null"};
     int real = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), held = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -121,10 +121,10 @@ static void this_very_process_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(only_these_nodes_count),
+        TEST(only_the_given_nodes_have_holders),
         TEST(an_unreadable_process_is_not_taken_for_one_without_files),
         TEST(the_holder_is_waited_for_until_it_closes),
-        TEST(this_very_process_is_found),
+        TEST(the_calling_process_is_found),
     };
 
     return cmocka_run_group_tests_name("passthrough/holder", tests, NULL, NULL);

@@ -83,7 +83,7 @@ static int set_up(void **state)
             return close(fd);
         usleep(10000);
     }
-    fail_msg("QEMU does not come up");
+    fail_msg("QEMU did not open its monitors");
     return -1;
 }
 
@@ -113,7 +113,7 @@ static const struct machine *machine_of(void **state)
     return machine;
 }
 
-/* A command on the second monitor, and the line that answers it. */
+/* Sends a command to the second monitor, and reads the line that answers it. */
 static void control_monitor(const struct machine *machine, const char *command, char *answer, size_t size)
 {
     char text[4096];
@@ -175,7 +175,7 @@ static enum facet_status detach_functions(const struct machine *machine, const s
             fail_msg("'%s' does not say '%s'", (error).message, text);                                                 \
     } while (0)
 
-static void both_functions_go_behind_the_first_free_port(void **state)
+static void both_functions_are_plugged_behind_the_first_free_port(void **state)
 {
     const struct machine *machine = machine_of(state);
     const struct facet_attach_function pair[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(1, 0, 1))};
@@ -196,7 +196,7 @@ static void both_functions_go_behind_the_first_free_port(void **state)
     assert_int_equal(attach_functions(machine, "edu", REQUEST(pair), reports, &error), FACET_ALREADY_EXISTS);
 }
 
-static void ports_that_do_not_do_are_told(void **state)
+static void unsuitable_ports_are_refused_with_a_reason(void **state)
 {
     const struct machine *machine = machine_of(state);
     const struct facet_attach_function none[] = {FUNCTION(AT(1, 0, 0), .port = "rp9")};
@@ -214,7 +214,7 @@ static void ports_that_do_not_do_are_told(void **state)
     assert_says(error, "holds a device already");
 }
 
-static void a_refusal_of_qemu_leaves_nothing(void **state)
+static void a_refusal_by_qemu_leaves_no_device(void **state)
 {
     const struct machine *machine = machine_of(state);
     const struct facet_attach_function pair[] = {FUNCTION(AT(0xff, 0x1f, 6)), FUNCTION(AT(0xff, 0x1f, 7))};
@@ -223,7 +223,7 @@ static void a_refusal_of_qemu_leaves_nothing(void **state)
     struct facet_attach_report reports[2];
     struct facet_error error = {0};
 
-    /* The host has no such function: a real vfio-pci finds that out. */
+    /* The host has no such function, which a real vfio-pci reports. */
     assert_int_equal(attach_functions(machine, NULL, REQUEST(pair), reports, &error), FACET_BAD_STATE);
     assert_says(error, "facet-0000-ff-1f.7");
     assert_says(error, "device_add: QEMU refuses: vfio /sys/bus/pci/devices/0000:ff:1f.7");
@@ -236,7 +236,7 @@ static void a_refusal_of_qemu_leaves_nothing(void **state)
     assert_string_equal(reports[0].port, "rp2");
 }
 
-/* The guest learns of the request when the VM is reset; a second request may come until then. */
+/* The guest learns of the request to unplug when the VM is reset. A second request may come until then. */
 static void *reset_soon(void *context)
 {
     char answer[4096];
@@ -269,7 +269,7 @@ static void a_function_stays_until_the_guest_releases_it(void **state)
     assert_int_equal(attach_functions(machine, "edu", REQUEST(pair), reports, &error), FACET_OK);
 }
 
-/* By its firmware, which gives it an address. */
+/* Waits until the guest's firmware uses the device, by giving it an address. */
 static void wait_until_used(const struct machine *machine, const char *id)
 {
     static char answer[65536];
@@ -297,12 +297,12 @@ static void a_report_says_whether_a_running_guest_uses_a_function(void **state)
     assert_int_equal(reports[0].used, FACET_PCI_UNKNOWN);
     control_monitor(machine, "cont", answer, sizeof answer);
     wait_until_used(machine, "facet-0000-01-00.0");
-    /* The firmware ignores functions that come later. */
+    /* The firmware ignores functions that are plugged later. */
     assert_int_equal(attach_functions(machine, "edu", REQUEST(reports_unplug_pending), reports, &error), FACET_OK);
     assert_int_equal(reports[0].used, FACET_PCI_NO);
 }
 
-static void one_client_at_a_time(void **state)
+static void the_monitor_serves_one_client_at_a_time(void **state)
 {
     const struct machine *machine = machine_of(state);
     struct facet_qmp *first = connect_qmp(machine, NULL, 30000), *second = NULL;
@@ -317,7 +317,7 @@ static void one_client_at_a_time(void **state)
     facet_qmp_close(first);
 }
 
-static void a_qemu_that_dies_is_told(void **state)
+static void the_end_of_qemu_is_reported(void **state)
 {
     const struct machine *machine = machine_of(state);
     const struct facet_attach_function one[] = {FUNCTION(AT(1, 0, 0))};
@@ -337,13 +337,13 @@ static void a_qemu_that_dies_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(both_functions_go_behind_the_first_free_port),
-        TEST(ports_that_do_not_do_are_told),
-        TEST(a_refusal_of_qemu_leaves_nothing),
+        TEST(both_functions_are_plugged_behind_the_first_free_port),
+        TEST(unsuitable_ports_are_refused_with_a_reason),
+        TEST(a_refusal_by_qemu_leaves_no_device),
         TEST(a_function_stays_until_the_guest_releases_it),
         TEST(a_report_says_whether_a_running_guest_uses_a_function),
-        TEST(one_client_at_a_time),
-        TEST(a_qemu_that_dies_is_told),
+        TEST(the_monitor_serves_one_client_at_a_time),
+        TEST(the_end_of_qemu_is_reported),
     };
 
     return cmocka_run_group_tests_name("passthrough/qemu", tests, NULL, NULL);

@@ -78,7 +78,7 @@ static void clear_server(void)
     server_set(&server, object = false);
 }
 
-/* --- a good day --- */
+/* --- without faults --- */
 
 static void functions_are_attached_and_detached(void **state)
 {
@@ -148,7 +148,7 @@ static void a_paused_guest_uses_nothing(void **state)
     assert_int_equal(reports[0].used, FACET_PCI_UNKNOWN);
 }
 
-static void more_than_there_are_ports_is_refused_before_anything_is_done(void **state)
+static void more_functions_than_ports_are_refused_before_any_change(void **state)
 {
     const struct facet_attach_function three[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(2, 0, 0)), FUNCTION(AT(3, 0, 0))};
     struct facet_attach_report reports[3];
@@ -181,9 +181,9 @@ static void descriptors_are_passed_along(void **state)
     assert_int_equal(close(first) | close(second), 0);
 }
 
-/* --- bad days --- */
+/* --- with faults --- */
 
-/* While the connection stands, plugged devices are taken out again. */
+/* True for faults after which the connection stands, so that plugged devices can be removed again. */
 static bool can_undo(enum server_fault fault)
 {
     return fault == FAULT_REFUSE || fault == FAULT_SILENCE || fault == FAULT_GARBAGE || fault == FAULT_ARRAY ||
@@ -196,13 +196,14 @@ static bool is_expected(enum facet_status status)
            status == FACET_NOT_FOUND || status == FACET_BUSY;
 }
 
-/* QEMU holds nothing, or the message names the objects it holds. */
-static void assert_nothing_is_left_unsaid(const struct facet_error *error, enum server_fault fault)
+/* Asserts that QEMU holds no device, or that the message names each device that it holds. */
+static void assert_every_device_left_is_named(const struct facet_error *error, enum server_fault fault)
 {
     server_settle(&server);
     for (int i = 0; i < server.device_count; i++)
         if (!strstr(error->message, server.devices[i].id))
-            fail_msg("fault %d: '%s' is left; the message: %s", fault, server.devices[i].id, error->message);
+            fail_msg("fault %d: '%s' is left, but the message does not name it: %s", fault, server.devices[i].id,
+                     error->message);
     if (can_undo(fault))
         assert_int_equal(server.device_count, 0);
 }
@@ -231,7 +232,7 @@ static void every_fault_at_every_step_of_attaching(void **state)
     for (int fault = FAULT_NONE + 1; fault < FAULTS; fault++) {
         for (int at = 1; at <= steps; at++) {
             struct facet_error error = {0};
-            /* Those that take their time are tried at every third step. */
+            /* Faults that take long are tried at every third step. */
             bool slow = fault == FAULT_SILENCE || fault == FAULT_FLOOD;
             if (slow && at % 3 != 0)
                 continue;
@@ -240,13 +241,13 @@ static void every_fault_at_every_step_of_attaching(void **state)
             server_set(&server, fault_at = at);
             enum facet_status status = attach_step(slow ? 100 : 30000, &error);
             server_set(&server, fault_at = 0);
-            /* A step whose answer is ignored, or may be refused, succeeds all the same. */
+            /* Some answers are ignored, or may be refusals: the step then succeeds. */
             if (status == FACET_OK)
                 continue;
             if (!is_expected(status))
                 fail_msg("fault %d at %d: %s", fault, at, error.message);
             assert_says(error, server.path);
-            assert_nothing_is_left_unsaid(&error, (enum server_fault)fault);
+            assert_every_device_left_is_named(&error, (enum server_fault)fault);
         }
     }
 }
@@ -286,13 +287,13 @@ static bool attach_out_of_memory(void *context)
     clear_server();
     failing_calls = 0;
     enum facet_status status = attach_step(30000, &error);
-    /* Memory is available again for the report of a failed assertion. */
+    /* Allocations succeed again, so that a failed assertion can be reported. */
     calls = failing_calls;
     failing_at = 0;
     if (status != FACET_OK && status != FACET_NO_MEMORY)
         fail_msg("%s", error.message);
     if (status != FACET_OK)
-        assert_nothing_is_left_unsaid(&error, FAULT_NONE);
+        assert_every_device_left_is_named(&error, FAULT_NONE);
     failing_at = at;
     failing_calls = calls;
     return status == FACET_OK;
@@ -312,14 +313,14 @@ static bool detach_out_of_memory(void *context)
     return status == FACET_OK;
 }
 
-/* Ours only: jansson 2.14 frees memory that it never had when a string of a text finds no memory. */
-static void memory_may_run_out_anywhere(void **state)
+/* Only allocations of Facet fail: jansson 2.14 frees an invalid pointer when a string finds no memory. */
+static void any_allocation_may_fail(void **state)
 {
     assert_true(failing_loop(attach_out_of_memory, NULL) > 10);
     assert_true(failing_loop(detach_out_of_memory, NULL) > 10);
 }
 
-static void a_wrong_socket_is_told(void **state)
+static void a_wrong_socket_is_reported(void **state)
 {
     struct facet_qmp *qmp = NULL;
     struct facet_error error = {0};
@@ -348,12 +349,12 @@ int main(void)
         TEST(a_device_plugged_by_another_tool_is_found_by_its_address),
         TEST(a_guest_that_refuses_is_told_from_a_slow_one),
         TEST(a_paused_guest_uses_nothing),
-        TEST(more_than_there_are_ports_is_refused_before_anything_is_done),
+        TEST(more_functions_than_ports_are_refused_before_any_change),
         TEST(descriptors_are_passed_along),
         TEST(every_fault_at_every_step_of_attaching),
         TEST(every_fault_at_every_step_of_detaching),
-        TEST(memory_may_run_out_anywhere),
-        TEST(a_wrong_socket_is_told),
+        TEST(any_allocation_may_fail),
+        TEST(a_wrong_socket_is_reported),
     };
 
     return cmocka_run_group_tests_name("passthrough/qmp", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about the forms that VM monitors take: exact texts, escaping, refusals. Never: starts one. */
+/* Owns: proofs about the forms of arguments for VM monitors: exact texts, escaping, refusals. Never: starts one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define MIB  (UINT64_C(1) << 20)
 #define GIB  (UINT64_C(1) << 30)
 
-/* All texts, each followed by '|'. */
+/* Compares all texts, each followed by '|'. */
 static void assert_renders(uint32_t form, const struct facet_attach_request *request, const char *expected)
 {
     struct facet_attach_texts *texts = NULL;
@@ -46,7 +46,7 @@ static void assert_refuses(uint32_t form, const struct facet_attach_request *req
         fail_msg("'%s' does not say '%s'", error.message, fragment);
 }
 
-/* A GPU as they are: registers below 4 GiB, memory and a doorbell above, a ROM. */
+/* A typical GPU: registers below 4 GiB, memory and a doorbell above, a ROM. */
 static const struct facet_pci_bar bars[FACET_PCI_BARS_COUNT] = {
     [0] = {.bytes = 16 * MIB, .is_memory = 1},
     [1] = {.bytes = 32 * GIB, .is_memory = 1, .is_64bit = 1, .is_prefetchable = 1},
@@ -72,7 +72,7 @@ static void a_gpu_and_its_sound_are_one_device(void **state)
         "-device|vfio-pci,host=0000:66:00.0,id=facet-0000-66-00.0,bus=facet-port2,addr=0x0.0|");
 }
 
-static void functions_without_the_first_are_numbered_anew(void **state)
+static void functions_without_function_0_are_renumbered(void **state)
 {
     const struct facet_attach_function list[] = {FUNCTION(AT(0x65, 0, 3)), FUNCTION(AT(0x65, 0, 1))};
 
@@ -83,7 +83,7 @@ static void functions_without_the_first_are_numbered_anew(void **state)
         "-device|vfio-pci,host=0000:65:00.3,id=facet-0000-65-00.3,bus=facet-port9,addr=0x0.1|");
 }
 
-static void virtual_functions_and_mediated_devices_are_alone(void **state)
+static void virtual_functions_and_mediated_devices_have_a_slot_of_their_own(void **state)
 {
     const struct facet_attach_function list[] = {
         FUNCTION(AT(0x65, 0, 4), .flags = FACET_ATTACH_VIRTUAL | FACET_ATTACH_NO_ROM),
@@ -103,7 +103,7 @@ static void virtual_functions_and_mediated_devices_are_alone(void **state)
                    "addr=0x0.0|");
 }
 
-static void every_setting_is_said_and_escaped(void **state)
+static void every_setting_is_rendered_and_escaped(void **state)
 {
     const struct facet_attach_function list[] = {
         FUNCTION(AT(1, 0, 0), .id = "gpu0", .port = "rp1", .fd = 12, .romfile = "/a,b ,c", .clique = 3,
@@ -150,9 +150,9 @@ static void windows_are_powers_of_two(void **state)
     assert_true(other >= UINT64_C(1) << 63);
 }
 
-/* --- the others --- */
+/* --- libvirt and Cloud Hypervisor --- */
 
-static void libvirt_has_an_element_for_each(void **state)
+static void libvirt_has_an_element_for_each_function(void **state)
 {
     const struct facet_attach_function list[] = {
         FUNCTION(.address = {.domain = 2, .bus = 0x65, .device = 0x1f, .function = 7}, .id = "gpu.0-a_b",
@@ -179,7 +179,7 @@ static void libvirt_has_an_element_for_each(void **state)
                    "</hostdev>\n|");
 }
 
-static void cloud_hypervisor_has_one_option_with_all(void **state)
+static void cloud_hypervisor_has_one_option_with_all_functions(void **state)
 {
     const struct facet_attach_function list[] = {
         FUNCTION(AT(0x65, 0, 0), .flags = FACET_ATTACH_GUEST_IOMMU | FACET_ATTACH_CLIQUE), FUNCTION(.mdev = UUID)};
@@ -305,8 +305,8 @@ static bool render_once(void *context)
     return true;
 }
 
-/* libvirt has no word for a clique. */
-static void memory_may_run_out_anywhere(void **state)
+/* libvirt cannot express a clique. */
+static void any_allocation_may_fail(void **state)
 {
     failing_begin();
     for (uint32_t form = 0; form < FACET_ATTACH_FORMS; form++)
@@ -318,17 +318,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gpu_and_its_sound_are_one_device),
-        cmocka_unit_test(functions_without_the_first_are_numbered_anew),
-        cmocka_unit_test(virtual_functions_and_mediated_devices_are_alone),
-        cmocka_unit_test(every_setting_is_said_and_escaped),
+        cmocka_unit_test(functions_without_function_0_are_renumbered),
+        cmocka_unit_test(virtual_functions_and_mediated_devices_have_a_slot_of_their_own),
+        cmocka_unit_test(every_setting_is_rendered_and_escaped),
         cmocka_unit_test(versions_are_checked_against_the_request),
         cmocka_unit_test(windows_are_powers_of_two),
-        cmocka_unit_test(libvirt_has_an_element_for_each),
-        cmocka_unit_test(cloud_hypervisor_has_one_option_with_all),
+        cmocka_unit_test(libvirt_has_an_element_for_each_function),
+        cmocka_unit_test(cloud_hypervisor_has_one_option_with_all_functions),
         cmocka_unit_test(wrong_requests_are_refused_in_every_form),
         cmocka_unit_test(options_that_a_form_cannot_express_are_refused),
         cmocka_unit_test(numbers_have_bounds),
-        cmocka_unit_test(memory_may_run_out_anywhere),
+        cmocka_unit_test(any_allocation_may_fail),
     };
 
     return cmocka_run_group_tests_name("passthrough/render", tests, NULL, NULL);

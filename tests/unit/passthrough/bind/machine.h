@@ -21,7 +21,7 @@ struct function {
     int group;
 };
 
-/* A configuration space that says nothing, but answers. */
+/* A configuration space of zeros: the function answers, and nothing is in it. */
 static inline void model_zeros(int at, const char *path, off_t size)
 {
     int fd = openat(at, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -61,7 +61,7 @@ static inline void machine_add(struct model *model, const struct function *funct
         abort();
 }
 
-/* Pulled out. */
+/* Removes a function, as if it were pulled out. */
 static inline void machine_remove(const struct model *model, const char *address)
 {
     char path[160];
@@ -133,7 +133,7 @@ static inline bool machine_is(const struct model *model, const char *expected)
     return strcmp(text, expected) == 0;
 }
 
-/* How many journals there are. */
+/* Counts the journals, called for each one. */
 static inline bool machine_count(void *context, const char *name, struct journal *journal,
                                  const struct facet_error *failure)
 {
@@ -185,7 +185,7 @@ static inline enum facet_status machine_plan(struct facet_passthrough *manager, 
     return facet_passthrough_plan_bind(manager, &request, ret_plan, error);
 }
 
-/* Plans, and does it; the report may be NULL. */
+/* Makes a plan and carries it out; the report may be NULL. */
 static inline enum facet_status machine_bind(struct facet_passthrough *manager, const char *address,
                                              struct facet_passthrough_report *report, struct facet_error *error)
 {

@@ -3,9 +3,9 @@
  * A machine in a temporary directory whose kernel is this file: writes to drivers, overrides and nodes have the effect
  * that the kernel's own code gives them; reads are done by the real code.
  *
- * Owns: this model of the kernel, and the ways in which it fails: the Nth call fails, fails after it worked, hangs,
- * hangs and ends late, comes too late, or is the caller's last (kill -9).
- * Never: keeps state anywhere but in the directory: a second process finds the same machine.
+ * Owns: this model of the kernel, and the ways in which the Nth call fails: with or without its effect, as a hang,
+ * after its deadline, or as the caller's last call (kill -9). Never: keeps state outside of the directory, so that a
+ * second process finds the same machine.
  */
 #ifndef TEST_PASSTHROUGH_SYSFS_MODEL_H
 #define TEST_PASSTHROUGH_SYSFS_MODEL_H
@@ -24,23 +24,23 @@
 
 enum model_fault {
     MODEL_NO_FAULT = 0,
-    MODEL_FAIL,      /* EIO, and nothing happened */
-    MODEL_FAIL_DONE, /* EIO, and it happened */
-    MODEL_HANG,      /* a write never comes back; other calls fail */
-    MODEL_HANG_DONE, /* a write never comes back, but it happened */
-    MODEL_LATE,      /* the writer is given up and killed, and the write happens nevertheless */
-    MODEL_KILL,      /* the caller dies before it */
-    MODEL_KILL_DONE, /* the caller dies after it */
+    MODEL_FAIL,      /* EIO, without the effect */
+    MODEL_FAIL_DONE, /* EIO, with the effect */
+    MODEL_HANG,      /* a write never returns, and has no effect; other calls fail */
+    MODEL_HANG_DONE, /* a write never returns, but has its effect */
+    MODEL_LATE,      /* the writer is killed at the deadline, and the write has its effect nevertheless */
+    MODEL_KILL,      /* the caller dies before the call */
+    MODEL_KILL_DONE, /* the caller dies after the call */
     MODEL_FAULTS,
 };
 
 struct model {
     char path[64];
     int root, state;
-    unsigned calls;     /* counted since it was armed */
+    unsigned calls;     /* counted since machine_arm() */
     unsigned fault_at;  /* the number of the call that fails; 0: none */
     bool keeps_failing; /* the calls after it fail, too */
-    bool only_writes;   /* only these count */
+    bool only_writes;   /* only writes count as calls */
     enum model_fault fault;
     unsigned writes;                                       /* that reached the kernel */
     uint64_t deadline_ns;                                  /* of the last write */
@@ -70,7 +70,7 @@ static inline void model_get(int at, const char *path, char *text, size_t size)
         close(fd);
 }
 
-/* Every missing directory of a path. */
+/* Makes every missing directory of a path. */
 static inline void model_folder(int at, const char *path)
 {
     char part[256];
@@ -127,7 +127,7 @@ static inline void model_group_of(const struct model *model, const char *address
     snprintf(node, size, "dev/vfio/%s", strrchr(target, '/') + 1);
 }
 
-/* The node of a group exists while one of its functions is with vfio; a count is kept beside. */
+/* The node of a group exists while a driver of vfio has one of its functions. A file holds their count. */
 static inline void model_count_node(const struct model *model, const char *address, int step)
 {
     char node[64], counter[80], text[16];
@@ -166,7 +166,7 @@ static inline int model_attach(const struct model *model, const char *address, c
         return EBUSY;
     if (model_is_vfio(driver)) {
         model_count_node(model, address, 1);
-        model_text(model->root, model_device(address, "power/control"), "auto\n"); /* the setting of an idle one */
+        model_text(model->root, model_device(address, "power/control"), "auto\n"); /* its setting without a driver */
     }
     return 0;
 }
@@ -193,8 +193,8 @@ static inline void model_override_of(const struct model *model, const char *addr
         text[0] = '\0';
 }
 
-/* The kernel searches for a driver: of the override, else of the model. It is no error if there is no driver, or if the
- * driver refuses the device: only the link shows it. */
+/* Searches for a driver by the override or else by the model, as the kernel does. A missing driver, or one that refuses
+ * the device, is no error: only the link shows it. */
 static inline int model_probe(const struct model *model, const char *address)
 {
     char driver[64], natural[64];
@@ -246,7 +246,7 @@ static inline int model_kernel(struct model *model, const char *path, const char
 
 /* ---- faults ---- */
 
-/* A process that hangs, as /proc shows it. */
+/* Makes a process that hangs, as /proc shows it. */
 static inline void model_hang(struct model *model, struct bind_stuck *ret_stuck)
 {
     *ret_stuck = (struct bind_stuck){.pid = 900001 + model->calls, .start = 4711};
@@ -360,7 +360,7 @@ static inline enum facet_status model_op_scan(struct bind_host *host, struct fac
     if (fault == MODEL_KILL_DONE)
         raise(SIGKILL);
     if (fault != MODEL_NO_FAULT)
-        return facet_error_set(error, FACET_IO, "the look failed, as asked for");
+        return facet_error_set(error, FACET_IO, "the scan fails, as the test asked");
     return bind_host_real.scan(host, ret_snapshot, error);
 }
 
@@ -380,7 +380,7 @@ static inline int model_op_create(struct bind_host *host, const char *name, int 
                : ENOSPC;
 }
 
-/* Half of the bytes to be written, when it fails. */
+/* A call that fails writes half of the bytes. */
 static inline int model_op_append(struct bind_host *host, int fd, const char *bytes, size_t size)
 {
     enum model_fault fault = model_enter(host, "append", false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: proofs that a transaction in which the Nth call fails, hangs or is the last, for every N, ends in the old or
- * the new state, and says which. */
+ * the new state, and reports which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static void fail_trial(const struct trial *trial, const char *what, const struct
              trial->model.keeps_failing ? " and on" : "", what, text);
 }
 
-/* Bound with a journal, or the host's without one. */
+/* True where the group is bound and has a journal, or is the host's and has none. */
 static bool is_settled(const struct trial *trial)
 {
     return (machine_is(&trial->model, BOUND_TO_VFIO) && machine_journals(&trial->model) == 1) ||
@@ -70,21 +70,21 @@ static void check_outcome(const struct trial *trial, enum facet_status status,
 
     if (status == FACET_OK &&
         (!machine_is(&trial->model, trial->binds ? BOUND_TO_VFIO : BOUND_TO_HOST) || !is_settled(trial)))
-        fail_trial(trial, "said to be done", report);
+        fail_trial(trial, "reported as done, but it is not", report);
     if (status == FACET_OK)
         return;
     if (report->outcome == FACET_PASSTHROUGH_DONE)
         fail_trial(trial, "failed, and reported as done", report);
     if (report->outcome != FACET_PASSTHROUGH_BROKEN && !(is_before && is_settled(trial)))
-        fail_trial(trial, "said to be as before", report);
+        fail_trial(trial, "reported as unchanged, but it is not", report);
     if (report->outcome == FACET_PASSTHROUGH_BROKEN && !machine_has_note(report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED) &&
         !machine_has_note(report, FACET_PASSTHROUGH_NOTE_STUCK))
-        fail_trial(trial, "broken without a word", report);
+        fail_trial(trial, "half bound without a note", report);
     if (!is_settled(trial) && machine_journals(&trial->model) == 0)
         fail_trial(trial, "left without a journal", report);
 }
 
-/* With everything back to work. */
+/* Checks recovery after the fault is over. */
 static void check_recovery(struct trial *trial, const struct facet_passthrough_report *report)
 {
     REPORT(after);
@@ -96,7 +96,7 @@ static void check_recovery(struct trial *trial, const struct facet_passthrough_r
         fail_trial(trial, "not recovered", &after);
     if (report->outcome == FACET_PASSTHROUGH_BROKEN && after.note_count == 0 && machine_journals(&trial->model) == 0 &&
         !machine_is(&trial->model, BOUND_TO_HOST))
-        fail_trial(trial, "recovered without a word", &after);
+        fail_trial(trial, "recovered without a note", &after);
 }
 
 static bool run_trial(struct trial *trial, bool keeps_failing, bool only_writes)
@@ -118,7 +118,7 @@ static bool run_trial(struct trial *trial, bool keeps_failing, bool only_writes)
     return was_reached;
 }
 
-static void run_all(enum model_fault fault, bool keeps_failing, bool only_writes)
+static void run_all_trials(enum model_fault fault, bool keeps_failing, bool only_writes)
 {
     for (int direction = 0; direction < 2; direction++) {
         struct trial trial = {.binds = direction == 0, .fault = fault};
@@ -133,30 +133,30 @@ static void run_all(enum model_fault fault, bool keeps_failing, bool only_writes
 
 static void test_each_failing_call_is_undone(void **state)
 {
-    run_all(MODEL_FAIL, false, false);
-    run_all(MODEL_FAIL_DONE, false, false);
+    run_all_trials(MODEL_FAIL, false, false);
+    run_all_trials(MODEL_FAIL_DONE, false, false);
 }
 
-/* The disk is full, the kernel takes nothing any more. */
+/* As on a full disk, or with a kernel that refuses every further write. */
 static void test_nth_and_all_after_fail(void **state)
 {
-    run_all(MODEL_FAIL, true, false);
-    run_all(MODEL_FAIL_DONE, true, false);
-    run_all(MODEL_FAIL, true, true);
+    run_all_trials(MODEL_FAIL, true, false);
+    run_all_trials(MODEL_FAIL_DONE, true, false);
+    run_all_trials(MODEL_FAIL, true, true);
 }
 
 static void test_each_hanging_write_is_reported(void **state)
 {
-    run_all(MODEL_HANG, false, true);
-    run_all(MODEL_HANG_DONE, false, true);
-    run_all(MODEL_HANG, true, true);
-    run_all(MODEL_HANG_DONE, true, true);
+    run_all_trials(MODEL_HANG, false, true);
+    run_all_trials(MODEL_HANG_DONE, false, true);
+    run_all_trials(MODEL_HANG, true, true);
+    run_all_trials(MODEL_HANG_DONE, true, true);
 }
 
 static void test_nth_write_is_late(void **state)
 {
-    run_all(MODEL_LATE, false, true);
-    run_all(MODEL_LATE, true, true);
+    run_all_trials(MODEL_LATE, false, true);
+    run_all_trials(MODEL_LATE, true, true);
 }
 
 /* ---- a write that hangs is reported, and left alone until it returns ---- */
@@ -184,7 +184,7 @@ static void test_stuck_write_is_reported(void **state)
     assert_true(found);
     facet_passthrough_list_destroy(list);
 
-    /* Recovering does not write to it, and binding is refused. */
+    /* Recovery does not write to the function, and binding is refused. */
     trial.model.writes = 0;
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
@@ -193,7 +193,7 @@ static void test_stuck_write_is_reported(void **state)
     assert_int_equal(trial.model.writes, 0);
 
     model_return(&trial.model);
-    model_kernel(&trial.model, "/sys/bus/pci/drivers/nvidia/unbind", GPU); /* it released the device after all */
+    model_kernel(&trial.model, "/sys/bus/pci/drivers/nvidia/unbind", GPU); /* the write that hung has its effect */
     assert_int_equal(facet_passthrough_recover(trial.manager, &report, NULL), FACET_OK);
     assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
     assert_true(machine_is(&trial.model, BOUND_TO_HOST));
@@ -201,7 +201,7 @@ static void test_stuck_write_is_reported(void **state)
     trial_end(&trial);
 }
 
-/* The kernel says that all went well, and vfio-pci does not have the function. */
+/* The kernel reports success, but vfio-pci does not have the function. */
 static void test_function_that_vfio_does_not_take_is_reported(void **state)
 {
     struct trial trial = {.binds = true};
@@ -218,7 +218,7 @@ static void test_function_that_vfio_does_not_take_is_reported(void **state)
     trial_end(&trial);
 }
 
-/* A driver that does not take its device back: bound again, so that the group is one again. */
+/* Where a driver refuses its device, the function is bound to vfio again, so that the group is not split. */
 static void test_refused_return_binds_again(void **state)
 {
     struct trial trial = {.binds = false};
@@ -239,7 +239,7 @@ static void test_refused_return_binds_again(void **state)
 
 /* ---- kill -9 ---- */
 
-/* True: it was killed. */
+/* Returns true where the transaction was killed. */
 static bool run_killed(struct trial *trial)
 {
     int status = 0;
@@ -268,7 +268,7 @@ static bool run_kill_trial(struct trial *trial)
     if (!is_settled(trial))
         fail_trial(trial, "neither old nor new after recovery", &report);
     if (!was_settled && report.note_count == 0)
-        fail_trial(trial, "recovered without a word", &report);
+        fail_trial(trial, "recovered without a note", &report);
     trial_end(trial);
     return was_killed;
 }
@@ -287,7 +287,7 @@ static void test_kill_at_each_call_is_recovered(void **state)
         }
 }
 
-/* Recovery itself is killed, at each of its steps, after the transaction was: the next one ends it. */
+/* After a killed transaction, recovery is killed, too, at each of its steps. The next recovery completes it. */
 static void kill_recovery(struct trial *trial, unsigned at)
 {
     pid_t pid = fork();
@@ -362,7 +362,7 @@ static void test_damaged_journal_is_reported(void **state)
     trial_end(&trial);
 }
 
-/* A sound journal under another group's name is foreign. */
+/* A sound journal under another group's name is not recovered. */
 static void test_foreign_journal_is_left_alone(void **state)
 {
     struct trial trial = {.binds = false};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of transactions where others changed, or change, the same things: overrides that
- * they wrote, drivers that they unloaded, machines that they started, locks that they hold. */
+/* Owns: proofs of transactions beside other programs: overrides that they wrote, drivers that they unloaded, VMs that
+ * they started, locks that they hold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,8 +52,8 @@ static void start_machine(const struct model *model)
 
 /* ---- overrides and drivers ---- */
 
-/* Another program wrote it for the next probe: the function's present driver still gets it back. */
-static void test_override_in_the_way(void **state)
+/* Another program wrote an override for the next probe. The function still returns to its present driver. */
+static void test_a_foreign_override_does_not_change_the_driver_that_returns(void **state)
 {
     struct stage stage;
 
@@ -87,7 +87,7 @@ static void test_unloaded_driver_is_loaded_again(void **state)
 
 static bool kills_before(struct stage *stage, const char *what);
 
-/* Recovery loads it as well. */
+/* Recovery loads an unloaded driver, too. */
 static void test_driver_unloaded_after_a_crash(void **state)
 {
     struct stage stage;
@@ -118,7 +118,7 @@ static void test_driver_of_the_host(void **state)
     stage_end(&stage);
 }
 
-/* A newer program's wish, longer by zeros: the plan keeps a copy, and judges that again. */
+/* A newer program's wish has further members, which are 0. The plan keeps a copy, and judges the copy again later. */
 static void test_a_longer_wish_of_a_newer_program_is_kept(void **state)
 {
     struct facet_pci_address address;
@@ -140,7 +140,7 @@ static void test_a_longer_wish_of_a_newer_program_is_kept(void **state)
 
 /* ---- cards ---- */
 
-/* It was pulled and put back, and is in another group: the journal's entry is settled first. */
+/* A card was pulled and put back, and is in another group now. The journal's entry is settled first. */
 static void test_function_in_another_group_is_settled_first(void **state)
 {
     struct stage stage;
@@ -171,8 +171,8 @@ static void test_virtual_function_model_is_the_kernels(void **state)
     stage_end(&stage);
 }
 
-/* The request was for another card than the one that is bound. */
-static void test_other_card_is_bound(void **state)
+/* Another card, which is bound already, stands at the address for which the plan was made. */
+static void test_another_card_than_the_planned_one_is_not_bound(void **state)
 {
     struct facet_passthrough_plan *plan = NULL;
     struct stage stage;
@@ -214,8 +214,8 @@ static bool kills_before(struct stage *stage, const char *what)
     return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status);
 }
 
-/* All functions were bound when the process died, and a VM uses the device by now: it is not taken away. */
-static void test_opened_after_a_crash(void **state)
+/* All functions were bound when the process died. A VM uses the device by now, and keeps it. */
+static void test_recovery_leaves_a_group_that_a_vm_uses(void **state)
 {
     struct stage stage;
 
@@ -257,7 +257,7 @@ static void hold_for_a_moment(const struct model *model)
 }
 
 /* A writer that outlived its parent is about to return. */
-static void test_waits_for_a_writer(void **state)
+static void test_recovery_waits_for_a_writer(void **state)
 {
     struct stage stage;
 
@@ -272,8 +272,8 @@ static void test_waits_for_a_writer(void **state)
     stage_end(&stage);
 }
 
-/* A function that does not return is not waited for forever, and is not reported as recovered. */
-static void test_locked_after_a_crash(void **state)
+/* Recovery does not wait forever for a function that another process holds, and does not report it as recovered. */
+static void test_recovery_of_a_locked_group_is_bounded_and_reported(void **state)
 {
     struct bind_host host;
     int fd = -1;
@@ -319,8 +319,8 @@ static void test_writes_have_their_deadlines(void **state)
     stage_end(&stage);
 }
 
-/* Fifty functions that are as they should be do not hide the one that is not. */
-static void test_important_note_is_not_hidden(void **state)
+/* Notes about fifty sound functions do not displace the note about a broken one. */
+static void test_an_important_note_is_kept_among_many(void **state)
 {
     REPORT(report);
 
@@ -337,7 +337,7 @@ static void test_important_note_is_not_hidden(void **state)
 /* ---- files ---- */
 
 /* Any file in the place of a new journal is neither waited for nor written into. */
-static void test_files_in_the_way(void **state)
+static void test_files_in_the_place_of_a_journal_are_not_written(void **state)
 {
     char text[32];
     struct stage stage;
@@ -355,7 +355,7 @@ static void test_files_in_the_way(void **state)
     stage_end(&stage);
 }
 
-/* A machine without a directory of journals has bound nothing. */
+/* On a machine without a directory of journals, Facet has bound nothing. */
 static void test_no_journals_means_nothing_bound(void **state)
 {
     struct facet_pci_address address;
@@ -373,20 +373,20 @@ static void test_no_journals_means_nothing_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_override_in_the_way),
+        cmocka_unit_test(test_a_foreign_override_does_not_change_the_driver_that_returns),
         cmocka_unit_test(test_unloaded_driver_is_loaded_again),
         cmocka_unit_test(test_driver_unloaded_after_a_crash),
         cmocka_unit_test(test_driver_of_the_host),
         cmocka_unit_test(test_a_longer_wish_of_a_newer_program_is_kept),
         cmocka_unit_test(test_function_in_another_group_is_settled_first),
         cmocka_unit_test(test_virtual_function_model_is_the_kernels),
-        cmocka_unit_test(test_other_card_is_bound),
-        cmocka_unit_test(test_opened_after_a_crash),
-        cmocka_unit_test(test_waits_for_a_writer),
-        cmocka_unit_test(test_locked_after_a_crash),
+        cmocka_unit_test(test_another_card_than_the_planned_one_is_not_bound),
+        cmocka_unit_test(test_recovery_leaves_a_group_that_a_vm_uses),
+        cmocka_unit_test(test_recovery_waits_for_a_writer),
+        cmocka_unit_test(test_recovery_of_a_locked_group_is_bounded_and_reported),
         cmocka_unit_test(test_writes_have_their_deadlines),
-        cmocka_unit_test(test_important_note_is_not_hidden),
-        cmocka_unit_test(test_files_in_the_way),
+        cmocka_unit_test(test_an_important_note_is_kept_among_many),
+        cmocka_unit_test(test_files_in_the_place_of_a_journal_are_not_written),
         cmocka_unit_test(test_no_journals_means_nothing_bound),
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a rule binds the very cards that it was made for, and leaves all others alone. */
+/* Owns: proofs that a rule binds the card that it was made for, and no other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -187,7 +187,7 @@ static void test_rule_files_are_written_and_removed(void **state)
     struct facet_error error;
 
     assert_int_equal(write_rule(world, GPU, NULL), FACET_OK);
-    assert_int_equal(write_rule(world, GPU, NULL), FACET_OK); /* anew */
+    assert_int_equal(write_rule(world, GPU, NULL), FACET_OK); /* written again */
     plant_rule(world, "b.json", "");
     assert_int_equal(write_rule(world, SECOND, &error), FACET_ALREADY_EXISTS);
     assert_non_null(strstr(error.message, "b.json"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs over random sequences and over processes that work at once: no group is half bound unreported, and each
- * function that Facet gave to vfio has a journal that leads back.
+ * Owns: proofs over random sequences, and over processes that work at once. Each half-bound group is reported, and each
+ * function that Facet gave to vfio has a journal, by which it can return.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,8 +84,8 @@ static void do_killed(struct world *world)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* An administrator with an own idea of where a function belongs. */
-static void do_meddle(struct world *world)
+/* Another program moves a function to a driver of its own choice. */
+static void do_move_by_hand(struct world *world)
 {
     const char *address = any_address(world);
     char driver[64];
@@ -104,8 +104,8 @@ static void do_return(struct world *world)
     model_return(&world->model);
 }
 
-static void (*const deeds[])(struct world *world) = {do_bind,   do_bind,   do_unbind, do_unbind,
-                                                     do_killed, do_meddle, do_return, do_recover};
+static void (*const actions[])(struct world *world) = {do_bind,   do_bind,         do_unbind, do_unbind,
+                                                       do_killed, do_move_by_hand, do_return, do_recover};
 
 /* ---- invariants ---- */
 
@@ -120,7 +120,7 @@ static bool is_reported(const struct facet_passthrough_list *list, const struct 
     return under_way || machine_has_note(report, FACET_PASSTHROUGH_NOTE_HALF_BOUND);
 }
 
-/* The GPU with one and its sound with the other. */
+/* True where only one of the GPU and its sound is bound to vfio. */
 static bool is_half_bound(const struct model *model)
 {
     char gpu[64], sound[64];
@@ -145,7 +145,7 @@ static void check_world(struct world *world, const char *when)
 
     assert_int_equal(facet_passthrough_look(world->manager, &list, &report, NULL), FACET_OK);
     if (is_half_bound(&world->model) && !is_reported(list, &report))
-        fail_msg("%s: half bound, and nobody says so", when);
+        fail_msg("%s: a group is half bound, expected a note about it", when);
     check_ours(list);
     facet_passthrough_list_destroy(list);
 }
@@ -166,15 +166,15 @@ static void run_sequence(uint64_t seed)
     machine_make(&world.model);
     world.manager = machine_open(&world.model);
     for (unsigned i = 0; i < 25; i++) {
-        unsigned deed = random_below(&world.seed, sizeof deeds / sizeof deeds[0]);
+        unsigned deed = random_below(&world.seed, sizeof actions / sizeof actions[0]);
 
         arm_at_random(&world);
-        deeds[deed](&world);
+        actions[deed](&world);
         machine_arm(&world.model, MODEL_NO_FAULT, 0);
         snprintf(when, sizeof when, "seed %llu, step %u, deed %u", (unsigned long long)seed, i, deed);
         check_world(&world, when);
     }
-    /* In the end everything can be given back. */
+    /* After the sequence, everything can return to the host. */
     REPORT(report);
     model_return(&world.model);
     assert_int_equal(facet_passthrough_recover(world.manager, &report, NULL), FACET_OK);
@@ -199,7 +199,7 @@ static bool is_expected(enum facet_status status)
     return status == FACET_OK || status == FACET_BUSY || status == FACET_BAD_STATE || status == FACET_NOT_FOUND;
 }
 
-/* Exit status 1: something that must not be. */
+/* Returns the child's exit status: 1 for a forbidden result. */
 static int work_in_child(struct model *model, bool binds)
 {
     struct facet_passthrough *manager = machine_open(model);

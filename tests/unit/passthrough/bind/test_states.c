@@ -11,7 +11,7 @@
 
 #include <facet/passthrough_bind.h>
 
-/* Rows: from; columns: to. As in the header's order. */
+/* A row for each state left, a column for each state entered, in the order of the header. */
 static const char *const table[FACET_PASSTHROUGH_STATES] = {
     /*            A H D R V B S L */
     /* absent */ ".x.x....",
@@ -29,13 +29,14 @@ static void test_every_transition_follows_the_table(void **state)
     for (uint32_t from = 0; from < FACET_PASSTHROUGH_STATES; from++)
         for (uint32_t to = 0; to < FACET_PASSTHROUGH_STATES; to++)
             if (facet_passthrough_state_follows(from, to) != (table[from][to] == 'x'))
-                fail_msg("%s to %s", facet_passthrough_state_name(from), facet_passthrough_state_name(to));
+                fail_msg("%s to %s: not as in the table", facet_passthrough_state_name(from),
+                         facet_passthrough_state_name(to));
     assert_false(facet_passthrough_state_follows(FACET_PASSTHROUGH_STATES, 0));
     assert_false(facet_passthrough_state_follows(0, FACET_PASSTHROUGH_STATES));
     assert_false(facet_passthrough_state_follows(UINT32_MAX, UINT32_MAX));
 }
 
-/* Nothing is a dead end, and everything can be reached from the host. */
+/* Every state can be left, and can be reached from the host. */
 static void test_every_state_is_reachable(void **state)
 {
     uint32_t reached = 1u << FACET_PASSTHROUGH_STATE_HOST;
@@ -87,7 +88,7 @@ static void test_every_set_of_facts_has_a_state(void **state)
     assert_int_equal(facet_passthrough_state_of(NULL), FACET_PASSTHROUGH_STATE_ABSENT);
 }
 
-static void test_states_have_names(void **state)
+static void test_every_state_has_a_name(void **state)
 {
     assert_string_equal(facet_passthrough_state_name(FACET_PASSTHROUGH_STATE_IN_VM), "in_vm");
     assert_null(facet_passthrough_state_name(FACET_PASSTHROUGH_STATES));
@@ -110,7 +111,7 @@ int main(void)
         cmocka_unit_test(test_every_transition_follows_the_table),
         cmocka_unit_test(test_every_state_is_reachable),
         cmocka_unit_test(test_every_set_of_facts_has_a_state),
-        cmocka_unit_test(test_states_have_names),
+        cmocka_unit_test(test_every_state_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of transactions while another tool's unbind of a function hangs: nothing is written, the error says why,
- * and transactions work again after the unbind has returned. Never: hangs itself; that is test_faults.c. */
+/* Owns: proofs of transactions while another tool's unbind of a function hangs. Nothing is written, the error gives the
+ * reason, and transactions work again once the unbind has returned. Never: hangs itself (test_faults.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define REPORT(name) struct facet_passthrough_report name = {.size = sizeof name}
 
-/* qemu has the node of group 17 open, and the GPU was taken from vfio-pci: a reader of Facet's hangs already. */
+/* QEMU has the node of group 17 open, and the GPU was taken from vfio-pci. A reader of Facet hangs already. */
 static int hang_function(const struct model *model)
 {
     model_folder(model->root, "proc/4711/fd");
@@ -28,7 +28,7 @@ static int hang_function(const struct model *model)
     return fd;
 }
 
-static void come_back(const struct model *model, int fd)
+static void end_hang(const struct model *model, int fd)
 {
     close(fd);
     unlinkat(model->root, "proc/4711/fd/3", 0);
@@ -76,7 +76,7 @@ static void a_stuck_function_is_not_given_back_before_it_recovers(void **state)
     facet_passthrough_list_destroy(list);
     assert_int_equal(model.writes, 0);
 
-    come_back(&model, fd);
+    end_hang(&model, fd);
     assert_int_equal(machine_unbind(manager, GPU, &report, &error), FACET_OK);
     assert_true(machine_is(&model, BOUND_TO_HOST));
     facet_passthrough_close(manager);
@@ -92,7 +92,7 @@ static void a_stuck_function_is_not_bound(void **state)
 
     machine_make(&model);
     struct facet_passthrough *manager = machine_open(&model);
-    assert_int_equal(machine_plan(manager, GPU, 0, &plan, &error), FACET_OK); /* when it was not yet */
+    assert_int_equal(machine_plan(manager, GPU, 0, &plan, &error), FACET_OK); /* the function is not stuck yet */
     int fd = hang_function(&model);
     model.writes = 0;
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_BAD_STATE);
@@ -102,7 +102,7 @@ static void a_stuck_function_is_not_bound(void **state)
     assert_int_equal(model.writes, 0);
     assert_int_equal(machine_journals(&model), 0);
     facet_passthrough_plan_destroy(plan);
-    come_back(&model, fd);
+    end_hang(&model, fd);
     facet_passthrough_close(manager);
     machine_drop(&model);
 }
@@ -124,14 +124,14 @@ static void an_interrupted_bind_is_not_undone_before_the_function_recovers(void 
     journal_clear(&journal);
 
     int fd = hang_function(&model);
-    unlinkat(model.root, "proc/4711/fd/3", 0); /* a reset, or any other event that ends the hang */
+    unlinkat(model.root, "proc/4711/fd/3", 0); /* ends the hang, as a reset may */
     model.writes = 0;
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_BROKEN);
     assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_BUSY));
     assert_non_null(strstr(report.notes[0].text, "is stuck: its driver, or a reset"));
     assert_int_equal(model.writes, 0);
-    come_back(&model, fd);
+    end_hang(&model, fd);
     assert_int_equal(facet_passthrough_recover(manager, &report, NULL), FACET_OK);
     assert_true(machine_has_note(&report, FACET_PASSTHROUGH_NOTE_ROLLED_BACK));
     assert_true(machine_is(&model, BOUND_TO_HOST));

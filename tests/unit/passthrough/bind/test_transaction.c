@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about a sound host: plans, binding, giving back, and refusals. */
+/* Owns: proofs about transactions on a sound host: plans, binding, unbinding, and refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "machine.h"
 
-static void test_plan_has_each_step(void **state)
+static void test_a_plan_lists_each_step(void **state)
 {
     static const struct {
         uint32_t kind;
@@ -64,7 +64,7 @@ static void test_bind_and_unbind_restore_the_machine(void **state)
     model_get(model.root, model_device(GPU, "reset"), text, sizeof text);
     assert_string_equal(text, "1");
 
-    /* Again: nothing is written. */
+    /* A second bind writes nothing. */
     model.writes = 0;
     assert_int_equal(machine_bind(manager, GPU, &report, NULL), FACET_OK);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNTOUCHED);
@@ -79,8 +79,8 @@ static void test_bind_and_unbind_restore_the_machine(void **state)
     machine_drop(&model);
 }
 
-/* To its very place: a driver that is not the model's, by an override; and one that had none. */
-static void test_restores_the_journal(void **state)
+/* Each function returns to the driver that the journal names, by an override where needed, or to none. */
+static void test_functions_return_to_the_drivers_of_the_journal(void **state)
 {
     struct model model;
     REPORT(report);
@@ -106,7 +106,7 @@ static void test_restores_the_journal(void **state)
     machine_drop(&model);
 }
 
-/* The variant that the kernel's modules have for this very model; for the rest the general one. */
+/* A model for which the kernel has a variant driver gets that; others get vfio-pci. */
 static void test_variant_driver_is_chosen_for_its_model(void **state)
 {
     struct model model;
@@ -128,7 +128,7 @@ static void test_variant_driver_is_chosen_for_its_model(void **state)
     assert_int_equal(plan->steps[0].kind, FACET_PASSTHROUGH_STEP_LOAD);
     assert_string_equal(plan->steps[0].value, "nvgrace-gpu-vfio-pci");
     assert_int_equal(plan->steps[1].kind, FACET_PASSTHROUGH_STEP_OVERRIDE);
-    /* The module cannot be loaded: nothing else is touched. */
+    /* Where the module cannot be loaded, nothing is changed. */
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_NOT_FOUND);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNDONE);
     assert_true(machine_is(&model, BOUND_TO_HOST));
@@ -169,7 +169,7 @@ static void test_owner_of_the_config_gets_the_vfio_node(void **state)
 
 /* ---- refusals ---- */
 
-static void test_refuses_by_the_verdict(void **state)
+static void test_a_bind_against_the_verdict_is_refused(void **state)
 {
     struct model model;
     REPORT(report);
@@ -207,14 +207,14 @@ static void test_refuses_to_unbind_a_function_that_a_machine_has_open(void **sta
     model.writes = 0;
     assert_int_equal(machine_unbind(manager, GPU, &report, &error), FACET_BUSY);
     assert_non_null(strstr(error.message, "4711 (qemu)"));
-    /* And binding it again is fine. */
+    /* Binding the function again succeeds. */
     assert_int_equal(machine_bind(manager, GPU, &report, &error), FACET_OK);
     assert_int_equal(model.writes, 0);
     facet_passthrough_close(manager);
     machine_drop(&model);
 }
 
-/* The machine differs from the caller's snapshot. */
+/* Each of these changes the machine after the caller's snapshot. */
 static void change_card(struct model *model)
 {
     model_text(model->root, model_device(GPU, "device"), "0x2206\n");
@@ -270,7 +270,7 @@ static void test_refuses_a_plan_whose_function_changed(void **state)
     }
 }
 
-/* Two plans of one group: the second to come finds that all is done. */
+/* Of two plans for one group, the second one finds that all is done. */
 static void test_second_plan_finds_the_work_done(void **state)
 {
     struct model model;
@@ -310,7 +310,7 @@ static void test_second_transaction_is_refused(void **state)
     machine_drop(&model);
 }
 
-/* A card that stopped answering is not handed over. */
+/* A card that stopped answering is not bound. */
 static void stop_answering(struct model *model, const char *what)
 {
     if (strstr(what, "power/control"))
@@ -335,7 +335,7 @@ static void test_unanswering_function_undoes_the_bind(void **state)
     machine_drop(&model);
 }
 
-/* A function that is pulled out on the way need not be undone; the other one is. */
+/* A function that is pulled out during the bind cannot return; the other function of its group does. */
 static void pull_out(struct model *model, const char *what)
 {
     if (strstr(what, "snd_hda_intel/unbind"))
@@ -413,7 +413,7 @@ static void test_bound_groups_are_listed(void **state)
     assert_false(find_entry(list, SECOND)->is_ours);
     facet_passthrough_list_destroy(list);
 
-    /* Another program gives the sound back, and pulls the card. */
+    /* Another program returns the sound to the host, and the card is pulled. */
     model_unbind(&model, "vfio-pci", SOUND);
     model_text(model.root, model_device(SOUND, "driver_override"), "(null)\n");
     model_probe(&model, SOUND);
@@ -451,12 +451,12 @@ static void test_wrong_arguments_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan_has_each_step),
+        cmocka_unit_test(test_a_plan_lists_each_step),
         cmocka_unit_test(test_bind_and_unbind_restore_the_machine),
-        cmocka_unit_test(test_restores_the_journal),
+        cmocka_unit_test(test_functions_return_to_the_drivers_of_the_journal),
         cmocka_unit_test(test_variant_driver_is_chosen_for_its_model),
         cmocka_unit_test(test_owner_of_the_config_gets_the_vfio_node),
-        cmocka_unit_test(test_refuses_by_the_verdict),
+        cmocka_unit_test(test_a_bind_against_the_verdict_is_refused),
         cmocka_unit_test(test_refuses_to_unbind_a_function_that_a_machine_has_open),
         cmocka_unit_test(test_refuses_a_plan_whose_function_changed),
         cmocka_unit_test(test_second_plan_finds_the_work_done),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs of the real operations: writes by a child, its deadline, and that the child keeps the group's lock when
- * its parent is killed. Never: needs rights.
+ * its parent is killed. Never: needs privileges.
  *
- * A write hangs here because the file may not grow and the signal that says so is handled by sleeping.
+ * A write hangs here because the file may not grow, and the handler of the signal for that sleeps.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ static void test_written_value_reaches_the_file(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Only a regular file is an attribute; nothing is made, nothing outside is reached. */
+/* Only an existing regular file below the root is written. */
 static void test_only_regular_files_are_written(void **state)
 {
     struct target_folder *target_folder = *state;
@@ -103,7 +103,7 @@ static void test_only_regular_files_are_written(void **state)
     assert_int_not_equal(bind_write(&target_folder->host, "/outside", "x", FACET_NS_PER_S, &stuck), 0);
     assert_int_not_equal(bind_write(&target_folder->host, "/../../etc/none", "x", FACET_NS_PER_S, &stuck), 0);
     assert_int_equal(bind_load(&target_folder->host, "vfio-pci", FACET_NS_PER_S, &stuck),
-                     EXDEV); /* not of this machine */
+                     EXDEV); /* outside of the root */
     assert_int_equal(bind_host_real.set_owner(&target_folder->host, "/file", geteuid(), getegid()), ENOTTY);
 }
 
@@ -136,7 +136,7 @@ static void test_late_write_is_given_up(void **state)
     int errnum = bind_write(&target_folder->host, "/file", "vfio-pci", FACET_NS_PER_S / 5, &stuck);
     limit_files(SIG_DFL);
     assert_int_equal(errnum, ETIMEDOUT);
-    assert_int_equal(stuck.pid, 0); /* it could be killed */
+    assert_int_equal(stuck.pid, 0); /* the writer could be killed */
     assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
     assert_int_equal(errno, ECHILD);
 }
@@ -152,7 +152,7 @@ static void reap_all(int number)
         ;
 }
 
-static void test_children_of_the_program(void **state)
+static void test_a_handler_of_sigchld_takes_no_child_of_facet(void **state)
 {
     struct target_folder *target_folder = *state;
     struct bind_host machine = {
@@ -165,7 +165,7 @@ static void test_children_of_the_program(void **state)
         signal(SIGCHLD, handlers[i]);
         snprintf(text, sizeof text, "vfio-%zu", i);
         assert_int_equal(bind_write(&target_folder->host, "/file", text, 1000 * FACET_NS_PER_S, &stuck), 0);
-        /* The kernel may lack the module, and this machine the program: both are reported, and nothing is changed. */
+        /* A missing module, or a missing program to load it, is reported, and nothing is changed. */
         assert_int_equal(bind_load(&machine, "facet-there-is-none", 1000 * FACET_NS_PER_S, &stuck), ENOENT);
         assert_int_equal(stuck.pid, 0);
         assert_int_equal(signals, 0);
@@ -179,7 +179,7 @@ static void test_children_of_the_program(void **state)
 
 /* ---- killed while a write hangs ---- */
 
-/* Waits in another process: for a lock, and in a write that does not return. */
+/* In another process, takes a lock and makes a write that does not return. */
 static _Noreturn void hold_and_hang(struct target_folder *target_folder, int ready)
 {
     struct bind_stuck stuck = {.pid = 0};
@@ -230,7 +230,7 @@ static void test_lock_is_held_until_the_write_ends(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     close(ends[0]);
     close(ends[1]);
-    if (writer == 0) /* a kernel that does not list children */
+    if (writer == 0) /* this kernel does not list children */
         skip();
     assert_int_equal(bind_host_real.lock(&target_folder->host, "group-1.lock", 0, &fd), EBUSY);
     kill(writer, SIGKILL);
@@ -249,7 +249,7 @@ static void test_live_writer_is_recognised(void **state)
     assert_true(self.start != 0);
     assert_true(bind_is_alive(&host, &self));
     self.start++;
-    assert_false(bind_is_alive(&host, &self)); /* another one of its number */
+    assert_false(bind_is_alive(&host, &self)); /* another process with the same number */
     assert_false(bind_is_alive(&host, &(struct bind_stuck){.pid = 0}));
     pid_t pid = fork();
     if (pid == 0)
@@ -267,7 +267,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_written_value_reaches_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_regular_files_are_written, setup, teardown),
         cmocka_unit_test_setup_teardown(test_late_write_is_given_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_children_of_the_program, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_handler_of_sigchld_takes_no_child_of_facet, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lock_is_held_until_the_write_ends, setup, teardown),
         cmocka_unit_test(test_live_writer_is_recognised),
     };

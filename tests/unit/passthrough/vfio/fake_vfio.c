@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the answers of a pretended kernel. Never: remembers a file that was closed. */
+/* Owns: the answers of a simulated kernel. Never: remembers a file that was closed. */
 #include "fake_vfio.h"
 
 #include <setjmp.h>
@@ -101,7 +101,7 @@ static int add_mapping(struct fake_vfio *fake, uint64_t iova, uint64_t bytes)
     return 0;
 }
 
-/* Whole ones, and none cut in two. */
+/* Removes whole mappings in the range, and refuses a range that cuts one in two. */
 static int remove_mappings(struct fake_vfio *fake, uint64_t iova, uint64_t bytes, uint64_t *ret_bytes)
 {
     uint32_t kept = 0;
@@ -266,7 +266,7 @@ static int control_iommufd(struct fake_vfio *fake, unsigned long request, void *
         int result = remove_mappings(fake, unmap->iova, unmap->length, &bytes);
 
         if (result != 0)
-            return refuse_call(ENOENT); /* it does not say that one would be cut in two */
+            return refuse_call(ENOENT); /* the kernel does not report that a mapping would be cut */
         unmap->length = bytes;
         return bytes ? 0 : refuse_call(ENOENT);
     }
@@ -283,7 +283,7 @@ struct region_answer {
     struct vfio_region_sparse_mmap_area areas[2];
 };
 
-/* BAR 0 can be mapped; of BAR 2 only two parts, because its interrupts are between; BAR 4 not at all. */
+/* BAR 0 can be mapped. Of BAR 2 two parts can, since its interrupt table lies between them. BAR 4 cannot be mapped. */
 static int answer_region(struct fake_vfio *fake, struct vfio_region_info *info)
 {
     static const uint64_t bytes[] = {FAKE_BAR_BYTES, 0, FAKE_BAR_BYTES, 0, 256, 0, 65536, 4096};
@@ -427,7 +427,7 @@ void fake_vfio_driver(struct fake_vfio *fake, const char *address, const char *d
               fake->root, address, driver ? driver : "", driver ? driver : "");
 }
 
-/* The functions of a group, each driven by vfio-pci; of none when there is no group. */
+/* Makes a function driven by vfio-pci, in a group or in none. */
 #define FUNCTION(address, group)                                                                                       \
     "mkdir -p sys/bus/pci/devices/" address " sys/kernel/iommu_groups/" group "/devices && "                           \
     "ln -s ../../../../kernel/iommu_groups/" group " sys/bus/pci/devices/" address "/iommu_group && "                  \
@@ -436,13 +436,12 @@ void fake_vfio_driver(struct fake_vfio *fake, const char *address, const char *d
 
 static void make_folder(const char *root)
 {
-    run_shell(
-        "cd %s && mkdir -p dev/vfio proc/self && touch dev/vfio/vfio && " /* as far as every machine with VFIO has it */
-        FUNCTION(FAKE_GPU, "7") FUNCTION(FAKE_SOUND, "7")
-            FUNCTION(FAKE_OTHER, "8") "mkdir -p sys/bus/pci/devices/" FAKE_NO_IOMMU
-                                      " && printf 'Name:\\tx\\nVmLck:\\t      16 kB\\nVmPin:\\t       8 kB\\n' > "
-                                      "proc/self/status",
-        root);
+    run_shell("cd %s && mkdir -p dev/vfio proc/self && touch dev/vfio/vfio && " /* on every machine with VFIO */
+              FUNCTION(FAKE_GPU, "7") FUNCTION(FAKE_SOUND, "7")
+                  FUNCTION(FAKE_OTHER, "8") "mkdir -p sys/bus/pci/devices/" FAKE_NO_IOMMU
+                                            " && printf 'Name:\\tx\\nVmLck:\\t      16 kB\\nVmPin:\\t       8 kB\\n' > "
+                                            "proc/self/status",
+              root);
 }
 
 static void forget_calls(struct fake_vfio *fake)
@@ -455,7 +454,7 @@ static void forget_calls(struct fake_vfio *fake)
     memcpy(fake->root, root, sizeof root);
 }
 
-/* Open descriptors are closed before they fail the test, so that the next test does not inherit them. */
+/* Closes open descriptors before they fail the test, so that the next test does not inherit them. */
 static void check_closed(const struct fake_vfio *fake)
 {
     int left = 0;

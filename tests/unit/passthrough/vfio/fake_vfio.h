@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for the kernel's VFIO and iommufd, behind the calls that the client is given.
+ * A fake of the kernel's VFIO and iommufd, behind the table of calls that the client takes.
  *
  * Owns: a folder that looks like a machine with a few functions, the mappings, and the number of calls.
- * Never: is more lenient than the kernel: a call that the kernel refuses is refused here with the same errno.
+ * Never: is more lenient than the kernel. A call that the kernel refuses is refused here with the same errno.
  */
 #ifndef FACET_TEST_FAKE_VFIO_H
 #define FACET_TEST_FAKE_VFIO_H
@@ -46,7 +46,7 @@ struct fake_mapping {
 struct fake_vfio {
     char root[64];
     struct facet_vfio_system system;
-    uint64_t calls, fail_at; /* the call of that number fails with fail_errno; 0: none does */
+    uint64_t calls, fail_at; /* the number of the call that fails with fail_errno; 0: none */
     int fail_errno;
     struct fake_file files[FAKE_FILES];
     struct fake_mapping mappings[FAKE_MAPPINGS];
@@ -62,9 +62,9 @@ struct fake_vfio {
 };
 
 void fake_vfio_open(struct fake_vfio *fake);
-void fake_vfio_close(struct fake_vfio *fake); /* and fails the test when a descriptor or a mapping is left */
+void fake_vfio_close(struct fake_vfio *fake); /* fails the test when a descriptor or a mapping is left */
 
-void fake_vfio_restart(struct fake_vfio *fake); /* forgets settings and records; the folder stays */
+void fake_vfio_restart(struct fake_vfio *fake); /* clears settings and records; the folder stays */
 
 void fake_vfio_driver(struct fake_vfio *fake, const char *address, const char *driver); /* NULL: none */
 void fake_vfio_write(struct fake_vfio *fake, const char *path, const char *text);

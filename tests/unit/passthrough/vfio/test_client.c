@@ -121,7 +121,7 @@ static void test_space_waits_for_a_device(void **state)
     expect_status(facet_vfio_space_describe(space, &info, &error), FACET_BAD_STATE, "open a device");
 }
 
-/* --- memory: the same by both ways --- */
+/* --- memory: by groups and by iommufd alike --- */
 
 static void check_memory(void)
 {
@@ -170,7 +170,7 @@ static void test_memory_is_mapped_by_group(void **state)
     assert_int_equal(info.mappings_left, FAKE_MAPPINGS);
     assert_int_equal(info.range_count, 2);
     assert_int_equal(info.ranges[1].start, 0xfef00000);
-    /* An answer that leads in a circle is read to where it does. */
+    /* An answer whose chain leads in a circle is read up to the repetition. */
     fake.circular = true;
     expect_status(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
     assert_int_equal(info.range_count, 0);
@@ -220,7 +220,7 @@ static void test_memlock_error_names_the_limit(void **state)
     limit_memory(32768);
     expect_status(facet_vfio_space_map(space, IOVA, memory, 20480, READ_WRITE, &error), FACET_QUOTA,
                   "may lock 32768 bytes of memory (memlock) and has locked 16384; raise memlock to 36864");
-    /* Where the limit was not the obstacle, it is not blamed. */
+    /* Where the limit was not the reason, the message does not name it. */
     expect_status(facet_vfio_space_map(space, IOVA, memory, 16384, READ_WRITE, &error), FACET_NO_MEMORY,
                   "no memory to pin");
     fake_vfio_write(&fake, "proc/self/status", "Name:\\tx\\nVmLck:\\t16 kB\\nCapEff:\\t0000000000004000\\n");
@@ -236,7 +236,7 @@ static void test_memlock_error_of_iommufd_names_the_limit(void **state)
     limit_memory(32768);
     expect_status(facet_vfio_space_map(space, IOVA, memory, 28672, READ_WRITE, &error), FACET_QUOTA,
                   "and has locked 8192; raise memlock to 36864");
-    /* The limit is the user's: others may have used it up. */
+    /* The limit counts all processes of the user, which may have used it up. */
     expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_QUOTA,
                   "has locked 8192, other processes of its user more;");
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit_before), 0);
@@ -264,7 +264,7 @@ static void test_wrong_addresses_are_refused(void **state)
     assert_null(device);
 }
 
-static void test_two_of_a_group(void **state)
+static void test_two_functions_of_a_group_share_it(void **state)
 {
     struct facet_vfio_device *sound = NULL;
 
@@ -275,7 +275,7 @@ static void test_two_of_a_group(void **state)
     assert_ptr_equal(device->group, sound->group);
     facet_vfio_device_close(device);
     device = NULL;
-    /* The group stays for the one that is left. */
+    /* The group stays open for the other function. */
     expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_OK, "");
     facet_vfio_device_close(sound);
     assert_null(space->groups);
@@ -295,7 +295,7 @@ static void test_two_groups_share_a_space(void **state)
     assert_false(space->has_iommu);
 }
 
-static void test_group_is_not_viable(void **state)
+static void test_a_group_that_is_not_viable_is_refused(void **state)
 {
     expect_status(open_space(FACET_VFIO_GROUP), FACET_OK, "");
     fake.not_viable = true;
@@ -313,7 +313,7 @@ static void test_group_is_not_viable(void **state)
     expect_status(open_function(FAKE_GPU), FACET_BUSY, "group 7 is in another address space");
 }
 
-static void test_group_is_busy(void **state)
+static void test_a_busy_group_is_refused(void **state)
 {
     char holder[128];
 
@@ -327,7 +327,7 @@ static void test_group_is_busy(void **state)
     assert_int_equal(symlink("/dev/vfio/7", holder), 0);
     expect_status(open_function(FAKE_GPU), FACET_BUSY, "process 4711 (qemu-system-x86) has it open");
     expect_status(open_function(FAKE_OTHER), FACET_BUSY, "/dev/vfio/8: another process has it open");
-    /* The group is as busy when its function is open by itself. */
+    /* The group is also busy while its function is open through its own node. */
     assert_int_equal(unlink(holder), 0);
     assert_int_equal(symlink("/dev/vfio/devices/vfio0", holder), 0);
     expect_status(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/7: another process has it open");
@@ -421,7 +421,7 @@ static void test_regions_are_read_and_written(void **state)
     expect_status(facet_vfio_device_enable(device, &error), FACET_OK, "");
     expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 4, bytes, 2, &error), FACET_OK, "");
     assert_int_equal(bytes[0], 6);
-    /* A file that ends sooner than the region. */
+    /* The file ends before the region does. */
     assert_int_equal(ftruncate(device->fd, (off_t)FAKE_REGION(FACET_VFIO_CONFIG) + 2), 0);
     expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, bytes, 4, &error), FACET_IO, "only 2 of 4");
 }
@@ -509,7 +509,7 @@ static void test_capability_chains_are_read_safely(void **state)
 
     assert_int_equal(vfio_capability_find(&answer, bytes, 16, 1, 8), 16);
     assert_int_equal(vfio_capability_find(&answer, bytes, 16, 3, 8), 32);
-    assert_int_equal(vfio_capability_find(&answer, bytes, 16, 3, 9), 0); /* it would not fit */
+    assert_int_equal(vfio_capability_find(&answer, bytes, 16, 3, 9), 0); /* the structure would not fit */
     assert_int_equal(vfio_capability_find(&answer, bytes, 16, 4, 8), 0);
     assert_int_equal(vfio_capability_find(&answer, bytes, 0, 1, 8), 0);
     assert_int_equal(vfio_capability_find(&answer, bytes, bytes, 1, 8), 0);
@@ -534,10 +534,10 @@ int main(void)
         CASE(test_memlock_error_names_the_limit),
         CASE(test_memlock_error_of_iommufd_names_the_limit),
         CASE(test_wrong_addresses_are_refused),
-        CASE(test_two_of_a_group),
+        CASE(test_two_functions_of_a_group_share_it),
         CASE(test_two_groups_share_a_space),
-        CASE(test_group_is_not_viable),
-        CASE(test_group_is_busy),
+        CASE(test_a_group_that_is_not_viable_is_refused),
+        CASE(test_a_busy_group_is_refused),
         CASE(test_a_function_of_another_driver_is_refused),
         CASE(test_iommufd_is_refused),
         CASE(test_regions_are_described),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a session in which the Nth call, or the Nth request for memory, fails leaves nothing: for every N.
+ * Owns: proofs that a session in which the Nth call or the Nth allocation fails, for every N, leaves nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,7 +53,7 @@ static enum facet_status use_device(struct facet_vfio_space *space, struct facet
     return status;
 }
 
-/* Mapped memory is unmapped, also when a step in between failed. */
+/* Uses mapped memory, and unmaps it also when a step failed. */
 static enum facet_status with_memory(struct fake_vfio *fake, struct facet_vfio_space *space,
                                      struct facet_vfio_device *device, struct facet_error *error)
 {
@@ -99,7 +99,7 @@ static void prepare_fake(struct fake_vfio *fake)
     fake_vfio_write(fake, "sys/bus/pci/devices/" FAKE_GPU "/vfio-dev/vfio0/dev", "");
 }
 
-/* One session; whether it came to the failure that was asked for. */
+/* Runs one session. Returns whether the Nth call was reached, and failed. */
 static bool fail_at(struct fake_vfio *fake, enum facet_vfio_way way, bool memory_fails, uint64_t at)
 {
     struct facet_error error = {0};
@@ -123,7 +123,7 @@ static bool fail_at(struct fake_vfio *fake, enum facet_vfio_way way, bool memory
     return true;
 }
 
-/* How often something could fail. */
+/* Fails each call or allocation in turn. Returns their number. */
 static uint64_t fail_each(enum facet_vfio_way way, bool memory_fails)
 {
     struct fake_vfio fake;
@@ -136,12 +136,12 @@ static uint64_t fail_each(enum facet_vfio_way way, bool memory_fails)
     return at - 1;
 }
 
-static void test_each_failing_call_by_group(void **state)
+static void test_each_call_by_group_may_fail(void **state)
 {
     assert_in_range(fail_each(FACET_VFIO_GROUP, false), 30, 100);
 }
 
-static void test_each_failing_call_by_iommufd(void **state)
+static void test_each_call_by_iommufd_may_fail(void **state)
 {
     assert_in_range(fail_each(FACET_VFIO_CDEV, false), 20, 100);
 }
@@ -159,8 +159,8 @@ static void test_each_failing_allocation_by_iommufd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_failing_call_by_group),
-        cmocka_unit_test(test_each_failing_call_by_iommufd),
+        cmocka_unit_test(test_each_call_by_group_may_fail),
+        cmocka_unit_test(test_each_call_by_iommufd_may_fail),
         cmocka_unit_test(test_each_failing_allocation_by_group),
         cmocka_unit_test(test_each_failing_allocation_by_iommufd),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about making virtual functions, mediated devices and vendors' types, on a tree of files that changes as
- * the kernel's does when it is written to, and with the Nth write failing.
+ * Owns: proofs about making virtual functions, mediated devices and vendors' types, on a tree of files that reacts to
+ * writes as the kernel's does, also where the Nth write fails.
  * Never: touches this machine's own devices.
  */
 #include <setjmp.h>
@@ -37,8 +37,8 @@ static const struct facet_pci_address gpu = {.bus = 0x65}, vf = {.bus = 0x65, .f
 static char folder[64];
 static int root = -1;
 static uint64_t writes, fail_at;
-static bool fail_for_good; /* from the Nth write on */
-static bool lazy;          /* the kernel takes values and does nothing */
+static bool fail_for_good;  /* all writes from the Nth on fail */
+static bool ignores_writes; /* the kernel accepts values and does nothing */
 
 /* --- the tree --- */
 
@@ -136,7 +136,7 @@ static void kernel_remove_mdev(const char *device)
 ssize_t __real_write(int fd, const void *data, size_t bytes);
 ssize_t __wrap_write(int fd, const void *data, size_t bytes);
 
-/* The last part of a path, cut off. */
+/* Cuts off the last part of a path, and returns it. */
 static const char *cut_last_part(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -176,7 +176,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t bytes)
     if (fail_at && (writes == fail_at || (fail_for_good && writes > fail_at)))
         return errno = EIO, -1;
     memcpy(value, data, bytes < sizeof value ? bytes : sizeof value - 1);
-    if (lazy)
+    if (ignores_writes)
         return (ssize_t)bytes;
     return react_to_write(path, value, fd) < 0 ? -1 : (ssize_t)bytes;
 }
@@ -184,7 +184,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t bytes)
 static int set_up(void **state)
 {
     writes = fail_at = 0;
-    fail_for_good = lazy = false;
+    fail_for_good = ignores_writes = false;
     snprintf(folder, sizeof folder, "/tmp/facet-virtual-XXXXXX");
     assert_non_null(mkdtemp(folder));
     root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -272,13 +272,13 @@ static void a_kernel_that_does_nothing_is_noticed(void **state)
 {
     struct facet_error error = {0};
 
-    lazy = true;
+    ignores_writes = true;
     assert_int_equal(facet_sriov_set(root, &gpu, 2, 0, &error), FACET_BAD_STATE);
     assert_says(error, "the kernel has 0 virtual functions after 2 were written");
     assert_int_equal(facet_vendor_type_set(root, &vf, 557, &error), FACET_BAD_STATE);
 }
 
-/* From each number to each, with every write failing once, and with all failing from there on. */
+/* Changes each number into each other, while each write fails once, and while all fail from it on. */
 static void every_failing_write_leaves_the_state_as_it_was(void **state)
 {
     for (int from = 0; from < 3; from++) {
@@ -370,7 +370,7 @@ static void devices_that_cannot_be_made_are_named(void **state)
     assert_says(error, UUID_A);
 }
 
-static void one_that_is_open_stays(void **state)
+static void a_mediated_device_that_is_open_stays(void **state)
 {
     char uuids[1][FACET_MDEV_UUID_SIZE];
     const char *const one[] = {UUID_A};
@@ -443,7 +443,7 @@ int main(void)
         TEST(a_step_that_cannot_be_undone_is_reported),
         TEST(mediated_devices_come_and_go),
         TEST(devices_that_cannot_be_made_are_named),
-        TEST(one_that_is_open_stays),
+        TEST(a_mediated_device_that_is_open_stays),
         TEST(every_failing_write_leaves_no_mediated_device),
         TEST(vendor_types_are_set_and_cleared),
     };

@@ -5,17 +5,17 @@
 
 struct machine {
     char path[64];
-    int root; /* a descriptor of it */
+    int root; /* a descriptor of the directory */
 };
 
 void machine_create(struct machine *machine);
 void machine_destroy(struct machine *machine);
 
-/* A function with an identity, D0, a link, AER counters of zero, and no driver. */
+/* Adds a function with an identity, in D0, with a link, AER counters of 0, and no driver. */
 void machine_plug(const struct machine *machine, const char *address);
 void machine_unplug(const struct machine *machine, const char *address);
 
-/* An attribute's new text, or a link's new end; NULL removes it. */
+/* Sets the text of an attribute, or the target of a link; NULL removes it. */
 void machine_write(const struct machine *machine, const char *address, const char *name, const char *text);
 void machine_link(const struct machine *machine, const char *address, const char *name, const char *target);
 

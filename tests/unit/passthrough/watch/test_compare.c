@@ -101,7 +101,7 @@ static void functions_that_come_and_go_are_reported_in_order(void **state)
                         "0:added >; 1:removed >; 5:added >nvidia; ");
 }
 
-/* Each attribute by itself, and its change. */
+/* Changes each attribute by itself. */
 static void each_attribute_reports_its_change(void **state)
 {
     static const struct {
@@ -153,7 +153,7 @@ static void a_hang_and_its_end_are_reported(void **state)
     assert_string_equal(changes_since(machine, during, &(struct change_list){0}), "1:released >; ");
 }
 
-/* Neither a value that becomes unreadable nor one that becomes readable again is reported as a change. */
+/* A value that becomes unreadable, or readable again, is not reported as a change. */
 static void an_unreadable_value_is_no_change(void **state)
 {
     struct facet_pci_snapshot *before = scan_machine(*state);
@@ -167,7 +167,7 @@ static void an_unreadable_value_is_no_change(void **state)
     assert_string_equal(changes_since(*state, before, &(struct change_list){0}), "");
 }
 
-static void a_counter_that_went_back_began_anew(void **state)
+static void a_counter_that_fell_is_counted_from_0(void **state)
 {
     machine_write(*state, CARD, "aer_dev_correctable", "TOTAL_ERR_COR 9");
     struct facet_pci_snapshot *before = scan_machine(*state);
@@ -208,7 +208,7 @@ static struct facet_pci_watch *watch_open(const struct machine *machine)
     return watch;
 }
 
-static void a_wait_that_ends_without_a_change_says_so(void **state)
+static void a_wait_without_a_change_times_out(void **state)
 {
     struct facet_pci_watch *watch = watch_open(*state);
     struct facet_error error = {0};
@@ -302,10 +302,10 @@ int main(void)
         WITH_MACHINE(links_report_drivers_groups_and_virtual_functions),
         WITH_MACHINE(a_hang_and_its_end_are_reported),
         WITH_MACHINE(an_unreadable_value_is_no_change),
-        WITH_MACHINE(a_counter_that_went_back_began_anew),
+        WITH_MACHINE(a_counter_that_fell_is_counted_from_0),
         WITH_MACHINE(a_callback_that_ends_the_watch_gets_no_more_changes),
         cmocka_unit_test(every_kind_has_a_name),
-        WITH_MACHINE(a_wait_that_ends_without_a_change_says_so),
+        WITH_MACHINE(a_wait_without_a_change_times_out),
         WITH_MACHINE(a_change_ends_the_wait_once),
         WITH_MACHINE(a_scan_that_fails_is_an_error_and_the_last_one_stays),
         WITH_MACHINE(wrong_arguments_are_named),

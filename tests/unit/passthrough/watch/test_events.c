@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that events of the kernel wake a watch, on a machine of umockdev's. Never: believes an event.
- * Run by umockdev-wrapper. */
+/* Owns: proofs that events of the kernel wake a watch, on a machine of umockdev's. Run by umockdev-wrapper. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -34,7 +33,7 @@ static char *plug_in(struct mock *mock, const char *address)
                                        "revision", "0xa1", NULL, "PCI_SLOT_NAME", address, NULL);
 }
 
-/* By time it would look once an hour: only events wake it. */
+/* The watch scans once an hour by itself, so that only events can wake it. */
 static int set_up(void **state)
 {
     static struct mock mock;
@@ -92,7 +91,7 @@ static void a_card_of_three_functions_is_reported_at_once(void **state)
     pthread_t thread;
 
     assert_int_equal(pthread_create(&thread, NULL, plug_three, mock), 0);
-    for (int i = 0; i < 3 && added < 3; i++) /* a machine that is busy may make several cards of it */
+    for (int i = 0; i < 3 && added < 3; i++) /* on a busy machine several scans may find them */
         assert_int_equal(facet_pci_watch_wait(mock->watch, 60 * SECOND_NS, count_change, &added, &error), FACET_OK);
     pthread_join(thread, NULL);
     assert_int_equal(added, 3);

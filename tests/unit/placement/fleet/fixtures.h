@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: short ways to say nodes, requests and fleets in tests. Never: checks anything but that they can be made. */
+/* Owns: short functions that make nodes, requests and fleets for tests. Never: checks the subject of a test. */
 #ifndef TEST_PLACEMENT_FIXTURES_H
 #define TEST_PLACEMENT_FIXTURES_H
 
@@ -57,7 +57,7 @@ static inline uint32_t shape_of(struct facet_fleet *fleet, struct facet_fleet_re
     return shape;
 }
 
-/* Decides and takes; where. */
+/* Decides where the request goes, commits it, and returns the placement. */
 static inline struct facet_fleet_placement placed(struct facet_fleet *fleet, struct facet_fleet_request request,
                                                   uint64_t *ret_allocation)
 {

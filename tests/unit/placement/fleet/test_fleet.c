@@ -2,7 +2,7 @@
 /* Owns: proofs of the requests that a fleet takes, gives back and refuses. Never: judges which policy is better. */
 #include "fixtures.h"
 
-static void test_takes_and_gives_back(void **state)
+static void test_requests_are_taken_and_released(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(8, 2, "T4"), node_of(8, 2, "P100")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FIRST_FIT, nodes, 2, NULL, 0);
@@ -39,15 +39,15 @@ static void test_models_are_alternatives(void **state)
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, "A10"), NULL).node, 2);
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, "P100|A10"), NULL).node, 1);
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, "|"), NULL).node, 0);
-    assert_int_equal(placed(fleet, request_of(1, 0, 0, "A10"), NULL).node, 0); /* without a GPU its model is nothing */
+    assert_int_equal(placed(fleet, request_of(1, 0, 0, "A10"), NULL).node, 0); /* no GPU: any model */
     assert_int_equal(facet_fleet_decide(fleet, shape_of(fleet, request_of(1, 1, 1000, "H100")), &at, NULL),
                      FACET_QUOTA);
     assert_int_equal(shape_of(fleet, request_of(1, 1, 1000, "A10")), 0);
-    assert_int_equal(shape_of(fleet, request_of(1, 1, 1000, "A10|P100")), 1); /* the order of alternatives is nothing */
+    assert_int_equal(shape_of(fleet, request_of(1, 1, 1000, "A10|P100")), 1); /* in either order */
     facet_fleet_destroy(fleet);
 }
 
-static void test_each_resource_can_be_the_one_that_is_short(void **state)
+static void test_each_resource_can_be_short(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(8, 2, "T4")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, nodes, 1, NULL, 0);
@@ -94,7 +94,7 @@ static void test_commit_checks_the_decision(void **state)
     facet_fleet_destroy(fleet);
 }
 
-static void test_migration_makes_room_or_leaves_all(void **state)
+static void test_migration_makes_room_or_moves_nothing(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(32, 2, "T4"), node_of(32, 1, "T4")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FIRST_FIT, nodes, 2, NULL, 0);
@@ -115,7 +115,7 @@ static void test_migration_makes_room_or_leaves_all(void **state)
     assert_int_equal(at.gpus, 3);
     assert_int_equal(facet_fleet_find(fleet, small, &at, NULL), FACET_OK);
     assert_int_equal(at.node, 1);
-    /* Now nothing can help a second pair, and nothing has moved. */
+    /* No move can make room for a second pair, so nothing has moved. */
     placed(fleet, request_of(1, 1, 300, NULL), &third);
     count = 9;
     assert_int_equal(facet_fleet_migrate(fleet, pair, 4, moves, &count, &at, &allocation, NULL), FACET_QUOTA);
@@ -134,7 +134,7 @@ static void commit_at(struct facet_fleet *fleet, uint32_t shape, uint32_t node, 
     assert_int_equal(facet_fleet_commit(fleet, shape, &at, &allocation, NULL), FACET_OK);
 }
 
-/* The first node would need two moves, the second one. Jobs that were tried on the first keep their order. */
+/* The first node would need two moves, and the second node one. Jobs of the first node keep their order. */
 static void test_migration_moves_as_few_as_it_can(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(32, 2, "T4"), node_of(32, 2, "T4"), node_of(32, 4, "T4")};
@@ -210,7 +210,7 @@ static void test_wrong_configurations_are_refused(void **state)
     facet_fleet_destroy(NULL);
 }
 
-static void test_links_choose_among_whole_gpus(void **state)
+static void test_links_decide_among_free_gpus(void **state)
 {
     struct facet_node_topology topology = {.size = sizeof topology, .devices = 4};
     struct facet_fleet_node node = node_of(64, 4, "G2");
@@ -230,14 +230,14 @@ static void test_links_choose_among_whole_gpus(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_and_gives_back),
+        cmocka_unit_test(test_requests_are_taken_and_released),
         cmocka_unit_test(test_models_are_alternatives),
-        cmocka_unit_test(test_each_resource_can_be_the_one_that_is_short),
+        cmocka_unit_test(test_each_resource_can_be_short),
         cmocka_unit_test(test_commit_checks_the_decision),
-        cmocka_unit_test(test_migration_makes_room_or_leaves_all),
+        cmocka_unit_test(test_migration_makes_room_or_moves_nothing),
         cmocka_unit_test(test_migration_moves_as_few_as_it_can),
         cmocka_unit_test(test_wrong_configurations_are_refused),
-        cmocka_unit_test(test_links_choose_among_whole_gpus),
+        cmocka_unit_test(test_links_decide_among_free_gpus),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

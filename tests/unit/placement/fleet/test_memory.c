@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making the Nth allocation fail, for every N: the call reports it, leaves its outputs and the fleet as they
- * were, and works when it is made again. Never: lets cmocka's own allocations fail.
+ * Owns: making the Nth allocation fail, for every N. The call reports it, leaves its outputs and the fleet as they
+ * were, and succeeds when it is made again. Never: lets cmocka's own allocations fail.
  */
 #include <stdlib.h>
 
@@ -112,11 +112,11 @@ static void test_a_decision_survives_any_failed_allocation(void **state)
         assert_int_equal(used_of(fleet), 400);
         facet_fleet_destroy(fleet);
     }
-    assert_int_equal(n, 4); /* the shape, its scores, the allocation; then none */
+    assert_int_equal(n, 4); /* shape, scores and allocation may fail; the fourth attempt succeeds */
 }
 
-/* A lesson that cannot be kept is left out: decisions go on with the earlier knowledge. */
-static void test_a_lesson_without_memory_is_left_out(void **state)
+/* Where there is no memory to learn a job's shape, decisions go on with the mix known so far. */
+static void test_learning_the_mix_may_fail_without_memory(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(640, 16, "T4"), node_of(640, 16, "G2")};
 
@@ -173,7 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists_survive_any_failed_allocation),
         cmocka_unit_test(test_a_decision_survives_any_failed_allocation),
-        cmocka_unit_test(test_a_lesson_without_memory_is_left_out),
+        cmocka_unit_test(test_learning_the_mix_may_fail_without_memory),
         cmocka_unit_test(test_a_simulation_survives_any_failed_allocation),
     };
 

@@ -2,7 +2,7 @@
 /* Owns: proofs of choosing devices and partition starts inside one node. Never: needs a fleet. */
 #include "fixtures.h"
 
-/* Two boards of four; pairs within a board talk at 300, across at 20. */
+/* Two boards of four devices each; links within a board have 300, and between boards 20. */
 static struct facet_node_topology two_boards(void)
 {
     struct facet_node_topology topology = {.size = sizeof topology, .devices = 8};
@@ -23,19 +23,19 @@ static uint32_t choose_devices(const struct facet_node_topology *topology, uint3
     return devices;
 }
 
-static void test_stays_on_a_board(void **state)
+static void test_chosen_devices_are_on_one_board(void **state)
 {
     struct facet_node_topology topology = two_boards();
 
     (void)state;
     assert_int_equal(choose_devices(&topology, 0xff, 4), 0x0f);
     assert_int_equal(choose_devices(&topology, 0xfe, 4), 0xf0);
-    assert_int_equal(choose_devices(&topology, 0xfe, 2), 0x06); /* the board that is broken into already */
+    assert_int_equal(choose_devices(&topology, 0xfe, 2), 0x06); /* the board that is partly taken already */
     assert_int_equal(choose_devices(&topology, 0xff, 8), 0xff);
     assert_int_equal(choose_devices(&topology, 0x11, 2), 0x11);
 }
 
-static void test_without_links_by_numa_node(void **state)
+static void test_without_links_devices_are_chosen_by_numa_node(void **state)
 {
     struct facet_node_topology topology = {.size = sizeof topology, .devices = 4, .numa = {0, 1, 0, 1}};
 
@@ -43,11 +43,11 @@ static void test_without_links_by_numa_node(void **state)
     assert_int_equal(choose_devices(&topology, 0xf, 2), 0x5);
     assert_int_equal(choose_devices(&topology, 0xe, 2), 0xa);
     topology.numa[0] = topology.numa[2] = FACET_NODE_NO_NUMA;
-    assert_int_equal(choose_devices(&topology, 0xf, 2), 0xa); /* unknown is not the same */
+    assert_int_equal(choose_devices(&topology, 0xf, 2), 0xa); /* an unknown NUMA node equals no other */
     assert_int_equal(choose_devices(NULL, 0xe, 2), 0x6);
 }
 
-/* Against all sets, over many random topologies: nothing has more links. */
+/* Compares with all sets of devices, over many random topologies. */
 static void test_chosen_devices_have_the_most_links(void **state)
 {
     uint64_t random = 3;
@@ -78,7 +78,7 @@ static void test_chosen_devices_have_the_most_links(void **state)
     }
 }
 
-static void test_choosing_is_refused(void **state)
+static void test_wrong_choices_are_refused(void **state)
 {
     struct facet_node_topology topology = two_boards();
     uint32_t devices = 5;
@@ -98,22 +98,22 @@ static const struct facet_partition_profile mig[] = {{.slices = 1, .starts = 0x7
                                                      {.slices = 4, .starts = 0x11},
                                                      {.slices = 8, .starts = 0x01}};
 
-static void test_partitions_leave_the_most_ways(void **state)
+static void test_partitions_leave_the_most_placements(void **state)
 {
     uint32_t start = 99;
 
     (void)state;
     assert_int_equal(facet_partition_place(mig, 4, 0, 0, &start, NULL), FACET_OK);
-    assert_int_equal(start, 6); /* only there it breaks no pair */
+    assert_int_equal(start, 6); /* the only start that splits no pair of slices */
     assert_int_equal(facet_partition_place(mig, 4, 1, UINT64_C(1) << 6, &start, NULL), FACET_OK);
-    assert_int_equal(start, 4); /* beside the taken ones, so that the lower half stays whole */
+    assert_int_equal(start, 4); /* beside the taken slices, so that the lower half stays free */
     assert_int_equal(facet_partition_place(mig, 4, 2, 0xf0, &start, NULL), FACET_OK);
     assert_int_equal(start, 0);
     assert_int_equal(facet_partition_place(mig, 4, 3, 0, &start, NULL), FACET_OK);
     assert_int_equal(start, 0);
 }
 
-static void test_partitions_are_refused(void **state)
+static void test_wrong_partitions_are_refused(void **state)
 {
     static const struct facet_partition_profile wrong = {.slices = 65, .starts = 1};
     static const struct facet_partition_profile all = {.slices = 64, .starts = UINT64_MAX};
@@ -132,12 +132,12 @@ static void test_partitions_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stays_on_a_board),
-        cmocka_unit_test(test_without_links_by_numa_node),
+        cmocka_unit_test(test_chosen_devices_are_on_one_board),
+        cmocka_unit_test(test_without_links_devices_are_chosen_by_numa_node),
         cmocka_unit_test(test_chosen_devices_have_the_most_links),
-        cmocka_unit_test(test_choosing_is_refused),
-        cmocka_unit_test(test_partitions_leave_the_most_ways),
-        cmocka_unit_test(test_partitions_are_refused),
+        cmocka_unit_test(test_wrong_choices_are_refused),
+        cmocka_unit_test(test_partitions_leave_the_most_placements),
+        cmocka_unit_test(test_wrong_partitions_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

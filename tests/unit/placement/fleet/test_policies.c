@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the choices of each policy, against the published formulas written out the long way.
+ * Owns: proofs of the choices of each policy, against the published formulas in their plain form.
  * Never: compares policies.
  */
 #include <math.h>
@@ -14,7 +14,7 @@
 
 static const char *const models[MODELS] = {"T4", "G2", "P100"};
 
-/* --- FGD the long way: the part that each shape of the mix could not use --- */
+/* --- FGD in its plain form: the part of a node that each shape of the mix could not use --- */
 
 static double fragments_of(const struct fleet_node *node, const struct fleet_shape *mix, const double *part,
                            size_t count)
@@ -55,7 +55,7 @@ static int published_score(double gain)
     return (int)(100 / (1 + exp(-gain / 1000)));
 }
 
-static uint32_t first_whole(const struct fleet_node *node, uint32_t num)
+static uint32_t first_free_gpus(const struct fleet_node *node, uint32_t num)
 {
     uint32_t gpus = 0;
 
@@ -68,14 +68,14 @@ static uint32_t first_whole(const struct fleet_node *node, uint32_t num)
     return gpus;
 }
 
-static int long_way(const struct fleet_node *node, const struct fleet_shape *shape, const struct fleet_shape *mix,
-                    const double *part, size_t count, uint32_t *ret_gpus)
+static int plain_score(const struct fleet_node *node, const struct fleet_shape *shape, const struct fleet_shape *mix,
+                       const double *part, size_t count, uint32_t *ret_gpus)
 {
     double before = fragments_of(node, mix, part, count);
     int best = -1;
 
     if (shape->num != 1 || shape->milli == 1000) {
-        *ret_gpus = first_whole(node, shape->num);
+        *ret_gpus = first_free_gpus(node, shape->num);
         struct fleet_node now = node_after(node, shape, *ret_gpus);
         return published_score(before - fragments_of(&now, mix, part, count));
     }
@@ -108,7 +108,7 @@ static struct facet_fleet_request any_request(uint64_t *random)
     return request_of(cores, kind == 3 ? 1 : 1u << fleet_random_below(random, 3), 1000, spec);
 }
 
-/* The mix has a weight of a power of two, so that the long way is exact in floating point as well. */
+/* Weights of the mix are powers of two, so that the plain form is exact in floating point. */
 static void test_fgd_scores_follow_the_publication(void **state)
 {
     struct facet_fleet_node nodes[24];
@@ -143,7 +143,7 @@ static void test_fgd_scores_follow_the_publication(void **state)
 
                 if (!fleet_fits(&fleet->nodes[i], &shape))
                     continue;
-                score = long_way(&fleet->nodes[i], &shape, shapes, part, SHAPES, &here);
+                score = plain_score(&fleet->nodes[i], &shape, shapes, part, SHAPES, &here);
                 if (score > highest) {
                     highest = score;
                     best = i;
@@ -165,7 +165,7 @@ static void test_fgd_scores_follow_the_publication(void **state)
     assert_true(compared > 1000);
 }
 
-static void test_best_fit_leaves_least(void **state)
+static void test_best_fit_leaves_the_least_unused(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(128, 8, "G2"), node_of(96, 8, "G2"), node_of(64, 2, "G2")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, nodes, 3, NULL, 0);
@@ -197,7 +197,7 @@ static void test_gpu_packing_prefers_gpus_in_use(void **state)
     struct facet_fleet_placement at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
 
     (void)state;
-    assert_int_equal(at.node, 1); /* the smallest of free nodes: 33 - 2 */
+    assert_int_equal(at.node, 1); /* the smallest of the free nodes: 33 - 2 */
     assert_int_equal(at.score, 31);
     at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
     assert_int_equal(at.node, 1);
@@ -222,11 +222,11 @@ static void test_gpu_clustering_keeps_kinds_together(void **state)
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).node, 1);
     assert_int_equal(placed(fleet, request_of(1, 1, 700, NULL), NULL).node, 0);
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).score, 78); /* 25 (8-7)/8 + 75 */
-    assert_int_equal(placed(fleet, request_of(1, 2, 1000, NULL), NULL).node, 1);   /* neither idle nor alike: fuller */
+    assert_int_equal(placed(fleet, request_of(1, 2, 1000, NULL), NULL).node, 1);   /* none is idle or alike: fuller */
     facet_fleet_destroy(fleet);
 }
 
-static void test_random_reaches_every_node_and_is_the_seeds(void **state)
+static void test_random_reaches_every_node_and_repeats_by_seed(void **state)
 {
     struct facet_fleet_node nodes[8];
     uint32_t seen = 0, order[2][64];
@@ -262,7 +262,7 @@ static void test_facet_keeps_gpus_that_others_need(void **state)
     facet_fleet_destroy(fleet);
 }
 
-/* CPU without GPUs goes where its loss starves none. */
+/* A job without GPUs goes where its CPU is not needed for free GPUs. */
 static void test_facet_keeps_cpu_for_gpus(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(40, 4, "G2"), node_of(60, 4, "G2")};
@@ -281,7 +281,7 @@ static void test_facet_learns_the_mix_of_jobs(void **state)
     uint64_t allocation;
 
     (void)state;
-    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).node, 0); /* nothing is known: the first */
+    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).node, 0); /* no job is known yet */
     for (uint32_t i = 0; i < 16; i++) {
         placed(fleet, request_of(8, 1, 1000, "T4"), &allocation);
         facet_fleet_release(fleet, allocation, NULL);
@@ -311,7 +311,7 @@ static void test_policies_are_found_by_name(void **state)
     assert_int_equal(policy, 99);
 }
 
-/* More amounts of CPU than fit a byte: each finds its own, and at most a few steps beyond where the search begins. */
+/* There are more amounts of CPU than fit a byte. Each is found, a few steps at most from where its search begins. */
 static void test_mixes_of_many_amounts_of_cpu(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static void test_mixes_of_many_amounts_of_cpu(void **state)
         assert_true(level - made->level_of_slot[slot < made->level_slots ? slot : made->level_slots - 1] <= 4);
     }
     facet_fleet_destroy(fleet);
-    /* A policy that does not use a mix has no tables of it. */
+    /* A policy that does not use the mix keeps no tables of it. */
     fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, &node, 1, mix, 2000);
     assert_int_equal(fleet->mix.levels, 1);
     facet_fleet_destroy(fleet);
@@ -343,11 +343,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fgd_scores_follow_the_publication),
-        cmocka_unit_test(test_best_fit_leaves_least),
+        cmocka_unit_test(test_best_fit_leaves_the_least_unused),
         cmocka_unit_test(test_dot_product_avoids_much_of_both),
         cmocka_unit_test(test_gpu_packing_prefers_gpus_in_use),
         cmocka_unit_test(test_gpu_clustering_keeps_kinds_together),
-        cmocka_unit_test(test_random_reaches_every_node_and_is_the_seeds),
+        cmocka_unit_test(test_random_reaches_every_node_and_repeats_by_seed),
         cmocka_unit_test(test_facet_keeps_gpus_that_others_need),
         cmocka_unit_test(test_facet_keeps_cpu_for_gpus),
         cmocka_unit_test(test_facet_learns_the_mix_of_jobs),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the protocol of simulated runs. Never: needs a list that is not written here. */
+/* Owns: proofs of what simulated runs report. Never: reads a list from a file. */
 #include <stdio.h>
 
 #include "fixtures.h"
@@ -72,7 +72,7 @@ static void test_loads_are_reached_in_order(void **state)
     }
 }
 
-static void test_a_seed_says_all(void **state)
+static void test_runs_with_one_seed_are_equal(void **state)
 {
     struct facet_simulate_config config = config_of(*state, FACET_PLACEMENT_RANDOM, 3);
     struct facet_simulate_result first, again, other;
@@ -94,7 +94,7 @@ static void test_ended_jobs_free_their_devices(void **state)
     assert_int_equal(facet_simulate(&config, &result, NULL), FACET_OK);
     assert_int_equal(result.requests, 60);
     assert_int_equal(result.refused, 0);
-    /* Ten at a time: at most ten GPUs, and never all jobs' together. */
+    /* Ten jobs run at a time, so that at most ten GPUs are in use. */
     assert_true(result.gpu_milli_used > 4000 && result.gpu_milli_used <= 10000);
     assert_true(result.gpu_milli_mean > 0 && result.gpu_milli_mean <= result.gpu_milli_used);
     config.stretch = 100;
@@ -110,7 +110,7 @@ static uint64_t next_tick(void *data)
     return ticks += 5;
 }
 
-static void test_time_is_the_callers(void **state)
+static void test_time_is_read_from_the_callers_clock(void **state)
 {
     struct facet_simulate_config config = config_of(*state, FACET_PLACEMENT_FGD, 3);
     struct facet_simulate_result result;
@@ -145,9 +145,9 @@ static void test_wrong_configurations_are_refused(void **state)
     config = config_of(*state, 0, 0);
     assert_int_equal(facet_job_list_parse(text, strlen(text), "j", &jobs, NULL), FACET_OK);
     config.jobs = jobs;
-    assert_int_equal(facet_simulate(&config, &result, NULL), FACET_INVALID_ARGUMENT); /* the load never comes */
+    assert_int_equal(facet_simulate(&config, &result, NULL), FACET_INVALID_ARGUMENT); /* the load is never reached */
     config.departures = 1;
-    assert_int_equal(facet_simulate(&config, &result, NULL), FACET_INVALID_ARGUMENT); /* no times */
+    assert_int_equal(facet_simulate(&config, &result, NULL), FACET_INVALID_ARGUMENT); /* the lists have no times */
     facet_job_list_free(jobs);
     config = config_of(*state, 0, 0);
     config.progress = stop_simulation;
@@ -167,8 +167,8 @@ static uint64_t rising_clock(void *data)
     return *calls % 2 ? 0 : *calls / 2;
 }
 
-/* More decisions than times are kept: the kept times still stand for all. */
-static void test_times_of_long_runs(void **state)
+/* A long run keeps the times of some decisions only, which still represent all. */
+static void test_kept_times_represent_a_long_run(void **state)
 {
     static const char text[] = "cpu_milli,num_gpu,gpu_milli\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,1,1\n";
     struct lists lists = *(struct lists *)*state;
@@ -193,10 +193,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loads_are_reached_in_order),
-        cmocka_unit_test(test_a_seed_says_all),
+        cmocka_unit_test(test_runs_with_one_seed_are_equal),
         cmocka_unit_test(test_ended_jobs_free_their_devices),
-        cmocka_unit_test(test_time_is_the_callers),
-        cmocka_unit_test(test_times_of_long_runs),
+        cmocka_unit_test(test_time_is_read_from_the_callers_clock),
+        cmocka_unit_test(test_kept_times_represent_a_long_run),
         cmocka_unit_test(test_wrong_configurations_are_refused),
     };
 

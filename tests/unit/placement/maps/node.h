@@ -51,7 +51,7 @@ static inline struct facet_maps_request request_of(const struct facet_maps_item 
     return (struct facet_maps_request){.size = sizeof(struct facet_maps_request), .items = items, .count = count};
 }
 
-/* The amount of place `place` that grants have. */
+/* The amount of a place that is granted. */
 static inline int64_t granted(struct facet_maps *maps, uint32_t place)
 {
     struct facet_maps_place info = {.size = sizeof info};

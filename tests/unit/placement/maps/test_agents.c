@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about names, agents' parts and aligned memory. */
+/* Owns: proofs about names of enumerators, the parts of agents, and aligned memory. */
 #include <inttypes.h>
 #include <string.h>
 

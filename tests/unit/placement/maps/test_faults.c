@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a call in which the Nth allocation of memory fails changes nothing and loses nothing: for every N.
+ * Owns: proofs that a call in which the Nth allocation fails, for every N, changes nothing and leaks nothing.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "node.h"
 
-/* --- allocations that fail when told (--wrap) --- */
+/* --- allocations that fail when a test says so (--wrap) --- */
 
 static uint64_t calls, fail_at;
 
@@ -127,7 +127,7 @@ static void test_failed_allocate_grants_nothing(void **state)
             failed++;
         }
     }
-    assert_true(failed > 4 && failed < 40); /* most need no memory */
+    assert_true(failed > 4 && failed < 40); /* most requests need no memory */
     facet_maps_destroy(maps);
 }
 

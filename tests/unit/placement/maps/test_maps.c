@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about configurations, transactions over several slots, handles, restoring, health, reserving, copies. */
+/* Owns: proofs about configurations, requests for several slots, handles, restoring, health, reserving, and copies. */
 #include <string.h>
 
 #include "node.h"
@@ -105,7 +105,7 @@ static void test_wrong_configurations_are_refused(void **state)
 
 /* --- requests --- */
 
-static void test_all_slots_or_none(void **state)
+static void test_a_request_gets_all_of_its_slots_or_none(void **state)
 {
     const struct facet_maps_item items[] = {{"cpu", 9 * ONE}, {"cuda.shares", 500000}};
     struct facet_maps_request request = request_of(items, 2);
@@ -193,7 +193,7 @@ static void test_malformed_requests_are_refused(void **state)
     facet_maps_destroy(maps);
 }
 
-static void test_request_of_nothing_is_granted(void **state)
+static void test_an_empty_request_is_granted(void **state)
 {
     const struct facet_maps_item items[] = {{"cpu", 0}, {"nosuch", 0}};
     const struct facet_maps_request request = request_of(items, 2);
@@ -209,7 +209,7 @@ static void test_request_of_nothing_is_granted(void **state)
 
 /* --- handles --- */
 
-static void test_grant_is_released_once(void **state)
+static void test_a_grant_is_released_once(void **state)
 {
     const struct facet_maps_item item = {"cpu", 3 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -251,7 +251,7 @@ static void test_a_plan_is_committed_as_planned(void **state)
     assert_int_equal(facet_maps_get_grant(maps, grant, again, 4, &count, NULL), FACET_OK);
     assert_memory_equal(parts, again, sizeof parts);
     assert_int_equal(facet_maps_get_grant(maps, grant, again, 1, &count, NULL), FACET_TOO_SMALL);
-    /* It is granted already: the same plan does not go a second time. */
+    /* The plan is granted already, and is not granted a second time. */
     assert_int_equal(facet_maps_commit(maps, parts, 4, &second, NULL), FACET_NO_SPACE);
     assert_int_equal(second, 0);
     assert_int_equal(facet_maps_release(maps, grant, NULL), FACET_OK);
@@ -288,7 +288,7 @@ static void test_bad_parts_are_not_restored(void **state)
 
 /* --- places --- */
 
-static void test_unhealthy_devices_get_nothing_new(void **state)
+static void test_unhealthy_devices_get_no_new_grants(void **state)
 {
     const struct facet_maps_item item = {"cpu", 4 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -298,7 +298,7 @@ static void test_unhealthy_devices_get_nothing_new(void **state)
 
     assert_int_equal(facet_maps_allocate(maps, &request, &first, NULL, NULL), FACET_OK);
     assert_int_equal(facet_maps_set_health(maps, 1, "0", 1, NULL), FACET_OK);
-    assert_int_equal(granted(maps, CPU_0), 2 * ONE); /* stays */
+    assert_int_equal(granted(maps, CPU_0), 2 * ONE); /* the grant stays */
     assert_int_equal(facet_maps_allocate(maps, &request, &second, NULL, NULL), FACET_NO_SPACE);
     assert_int_equal(facet_maps_release(maps, first, NULL), FACET_OK);
     assert_int_equal(facet_maps_allocate(maps, &request, &second, NULL, NULL), FACET_OK);
@@ -354,7 +354,7 @@ static void test_places_are_found(void **state)
 
 /* --- copies --- */
 
-static void test_a_copy_goes_its_own_way_and_back(void **state)
+static void test_a_copy_changes_alone_and_can_be_copied_back(void **state)
 {
     const struct facet_maps_item item = {"cpu", 3 * ONE};
     const struct facet_maps_request request = request_of(&item, 1);
@@ -400,17 +400,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wrong_configurations_are_refused),
-        cmocka_unit_test(test_all_slots_or_none),
+        cmocka_unit_test(test_a_request_gets_all_of_its_slots_or_none),
         cmocka_unit_test(test_refusals_name_their_reason),
         cmocka_unit_test(test_malformed_requests_are_refused),
-        cmocka_unit_test(test_request_of_nothing_is_granted),
-        cmocka_unit_test(test_grant_is_released_once),
+        cmocka_unit_test(test_an_empty_request_is_granted),
+        cmocka_unit_test(test_a_grant_is_released_once),
         cmocka_unit_test(test_a_plan_is_committed_as_planned),
         cmocka_unit_test(test_bad_parts_are_not_restored),
-        cmocka_unit_test(test_unhealthy_devices_get_nothing_new),
+        cmocka_unit_test(test_unhealthy_devices_get_no_new_grants),
         cmocka_unit_test(test_reserved_slots_are_granted_to_none),
         cmocka_unit_test(test_places_are_found),
-        cmocka_unit_test(test_a_copy_goes_its_own_way_and_back),
+        cmocka_unit_test(test_a_copy_changes_alone_and_can_be_copied_back),
         cmocka_unit_test(test_handles_are_listed),
     };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a million random steps over all kinds, strategies, affinities, rules and sizes, after each of which no place
- * has given more than it has, a grant equals the request, and a release takes back the grant's amounts, to the last
- * unit. Never: differs from run to run.
+ * Owns: a million random steps over all kinds, strategies, affinities, rules and sizes. After each step no place has
+ * given more than it has, a grant equals its request, and a release returns exactly the grant's amounts. Never: differs
+ * from run to run.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static const uint32_t slot_maps[SLOTS] = {0, 0, 1, 2, 3};
 static const uint32_t slot_types[SLOTS] = {FACET_SLOT_COUNT, FACET_SLOT_UNIQUE, FACET_SLOT_COUNT, FACET_SLOT_COUNT,
                                            FACET_SLOT_BYTES};
 
-/* A node, and a plain account of it. */
+/* A node, and a plain account of its grants. */
 struct world {
     struct facet_maps *maps;
     uint32_t places;
@@ -118,7 +118,7 @@ static struct facet_maps_request random_request(uint64_t *seed, struct facet_map
     return request;
 }
 
-/* The parts of each item sum to its request; if rounded down, to more than 0 and at most that. */
+/* The parts of each item add up to its request or, where amounts are rounded down, to more than 0 and at most that. */
 static void check_sums(struct world *world, const struct facet_maps_request *request,
                        const struct facet_maps_part *parts, uint32_t count)
 {
@@ -233,7 +233,7 @@ static void test_a_million_steps_keep_the_maps_sound(void **state)
         refused_in_all += world.refused;
         rounded_in_all += world.rounded;
     }
-    /* The steps did something of everything. */
+    /* Every kind of step happened. */
     assert_true(granted_in_all > STEPS / 8 && refused_in_all > STEPS / 20 && rounded_in_all > 0);
 }
 

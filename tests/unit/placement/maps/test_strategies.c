@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of grants: strategies, quantum, least memory, guard, affinity, by small cases worked out by hand. */
+/* Owns: proofs of grants by strategies, quantum, least memory, guard and affinity, in small cases computed by hand. */
 #include "node.h"
 
 #define LARGE 4000u /* places of a large slot */
@@ -76,7 +76,7 @@ static void test_fraction_best_fit(void **state)
             0);
 }
 
-/* A refusal names the amount that is left, and why it is not given. */
+/* Checks a refusal, which names the amount that is free and the reason. */
 static void check_refusal(struct facet_maps *maps, int64_t amount, int64_t least, const char *says)
 {
     const struct facet_maps_item item = {"x", amount};
@@ -101,7 +101,7 @@ static void test_places_passed_over_are_named(void **state)
                   "slot 'x': 1.25 asked for, 1 can be had on 1 places: 0.25 short; 2 with less than 0.5 free, the "
                   "minimum, are passed over");
     assert_int_equal(facet_maps_set_health(maps, 0, "d1", 1, NULL), FACET_OK);
-    assert_int_equal(facet_maps_set_health(maps, 0, "d2", 1, NULL), FACET_OK); /* which has nothing to give */
+    assert_int_equal(facet_maps_set_health(maps, 0, "d2", 1, NULL), FACET_OK); /* d2 has nothing free */
     check_refusal(maps, 3 * ONE, 0, "slot 'x': 3 asked for, 2 can be had on 1 places: 1 short; 1 is not healthy");
 }
 
@@ -120,7 +120,7 @@ static void test_fractions_are_split_evenly(void **state)
 
 static void test_amounts_are_whole_quanta(void **state)
 {
-    /* Exact: divided in quanta, or refused. */
+    /* An exact request is divided in quanta, or refused. */
     GIVES(FRACTION(EVENLY, .1, ONE, ONE), UNITS(1.5), NO_CHANGE, UNITS(.8), UNITS(.7));
     GIVES(FRACTION(EVENLY, .25, ONE, ONE), UNITS(1.75), NO_CHANGE, ONE, UNITS(.75));
     GIVES(FRACTION(EVENLY, .00001, ONE), UNITS(.01234), NO_CHANGE, UNITS(.01234));
@@ -129,7 +129,7 @@ static void test_amounts_are_whole_quanta(void **state)
     REFUSES(FRACTION(EVENLY, .01, 0), 4000, NO_CHANGE, FACET_REFUSED_QUANTUM, 0);
     REFUSES(FRACTION(FILL, .3, ONE, ONE), UNITS(.5), NO_CHANGE, FACET_REFUSED_QUANTUM, UNITS(.3));
     REFUSES(FRACTION(FILL, .3, ONE, ONE), UNITS(2.1), NO_CHANGE, FACET_REFUSED_SHORT, UNITS(1.8));
-    /* Rounded down, for a request with that rule. */
+    /* A request with that rule is rounded down. */
     GIVES(FRACTION(FILL, .3, ONE, ONE), UNITS(.5), request.rules = FACET_MAPS_ROUND_DOWN, UNITS(.3), 0);
     GIVES(FRACTION(EVENLY, .1, ONE, ONE), UNITS(1.5), request.rules = FACET_MAPS_ROUND_DOWN, UNITS(.7), UNITS(.7));
     GIVES(FRACTION(EVENLY, .01, ONE), 15000, request.rules = FACET_MAPS_ROUND_DOWN, 10000);
@@ -143,7 +143,7 @@ static void test_guard_refuses_fragments(void **state)
     GIVES(FRACTION(FILL, .1, ONE, ONE, ONE), UNITS(2.5), request.guard = 1, ONE, ONE, UNITS(.5));
     REFUSES(FRACTION(FILL, .1, ONE), UNITS(1.1), request.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
     REFUSES(FRACTION(EVENLY, .1, ONE, ONE), 3 * ONE, request.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
-    /* Devices that could never share it evenly are not fragmented; for the original they are. */
+    /* Devices that could never share the amount evenly do not count as fragmented. For the original rule they do. */
     GIVES(FRACTION(EVENLY, .1, UNITS(.5), ONE), UNITS(1.2), request.guard = 1, UNITS(.5), UNITS(.7));
     REFUSES(FRACTION(EVENLY, .1, UNITS(.5), ONE), UNITS(1.2), request.guard = 1;
             request.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_FRAGMENTED, 0);
@@ -214,19 +214,19 @@ static void check_sockets(uint32_t strategy, uint32_t affinity, int64_t gpus, in
 
 static void test_affinity_chooses_the_socket(void **state)
 {
-    /* The first: one node, or one of each. The later ones follow, in any order of the request. */
+    /* The first slot takes one node, or one device of each. Later slots follow it, whatever their order. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 0, (int64_t[]){1, 1, 0, 0, 2, 1, 0, 0});
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_INTERLEAVED, 2, 4, 0, (int64_t[]){1, 0, 1, 0, 2, 0, 2, 0});
-    /* The node where less is taken. */
+    /* The node where less is taken is chosen. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 3, 1, (int64_t[]){0, 0, 1, 1, 0, 0, 2, 1});
-    /* The part that does not fit there goes elsewhere. */
+    /* The part that does not fit on the node goes to the other node. */
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_PREFER_SINGLE_NODE, 1, 6, 0, (int64_t[]){1, 0, 0, 0, 2, 2, 2, 0});
     check_sockets(FACET_MAP_FILL, FACET_AFFINITY_NONE, 1, 2, 1, (int64_t[]){0, 1, 0, 0, 2, 0, 0, 0});
-    /* Evenly spreads over all that have some free, near ones first. */
+    /* The strategy "evenly" spreads over all places with a free amount, near ones first. */
     check_sockets(FACET_MAP_EVENLY, FACET_AFFINITY_PREFER_SINGLE_NODE, 2, 2, 1, (int64_t[]){0, 0, 1, 1, 0, 0, 1, 1});
 }
 
-static void test_affinity_of_the_caller(void **state)
+static void test_affinity_of_the_caller_is_followed(void **state)
 {
     const struct facet_maps_item item = {"cpu", ONE};
     struct facet_maps *maps = open_sockets(FACET_MAP_FRACTION, FACET_MAP_EVENLY);
@@ -257,7 +257,7 @@ static void test_many_devices_are_filled(void **state)
     struct facet_maps *maps = NULL;
     uint64_t grant;
 
-    /* Growing capacities, so that the order is the opposite of the configuration's. */
+    /* Capacities grow, so that places are taken in the opposite of their configured order. */
     for (uint32_t i = 0; i < LARGE; i++) {
         snprintf(ids[i], sizeof ids[i], "%u", i);
         devices[i] = (struct facet_map_device){.id = ids[i], .slot = "x", .capacity = (1 + i / 1000) * ONE};
@@ -271,7 +271,7 @@ static void test_many_devices_are_filled(void **state)
                      FACET_OK);
     for (uint32_t round = 0; round < 3; round++) {
         assert_int_equal(facet_maps_allocate(maps, &request, &grant, NULL, NULL), FACET_OK);
-        /* 500 times 4, of the last thousand, in order. */
+        /* The 500 places with 4 are the last ones, in order. */
         for (uint32_t i = 0; i < LARGE; i++)
             assert_int_equal(granted(maps, i), i >= 3000 && i < 3500 ? 4 * ONE : 0);
         assert_int_equal(facet_maps_release(maps, grant, NULL), FACET_OK);
@@ -282,16 +282,11 @@ static void test_many_devices_are_filled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_discrete_amounts_are_split),
-        cmocka_unit_test(test_fraction_best_fit),
-        cmocka_unit_test(test_fractions_are_split_evenly),
-        cmocka_unit_test(test_amounts_are_whole_quanta),
-        cmocka_unit_test(test_places_passed_over_are_named),
-        cmocka_unit_test(test_guard_refuses_fragments),
-        cmocka_unit_test(test_guard_compares_with_the_free_amounts),
-        cmocka_unit_test(test_affinity_chooses_the_socket),
-        cmocka_unit_test(test_affinity_of_the_caller),
-        cmocka_unit_test(test_many_devices_are_filled),
+        cmocka_unit_test(test_discrete_amounts_are_split),           cmocka_unit_test(test_fraction_best_fit),
+        cmocka_unit_test(test_fractions_are_split_evenly),           cmocka_unit_test(test_amounts_are_whole_quanta),
+        cmocka_unit_test(test_places_passed_over_are_named),         cmocka_unit_test(test_guard_refuses_fragments),
+        cmocka_unit_test(test_guard_compares_with_the_free_amounts), cmocka_unit_test(test_affinity_chooses_the_socket),
+        cmocka_unit_test(test_affinity_of_the_caller_is_followed),   cmocka_unit_test(test_many_devices_are_filled),
     };
 
     return cmocka_run_group_tests_name("placement/maps_strategies", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that threads may allocate, release, look, and change the same maps at once. */
+/* Owns: proofs that threads may allocate, release, read and change the same maps at once. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 static struct facet_maps *maps;
 static _Atomic uint32_t faults, grants_made;
 
-/* Each checks a condition that only its own grants could break. */
+/* Each thread checks a condition that only its own grants could break. */
 static void *grant_repeatedly(void *argument)
 {
     uint32_t number = (uint32_t)(uintptr_t)argument;
