@@ -192,7 +192,7 @@ static enum facet_status ascend_limit_get(struct facet_provider_instance *instan
     return found ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : no_limit(worker, device, error);
 }
 
-/* Under the lock: all limits of a device, for the caller to free; NULL: out of memory. */
+/* All limits of a device, for the caller to free. NULL: no memory. The caller holds the lock. */
 static struct facet_worker_limit *collect_limits(const struct facet_provider_instance *instance, uint32_t device,
                                                  uint32_t *ret_count)
 {

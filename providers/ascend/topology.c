@@ -20,7 +20,7 @@ enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, 
     return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
 }
 
-/* Translates a connection of DCMI. False: it is unknown. */
+/* Translates an enum dcmi_way. False: the connection is unknown. */
 static bool translate_link(int way, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
 {
     static const struct {
@@ -36,7 +36,7 @@ static bool translate_link(int way, bool same_card, uint32_t *ret_type, uint32_t
         {DCMI_WAY_HCCS_SWITCH, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
     };
 
-    /* An older driver means "unknown" by this number; only two chips of one card can be in one package. */
+    /* Drivers before HDK 24 report this number for "unknown", and only two chips of one card can be in one package. */
     if (way == DCMI_WAY_PACKAGE && !same_card)
         return false;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {

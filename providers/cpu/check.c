@@ -6,7 +6,7 @@
  * line.
  * Never: changes the results of a correct kernel. An access out of bounds is not made; an access in a race is.
  *
- * An access lies in one allocation of the context, within the size that was asked for, or in the group's local memory.
+ * An allowed access lies in one allocation of the context, within the requested size, or in the group's local memory.
  * The image itself checks its variables and local arguments, and reports accesses outside of them.
  * Races are detected among the work-items of one group, between two of its barriers; the executor runs such a launch
  * one work-group at a time. Behind the launch its stream gets a job that fails with the finding, so the stream's state
@@ -16,11 +16,11 @@
 
 #include "cpu.h"
 
-#define FOUND (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* the image itself found it wrong */
+#define FOUND (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* the image itself found the access wrong */
 #define HITS  4u                                          /* a loop rarely has more buffers */
 
 struct checked_launch {
-    struct facet_host_kernel kernel;          /* as the executor knows it: run_checked() */
+    struct facet_host_kernel kernel;          /* the executor's copy, which calls run_checked() */
     const struct facet_host_kernel *original; /* of the module */
     const struct cpu_module *module;
     struct cpu_queue *queue;
@@ -30,10 +30,10 @@ struct checked_launch {
     cpu_done_func done;
     void *owner;
 
-    const struct facet_host_group *group; /* under way */
+    const struct facet_host_group *group; /* the one that runs */
     uint64_t arguments;                   /* the argument block, which a kernel may read */
     struct cpu_shadow *shadow;
-    struct cpu_range hits[HITS]; /* memory that an access hit before; none of it goes while the launch runs */
+    struct cpu_range hits[HITS]; /* memory that earlier accesses hit; it is not freed while the launch runs */
     uint32_t hit_count;
     enum facet_status finding;
     char text[sizeof((struct facet_error *)NULL)->message];
@@ -154,7 +154,7 @@ static bool is_allowed(struct checked_launch *checked_launch, uint64_t address, 
     return is_memory(checked_launch, address, bytes);
 }
 
-/* File-scope tables lie in the object itself. */
+/* Whether the access reads a constant of the image: file-scope tables lie in the object itself. */
 static bool is_constant(const struct checked_launch *checked_launch, uint64_t address, uint64_t bytes, uint32_t flags)
 {
     return !(flags & (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC | FACET_CHECK_LOCAL | FOUND)) &&
@@ -192,7 +192,7 @@ const struct facet_host_check cpu_check_functions = {
 
 /* --- before and after --- */
 
-/* The launch is complete. Its finding waits for the next thread that synchronizes. */
+/* Called when the launch is complete. The next thread that synchronizes gets its finding. */
 static void launch_done(void *owner)
 {
     struct checked_launch *checked_launch = owner;

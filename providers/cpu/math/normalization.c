@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: batch normalization; in training sums come first, in a phase of their own. Never: keeps the input's copy. */
+/* Owns: batch normalization. In training a first phase computes the sums. Never: keeps a copy of the input. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const char *plane_of(const struct normalization *plan, uint64_t image, ui
                           (image * plan->normalization.channels + channel) * plan->positions * plan->type_bytes);
 }
 
-/* Numbers are summed as distances from the first: so little is lost where they are far from zero. */
+/* Numbers are summed as differences from the first, so that little precision is lost where they are far from zero. */
 static float shift_of(const struct normalization *plan, uint64_t channel)
 {
     float shift;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: product.h: the steps of a product, and the work of its work-groups. Never: chooses sizes (product_plan.c). */
+/* Owns: the steps of a product, and the work of its work-groups. Never: chooses sizes (product_plan.c). */
 #include "math/product.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static char *slab_of(const struct cpu_math_product_piece *plan, const struct til
 
 /* ---- packing ---- */
 
-/* Windows as they are, and then as they are multiplied. */
+/* Gathers windows, and converts them to the type in which they are multiplied. */
 static void pack_windows(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
     const struct cpu_math_product *product = &plan->product;
@@ -302,7 +302,7 @@ static void add_step(struct cpu_math_product_piece *plan, uint64_t *ends, struct
     ends[plan->step_count++] = before + groups_of(plan, &step);
 }
 
-/* Along k last, so that sums are finished before others begin. */
+/* Steps along k follow each other, so that the sums of one part of C are finished before others begin. */
 static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
 {
     const struct cpu_math_product *product = &plan->product;
