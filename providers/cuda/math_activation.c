@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: activations, as graphs of one pointwise operation, and softmax, through cuDNN.
- * Never: approximates one by another.
+ * Owns: activations through cuDNN, as graphs of one pointwise operation, and softmax.
+ * Never: approximates one function by another.
  */
 #include "math_library.h"
 
-#define ENGINES 8 /* that the library is asked for in each of two ways */
-/* Of a graph: two tensors, the function, its operation and the graph; heuristics and engines, twice; plan and pack. */
+#define ENGINES 8 /* most engines that each of two heuristics is asked for */
+/* Descriptors of a graph: two tensors, the function, its operation, the graph; heuristics and engines, twice; two for
+ * running it: the plan and its variant pack. */
 #define PARTS (5 + 2 * (1 + ENGINES) + 2)
 
 static cudnnDataType_t type_of(uint32_t type)
@@ -143,7 +144,7 @@ static cudnnBackendDescriptor_t add_operation(struct graph *graph, cudnnHandle_t
     return whole;
 }
 
-/* The engines that the library has for it, the best first; how many there are. */
+/* Adds the engines that the library has for the graph `whole`, the best first; returns their number. */
 static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t whole, int mode,
                            cudnnBackendDescriptor_t engines[ENGINES])
 {
@@ -176,7 +177,7 @@ static cudnnBackendDescriptor_t try_plan(struct graph *graph, cudnnHandle_t hand
     return plan;
 }
 
-/* The heuristics may rank an engine first that refuses the graph when its plan is made: the next one is tried then. */
+/* The heuristics may rank first an engine that then refuses the graph when its plan is made: the next one is tried. */
 static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t whole)
 {
     static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};

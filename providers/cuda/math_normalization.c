@@ -8,7 +8,7 @@
 
 struct plan {
     cudnnTensorDescriptor_t elements, channels;
-    CUdeviceptr given;       /* scratch memory: ones, zeros */
+    CUdeviceptr given;       /* scratch memory with ones and zeros */
     CUdeviceptr scale, bias; /* the operation's, or in `given` */
 };
 
@@ -35,7 +35,7 @@ static cudnnStatus_t make_tensors(const struct cuda_math_call *call, struct plan
     return result;
 }
 
-/* cuDNN always needs a scale and a bias. */
+/* cuDNN always needs a scale and a bias: an operation without them gets ones and zeros. */
 static enum facet_status fill_in(const struct cuda_math_call *call, struct plan *plan)
 {
     const struct facet_normalization *normalization = &call->operation->of.normalization;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: groups of multiprocessors, and slices of them. Never: takes a group from the worker that it is reserved for. */
+/* Owns: groups of multiprocessors, and slices of them. Never: gives a worker a group that is reserved for another. */
 #include "slice.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct slice {
     CUcontext mps_context; /* the slice's context, with MPS */
     uint64_t groups;
     uint32_t units;
-    bool is_promised; /* reserved for one worker */
+    bool is_promised; /* its groups, or units, are reserved for one worker */
 };
 
 static struct facet_provider_instance *instance_of(struct gpu_machine *machine)
@@ -29,7 +29,7 @@ static unsigned split_most(const struct cuda_driver *driver, const CUdevResource
     return driver->cuDevSmResourceSplitByCount(NULL, &count, whole, NULL, 0, least) == CUDA_SUCCESS ? count : 0;
 }
 
-/* The remainder of the division becomes a group of its own. */
+/* Multiprocessors that do not fill a group become a last, smaller group. */
 static void split_groups(const struct cuda_driver *driver, const CUdevResource *whole, unsigned count, unsigned least,
                          struct cuda_groups *groups)
 {
@@ -47,7 +47,7 @@ static void find_groups(const struct cuda_driver *driver, CUdevice ordinal, stru
     CUdevResource whole = {0};
     unsigned least, count;
 
-    if (!cuda_driver_parts(driver) ||
+    if (!cuda_driver_can_partition(driver) ||
         driver->cuDeviceGetDevResource(ordinal, &whole, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS ||
         whole.type != CU_DEV_RESOURCE_TYPE_SM || !whole.sm.smCount)
         return;

@@ -120,7 +120,7 @@ static enum facet_status check_scales(const struct facet_gemm *gemm, uint32_t ty
     return FACET_OK;
 }
 
-/* In column-major order the elements of a column are adjacent, so rows and columns change places. */
+/* Checks a product. In column-major order the elements of a column are adjacent, so rows and columns change places. */
 static enum facet_status check_gemm(struct facet_math *operation, struct kit_math_operands *operands,
                                     struct facet_error *error)
 {

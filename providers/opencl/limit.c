@@ -2,10 +2,10 @@
 /*
  * The table `limit`: whole, exclusive compute units of a worker, and memory within the device's total.
  *
- * Owns: granting. Compute is rounded up to whole units without another holder; the memory of all workers together stays
- * within the device.
+ * Owns: granting. Compute is rounded up to whole units that have no other holder. The memory of all workers together
+ * stays within the device.
  * Never: enforces anything itself. The driver runs a sub-device on its units alone, and the layer in the worker
- * enforces the memory, by the address and the amount granted here.
+ * enforces the amount of memory that is granted here.
  */
 #include "opencl.h"
 

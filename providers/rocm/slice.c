@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: slices as masks of units. Never: takes a unit from the worker that it is reserved for. */
+/* Owns: slices as masks of units. Never: gives a worker a unit that is reserved for another. */
 #include "slice.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 struct slice {
     struct rocm_units mask;
-    uint32_t units, words; /* words: of the GPU's mask, by its number of units */
-    bool is_promised;      /* reserved for one worker */
+    uint32_t units, words; /* words: of a mask of all units of the GPU */
+    bool is_promised;      /* its units are reserved for one worker */
 };
 
 static struct facet_provider_instance *instance_of(struct gpu_machine *machine)

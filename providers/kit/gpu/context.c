@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: contexts, their users, and workers.
- * Never: makes a driver's context for each: all contexts of a device share its primary one.
+ * Never: makes a context of the driver for each of ours: all contexts of a device share the driver's primary context.
  *
- * A driver's context costs hundreds of megabytes, and work of two of them is time-sliced instead of running side by
- * side. So this code separates contexts: it checks every address before the driver gets it. A kernel that faults ends
- * the primary context, and so all of them.
+ * A context of the driver costs hundreds of megabytes, and work of two of them is time-sliced instead of running side
+ * by side. So this code separates contexts: it checks every address before the driver gets it. A kernel that faults
+ * ends the primary context, and so all contexts of the device.
  */
 #include <stdlib.h>
 
@@ -147,7 +147,7 @@ void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, u
 
 /* --- creation and end --- */
 
-/* Joins the turns of its worker, or of the device. */
+/* Joins the turns of the context's worker, or else those of the device. */
 static enum facet_status take_part(struct gpu_machine *machine, struct gpu_context *context, struct facet_error *error)
 {
     struct gpu_device *device = &machine->devices[context->device];

@@ -7,7 +7,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define SUBMITTED_MOST 32u /* commands of a context, so that others do not wait long */
+#define SUBMITTED_MOST 32u /* commands of a context at a time, so that other contexts do not wait long */
 
 static const struct facet_pick_share initial_share = {
     .request_milli = 0,
@@ -51,7 +51,7 @@ void gpu_turns_end(struct gpu_machine *machine, struct gpu_turns **turns)
     *turns = NULL;
 }
 
-/* Called with both locks. */
+/* Called with the context lock and the executor's. */
 static void set_policy(struct gpu_turns *turns, enum facet_pick_policy policy, uint64_t slice_ns)
 {
     if (!turns)
@@ -134,7 +134,7 @@ static bool is_outranked(const struct gpu_executor *executor, const struct gpu_s
     return false;
 }
 
-/* Long commands are submitted one by one, so that a turn ends soon after its time; so are those of unknown duration. */
+/* Commands of long or unknown duration are submitted one by one, so that a turn ends soon after its time is over. */
 static bool has_room(const struct gpu_stream *stream)
 {
     uint64_t expected_ns = stream->submitted_count * stream->last_ns;
