@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the operations on devices: description, health, topology.
- * Never: fails a query for health because the device is lost: that is the answer.
+ * Never: fails a query for the health of a lost device: FACET_HEALTH_FAILED is the answer.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: writing contexts as a snapshot's bytes. Never: changes them, or writes zeros. */
+/* Owns: writing contexts as a snapshot's bytes. Never: changes a context, or writes blocks of zeros. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ static bool is_zero(const unsigned char *data, uint64_t bytes)
     return bytes == 0 || (data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0);
 }
 
-/* One stretch of the store that may hold data, block by block. */
+/* Writes one stretch of the store that may hold data, block by block. */
 static void put_stretch(struct writer *writer, const struct sim_pages *pages, struct sim_range stretch)
 {
     unsigned char block[SIM_STORE_BLOCK];

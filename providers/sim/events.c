@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the last events of an instance, and returning them.
- * Never: waits, or drops an event because it was read.
+ * Never: waits, or drops an event after it was read.
  */
 #include <stdlib.h>
 #include <string.h>

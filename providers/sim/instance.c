@@ -12,7 +12,7 @@
 #include "provider_kit.h"
 #include "state.h"
 
-/* A file's name alone does not tell a user which variable has it. */
+/* Adds the variable's name to the message: the name of a file does not tell a user which variable names it. */
 static enum facet_status of_variable(const char *variable, enum facet_status status, struct facet_error *error)
 {
     char message[sizeof error->message];

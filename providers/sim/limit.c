@@ -14,7 +14,7 @@
 #include "state.h"
 #include "usage.h"
 
-/* Refuses if a worker without this kind of limit uses the device: nothing bounds its use. */
+/* Refuses if a worker without this kind of limit uses the device, because its use has no bound. */
 static enum facet_status check_others(const struct facet_provider_instance *instance, const struct sim_record *record,
                                       uint32_t device, uint32_t kind, struct facet_error *error)
 {
@@ -120,7 +120,7 @@ static uint32_t units_promised(const struct sim_record *record, uint32_t device)
     return units;
 }
 
-/* The first of `units` adjacent free units. */
+/* Finds the first of `units` adjacent free units. */
 static enum facet_status find_units(const struct facet_provider_instance *instance, struct sim_record *record,
                                     const struct facet_device_info *info, const char *name, uint32_t units,
                                     uint32_t *ret_first, struct facet_error *error)
