@@ -136,7 +136,7 @@ static void describe_identity(const struct ascend_dcmi *dcmi, struct ascend_chip
 static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct ascend_chip *chip,
                                 const struct facet_device_info *info)
 {
-    const uint64_t whole = FACET_DEVICE_HAS_MEMORY | FACET_DEVICE_HAS_COMPUTE_UNITS;
+    const uint64_t needed_bits = FACET_DEVICE_HAS_MEMORY | FACET_DEVICE_HAS_COMPUTE_UNITS;
     struct facet_device_metrics metrics = {.size = sizeof metrics};
     struct dcmi_process processes[DCMI_MAX_PROCESSES];
     uint64_t can = 0;
@@ -152,7 +152,7 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_EVENTS;
     if (chip->has_physical)
         can |= FACET_CAN_CONTAINER;
-    if (chip->has_logic && (info->valid & whole) == whole && ascend_acl_limits(&instance->acl))
+    if (chip->has_logic && (info->valid & needed_bits) == needed_bits && ascend_acl_limits(&instance->acl))
         can |= FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE;
     /* With this variable set AscendCL numbers the chips differently, and a context would be on another chip. */
     if (chip->has_logic && (info->valid & FACET_DEVICE_HAS_MEMORY) && ascend_acl_allocates(&instance->acl) &&

@@ -188,13 +188,13 @@ static enum facet_status allocate_memory(struct facet_provider_instance *instanc
                                          uint64_t bytes, uint64_t *ret_address, struct facet_error *error)
 {
     struct ascend_worker *worker = context->worker;
-    uint64_t whole = instance->infos[context->device].memory_bytes;
+    uint64_t device_bytes = instance->infos[context->device].memory_bytes;
 
     if (worker->valid & FACET_WORKER_HAS_MEMORY && bytes > worker->limit_bytes - worker->used_bytes)
         return facet_kit_fail(error, FACET_QUOTA, "%" PRIu64 " bytes: worker '%s' holds %" PRIu64 " of %" PRIu64, bytes,
                               worker->name, worker->used_bytes, worker->limit_bytes);
-    if (bytes > whole)
-        return facet_kit_fail(error, FACET_NO_SPACE, "%" PRIu64 " bytes: the device has %" PRIu64, bytes, whole);
+    if (bytes > device_bytes)
+        return facet_kit_fail(error, FACET_NO_SPACE, "%" PRIu64 " bytes: the device has %" PRIu64, bytes, device_bytes);
     struct ascend_allocation *allocation = calloc(1, sizeof *allocation);
     if (!allocation)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an allocation");

@@ -23,11 +23,12 @@ enum facet_status cpu_account_charge(struct cpu_context *context, uint64_t bytes
 
     pthread_mutex_lock(&instance->lock);
     bool limited = worker->valid & FACET_WORKER_HAS_MEMORY;
-    uint64_t left = limited ? worker->memory_bytes - worker->used_bytes : cpu_memory_free(instance);
-    if (bytes > left) {
-        status = facet_kit_fail(error, limited ? FACET_QUOTA : FACET_NO_SPACE,
-                                "bytes %" PRIu64 ": expected at most the %" PRIu64 " that are left %s %s", bytes, left,
-                                limited ? "of the limit of worker" : "of", limited ? worker->name : "the device");
+    uint64_t available = limited ? worker->memory_bytes - worker->used_bytes : cpu_memory_free(instance);
+    if (bytes > available) {
+        status =
+            facet_kit_fail(error, limited ? FACET_QUOTA : FACET_NO_SPACE,
+                           "bytes %" PRIu64 ": expected at most the %" PRIu64 " that are left %s %s", bytes, available,
+                           limited ? "of the limit of worker" : "of", limited ? worker->name : "the device");
     } else {
         worker->used_bytes += bytes;
         context->used_bytes += bytes;
@@ -211,7 +212,7 @@ static void leave_worker(struct cpu_context *context)
 }
 
 /* Frees all of a context without references. Queues go first: the launches that they complete release memory. */
-static void take_apart(struct cpu_context *context)
+static void destroy_context(struct cpu_context *context)
 {
     struct cpu_pages_list unused = TAILQ_HEAD_INITIALIZER(unused);
     struct cpu_queue *queue;
@@ -241,7 +242,7 @@ void cpu_context_drop(struct cpu_context *context)
     bool last = --context->references == 0;
     pthread_mutex_unlock(&instance->lock);
     if (last)
-        take_apart(context);
+        destroy_context(context);
 }
 
 /* The caller holds no lock: a cancelled job is reported complete at once, by a callback. */

@@ -38,7 +38,7 @@ static enum facet_status execution_load(struct facet_provider_instance *instance
 }
 
 /* Takes the module out of the list. NULL: *ret_status is the reason. */
-static struct cpu_module *take_out(struct cpu_context *context, uint64_t number, enum facet_status *ret_status)
+static struct cpu_module *unlist_module(struct cpu_context *context, uint64_t number, enum facet_status *ret_status)
 {
     pthread_mutex_lock(&context->lock);
     struct cpu_module *module = cpu_module_find(context, number);
@@ -57,7 +57,7 @@ static enum facet_status execution_unload(struct facet_provider_instance *instan
 
     if (status != FACET_OK)
         return status;
-    struct cpu_module *module = take_out(context, module_number, &status);
+    struct cpu_module *module = unlist_module(context, module_number, &status);
     if (module)
         cpu_module_free(module);
     else

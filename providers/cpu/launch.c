@@ -135,7 +135,7 @@ static uint64_t pixel_bytes(const struct facet_host_image_object *image)
 }
 
 /* Bytes from the first pixel to the end of the last, as kernels compute addresses. False: rows or slices overlap. */
-static bool reach_of(const struct facet_host_image_object *image, uint64_t *ret_bytes)
+static bool image_bytes(const struct facet_host_image_object *image, uint64_t *ret_bytes)
 {
     uint64_t slices = image->depth > image->array_size ? image->depth : image->array_size;
     uint64_t rows = image->height > 1 ? image->height : 1, row = image->width * pixel_bytes(image), slice;
@@ -158,7 +158,7 @@ static const char *fault_of_image(const struct cpu_space *space, uint64_t addres
     memcpy(&image, (const void *)address, sizeof image);
     if (!pixel_bytes(&image))
         return "an image of a channel order and type that OpenCL 1.2 numbers";
-    if (!reach_of(&image, &bytes))
+    if (!image_bytes(&image, &bytes))
         return "an image whose rows and slices do not overlap";
     return cpu_space_has(space, image.pixels, bytes) ? NULL
                                                      : "an image with all of its pixels in memory of this context";
@@ -211,9 +211,9 @@ static enum facet_status check_arguments(const struct cpu_space *space, const st
 }
 
 /* Finds the module and the kernel. The module is not freed until the launch leaves. */
-static enum facet_status keep_module(struct cpu_context *context, const struct facet_launch *request,
-                                     struct cpu_launch *launch, const struct facet_host_kernel **ret_kernel,
-                                     struct facet_error *error)
+static enum facet_status find_module_and_kernel(struct cpu_context *context, const struct facet_launch *request,
+                                                struct cpu_launch *launch, const struct facet_host_kernel **ret_kernel,
+                                                struct facet_error *error)
 {
     pthread_mutex_lock(&context->lock);
     launch->module = cpu_module_find(context, request->module);
@@ -312,7 +312,7 @@ enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch 
     if (!launch)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a launch");
     launch->context = queue->context;
-    status = keep_module(queue->context, &copy, launch, &kernel, error);
+    status = find_module_and_kernel(queue->context, &copy, launch, &kernel, error);
     if (status != FACET_OK) {
         free(launch);
         return status;

@@ -106,11 +106,11 @@ static void run_piece(const void *arguments, const struct facet_host_group *grou
     struct cpu_transfer piece = piece_of(queued_transfer, group->group_id[0]);
 
     pthread_rwlock_rdlock(&queued_transfer->context->space.lock);
-    bool good = is_memory_now(queued_transfer);
-    if (good)
+    bool still_memory = is_memory_now(queued_transfer);
+    if (still_memory)
         run_transfer(&piece);
     pthread_rwlock_unlock(&queued_transfer->context->space.lock);
-    if (!good)
+    if (!still_memory)
         atomic_store(&queued_transfer->status, FACET_OUT_OF_RANGE);
 }
 

@@ -38,7 +38,7 @@
     X(cuMemcpyDtoD_v2)                                                                                                 \
     X(cuMemsetD8_v2)
 
-/* Memory at addresses that stay. */
+/* Physical memory that is mapped at reserved addresses. */
 #define CUDA_MAPPING(X)                                                                                                \
     X(cuMemAddressReserve)                                                                                             \
     X(cuMemAddressFree)                                                                                                \

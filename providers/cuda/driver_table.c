@@ -109,7 +109,7 @@ static enum facet_status fill_memory(struct gpu_machine *machine, uint64_t addre
     return check_result(machine, error, "cuMemsetD8", driver_of(machine)->cuMemsetD8_v2(address, value, bytes));
 }
 
-/* --- memory at addresses that stay --- */
+/* --- physical memory, mapped at reserved addresses --- */
 
 CUmemAllocationProp cuda_memory_properties(const struct gpu_machine *machine, uint32_t device)
 {

@@ -137,21 +137,22 @@ static cudnnBackendDescriptor_t add_operation(struct graph *graph, cudnnHandle_t
     set_attribute(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &input);
     set_attribute(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &output);
     finalize_descriptor(graph, node);
-    cudnnBackendDescriptor_t whole = add_descriptor(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    set_attribute(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    set_attribute(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &node);
-    finalize_descriptor(graph, whole);
-    return whole;
+    cudnnBackendDescriptor_t operation_graph = add_descriptor(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set_attribute(graph, operation_graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set_attribute(graph, operation_graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &node);
+    finalize_descriptor(graph, operation_graph);
+    return operation_graph;
 }
 
-/* Adds the engines that the library has for the graph `whole`, the best first; returns their number. */
-static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t whole, int mode,
+/* Adds the engines that the library has for the graph `operation_graph`, the best first; returns their number. */
+static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t operation_graph, int mode,
                            cudnnBackendDescriptor_t engines[ENGINES])
 {
     int64_t found = 0;
     cudnnBackendDescriptor_t heuristics = add_descriptor(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
 
-    set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &whole);
+    set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                  &operation_graph);
     set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     finalize_descriptor(graph, heuristics);
     for (int i = 0; i < ENGINES; i++)
@@ -178,7 +179,8 @@ static cudnnBackendDescriptor_t try_plan(struct graph *graph, cudnnHandle_t hand
 }
 
 /* The heuristics may rank first an engine that then refuses the graph when its plan is made: the next one is tried. */
-static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t whole)
+static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle,
+                                         cudnnBackendDescriptor_t operation_graph)
 {
     static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     cudnnBackendDescriptor_t engines[ENGINES], plan = NULL;
@@ -187,7 +189,7 @@ static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t hand
         return NULL;
     for (size_t i = 0; !plan && i < sizeof modes / sizeof *modes; i++) {
         graph->result = CUDNN_STATUS_SUCCESS;
-        int64_t found = add_engines(graph, whole, modes[i], engines);
+        int64_t found = add_engines(graph, operation_graph, modes[i], engines);
         for (int64_t j = 0; !plan && j < found; j++) {
             graph->result = CUDNN_STATUS_SUCCESS;
             plan = try_plan(graph, handle, engines[j]);
@@ -234,8 +236,8 @@ enum facet_status cuda_math_activation(const struct cuda_math_call *call)
 
     if (activation->kind == FACET_ACTIVATION_SOFTMAX)
         return cuda_math_softmax(call, type_of(call->operation->type), activation->input, activation->output, sizes);
-    cudnnBackendDescriptor_t whole = add_operation(&graph, call->dnn, call->operation);
-    cudnnBackendDescriptor_t plan = add_plan(&graph, call->dnn, whole);
+    cudnnBackendDescriptor_t operation_graph = add_operation(&graph, call->dnn, call->operation);
+    cudnnBackendDescriptor_t plan = add_plan(&graph, call->dnn, operation_graph);
     enum facet_status status = execute_plan(call, &graph, plan);
     while (graph.count > 0)
         call->math->cudnnBackendDestroyDescriptor(graph.parts[--graph.count]);

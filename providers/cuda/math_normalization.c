@@ -36,7 +36,7 @@ static cudnnStatus_t make_tensors(const struct cuda_math_call *call, struct plan
 }
 
 /* cuDNN always needs a scale and a bias: an operation without them gets ones and zeros. */
-static enum facet_status fill_in(const struct cuda_math_call *call, struct plan *plan)
+static enum facet_status complete_operands(const struct cuda_math_call *call, struct plan *plan)
 {
     const struct facet_normalization *normalization = &call->operation->of.normalization;
     const float one = 1;
@@ -124,7 +124,7 @@ enum facet_status cuda_math_normalization(const struct cuda_math_call *call)
     enum facet_status status = cuda_dnn_status(make_tensors(call, &plan));
 
     if (status == FACET_OK)
-        status = fill_in(call, &plan);
+        status = complete_operands(call, &plan);
     if (status == FACET_OK)
         status = run_normalization(call, &plan);
     cuda_scratch_give(call, plan.given);

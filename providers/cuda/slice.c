@@ -92,11 +92,11 @@ uint64_t cuda_groups_find(const struct cuda_driver *driver, CUdevice ordinal, st
 
 /* --- slices --- */
 
-static enum facet_status no_units(uint32_t units, uint32_t left, struct facet_error *error)
+static enum facet_status no_units(uint32_t units, uint32_t unreserved, struct facet_error *error)
 {
     return facet_kit_fail(error, FACET_NO_SPACE,
                           "%" PRIu32 " multiprocessors: expected at most the %" PRIu32 " that no worker has", units,
-                          left);
+                          unreserved);
 }
 
 static CUresult make_green(const struct cuda_driver *driver, const struct cuda_groups *groups, CUdevice ordinal,
@@ -150,17 +150,17 @@ static enum facet_status take_green(struct gpu_machine *machine, uint32_t device
     return status;
 }
 
-static enum facet_status take_own(struct gpu_machine *machine, uint32_t device, uint32_t units,
+static enum facet_status take_mps(struct gpu_machine *machine, uint32_t device, uint32_t units,
                                   struct slice **ret_slice, struct facet_error *error)
 {
     struct facet_provider_instance *instance = instance_of(machine);
     struct cuda_groups *groups = &instance->groups[device];
     uint32_t most = cuda_mps_units(machine->infos[device].compute_units);
-    uint32_t left = most > groups->promised_units ? most - groups->promised_units : 0;
+    uint32_t unreserved = most > groups->promised_units ? most - groups->promised_units : 0;
     struct slice *slice;
 
-    if (units > left)
-        return no_units(units, left, error);
+    if (units > unreserved)
+        return no_units(units, unreserved, error);
     slice = calloc(1, sizeof *slice);
     if (!slice)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a part of the multiprocessors");
@@ -181,7 +181,7 @@ enum facet_status cuda_slice_take(struct gpu_machine *machine, uint32_t device, 
     struct slice *slice = NULL;
     enum facet_status status = instance_of(machine)->groups[device].count
                                    ? take_green(machine, device, units, &slice, error)
-                                   : take_own(machine, device, units, &slice, error);
+                                   : take_mps(machine, device, units, &slice, error);
 
     if (status != FACET_OK)
         return status;

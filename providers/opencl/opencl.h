@@ -83,7 +83,7 @@ static inline enum facet_status facet_opencl_check_struct(const void *target, st
 
 /* signals.c */
 struct facet_opencl_signals {
-    bool known[NSIG];
+    bool saved[NSIG];
     struct sigaction actions[NSIG];
 };
 void facet_opencl_signals_save(struct facet_opencl_signals *ret_signals);

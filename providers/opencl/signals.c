@@ -10,7 +10,7 @@ void facet_opencl_signals_save(struct facet_opencl_signals *ret_signals)
 {
     /* The C library reserves a few numbers, for which sigaction() fails. */
     for (int number = 1; number < NSIG; number++)
-        ret_signals->known[number] = sigaction(number, NULL, &ret_signals->actions[number]) == 0;
+        ret_signals->saved[number] = sigaction(number, NULL, &ret_signals->actions[number]) == 0;
 }
 
 /* Restores only handlers that differ from the saved ones. */
@@ -19,7 +19,7 @@ void facet_opencl_signals_restore(const struct facet_opencl_signals *signals)
     for (int number = 1; number < NSIG; number++) {
         struct sigaction now;
 
-        if (signals->known[number] && sigaction(number, NULL, &now) == 0 &&
+        if (signals->saved[number] && sigaction(number, NULL, &now) == 0 &&
             now.sa_handler != signals->actions[number].sa_handler)
             sigaction(number, &signals->actions[number], NULL);
     }

@@ -198,7 +198,7 @@ static enum facet_status fill_memory(struct gpu_machine *machine, uint64_t addre
                         runtime_of(machine)->hipMemsetD8(pointer_of(address), value, bytes));
 }
 
-/* --- memory at addresses that stay --- */
+/* --- physical memory, mapped at reserved addresses --- */
 
 static enum facet_status reserve_addresses(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
                                            struct facet_error *error)

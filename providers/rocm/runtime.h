@@ -34,7 +34,7 @@
     X(hipMemcpyDtoD)                                                                                                   \
     X(hipMemsetD8)
 
-/* Memory at addresses that stay. */
+/* Physical memory that is mapped at reserved addresses. */
 #define ROCM_MAPPING(X)                                                                                                \
     X(hipMemAddressReserve)                                                                                            \
     X(hipMemAddressFree)                                                                                               \

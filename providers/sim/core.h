@@ -28,7 +28,7 @@ void sim_clock_close(struct sim_clock *clock);
 
 struct sim_events {
     uint64_t last; /* sequence of the newest; event n is at n % SIM_EVENTS_KEPT */
-    struct facet_event kept[SIM_EVENTS_KEPT];
+    struct facet_event ring[SIM_EVENTS_KEPT];
 };
 
 /* --- faults.c --- */

@@ -197,7 +197,7 @@ uint64_t sim_load_next(const struct facet_provider_instance *instance, const str
 
 /* --- launches --- */
 
-static enum facet_status read_word(const struct sim_space *space, uint64_t address, uint64_t *ret_words, size_t count)
+static enum facet_status read_words(const struct sim_space *space, uint64_t address, uint64_t *ret_words, size_t count)
 {
     return sim_space_read(space, address, count * sizeof *ret_words, ret_words, NULL);
 }
@@ -215,7 +215,7 @@ static enum facet_status change_words(struct sim_space *space, uint64_t address,
         length = count - done < 1024 ? count - done : 1024;
         memset(words, 0, sizeof words);
         if (add)
-            status = read_word(space, at, words, length);
+            status = read_words(space, at, words, length);
         for (uint64_t i = 0; i < length; i++)
             words[i] += value;
         if (status == FACET_OK)

@@ -166,9 +166,9 @@ static enum facet_status get_launch(struct reader *reader, struct sim_stream *st
     if (status != FACET_OK)
         return status;
     struct sim_module *module = find_object(reader, stream->object.context, SIM_KIND_MODULE, saved.request.module);
-    bool whole = saved.remaining == SIM_WHOLE_WORK && saved.elapsed_ns == 0;
+    bool not_begun = saved.remaining == SIM_WHOLE_WORK && saved.elapsed_ns == 0;
     if (!module || saved.remaining <= SIM_ROUNDING || saved.remaining > SIM_WHOLE_WORK ||
-        (!whole && !TAILQ_EMPTY(&stream->queue)))
+        (!not_begun && !TAILQ_EMPTY(&stream->queue)))
         return CORRUPT(reader,
                        "a launch of module %" PRIu64 ": expected one of this context, and only the first under "
                        "way",

@@ -15,8 +15,9 @@
 #include "usage.h"
 
 /* Refuses if a worker without this kind of limit uses the device, because its use has no bound. */
-static enum facet_status check_others(const struct facet_provider_instance *instance, const struct sim_record *record,
-                                      uint32_t device, uint32_t kind, struct facet_error *error)
+static enum facet_status check_unlimited_users(const struct facet_provider_instance *instance,
+                                               const struct sim_record *record, uint32_t device, uint32_t kind,
+                                               struct facet_error *error)
 {
     const struct sim_partition *partition = sim_record_first_partition(record, device);
 
@@ -56,7 +57,7 @@ static enum facet_status find_worker(const struct facet_provider_instance *insta
                                      struct facet_error *error)
 {
     struct sim_worker *worker = sim_record_worker(record, device, name), new_worker = {.device = device};
-    enum facet_status status = check_others(instance, record, device, kind, error);
+    enum facet_status status = check_unlimited_users(instance, record, device, kind, error);
 
     if (worker && (worker->valid & kind))
         return facet_kit_fail(error, FACET_BAD_STATE, "worker %s has this limit; expected it to be cleared first",

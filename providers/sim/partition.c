@@ -99,9 +99,9 @@ static uint32_t count_free(const struct facet_provider_instance *instance, const
 }
 
 /* The number of free placements that would remain if `partition` were in the record. */
-static enum facet_status free_placements_beside(const struct facet_provider_instance *instance,
-                                                struct sim_record *record, const struct sim_partition *partition,
-                                                uint32_t *ret_room, struct facet_error *error)
+static enum facet_status count_free_after(const struct facet_provider_instance *instance, struct sim_record *record,
+                                          const struct sim_partition *partition, uint32_t *ret_room,
+                                          struct facet_error *error)
 {
     enum facet_status status = sim_record_add_partition(record, partition, error);
 
@@ -125,7 +125,7 @@ static enum facet_status choose_start(const struct facet_provider_instance *inst
         partition->start = template->starts[i];
         status = find_obstacle(instance, record, partition->device, partition->template, partition->start, error);
         if (status == FACET_OK)
-            status = free_placements_beside(instance, record, partition, &room, error);
+            status = count_free_after(instance, record, partition, &room, error);
         if (status == FACET_OK && (!found || room > best)) {
             found = true;
             best = room;

@@ -47,13 +47,13 @@ static json_t *make_document(const struct sim_record *record, const struct sim_m
     json_t *document = json_pack("{s:s, s:I, s:[], s:[]}", "machine", machine->name, "serial",
                                  (json_int_t)record->serial, "partitions", "workers");
     json_t *partitions = json_object_get(document, "partitions"), *workers = json_object_get(document, "workers");
-    int lost = 0;
+    int failures = 0;
 
     for (uint32_t i = 0; i < record->partition_count; i++)
-        lost |= json_array_append_new(partitions, partition_json(&record->partitions[i], machine));
+        failures |= json_array_append_new(partitions, partition_json(&record->partitions[i], machine));
     for (uint32_t i = 0; i < record->worker_count; i++)
-        lost |= json_array_append_new(workers, worker_json(&record->workers[i], machine));
-    if (!lost)
+        failures |= json_array_append_new(workers, worker_json(&record->workers[i], machine));
+    if (!failures)
         return document;
     json_decref(document);
     return NULL;

@@ -60,9 +60,9 @@ def compare(machine, record, count):
     machine.require_soft_limits()
     asked, work = REQUESTED[count], steps(machine)
     bare = kernels_by_second(machine, lambda at: [machine.outside_vgpu(spin(machine, work, at)) for _ in asked])
-    memory = machine.size(machine.quota())
-    ours = kernels_by_second(machine, lambda at: [machine.in_vgpu(["-m", memory, "-c", str(percent)],
-                                                                  spin(machine, work, at)) for percent in asked])
+    ours = kernels_by_second(
+        machine, lambda at: [machine.in_vgpu(["-m", machine.size(machine.quota()), "-c", str(percent)],
+                                             spin(machine, work, at)) for percent in asked])
     totals = [sum(map(sum, seconds)) for seconds in (bare, ours)]
     record.update(asked=list(asked), got=mean(ours), driver_alone=mean(bare), points_off=round(error(ours, asked), 2),
                   throughput=round(totals[1] / max(totals[0], 1), 3))

@@ -140,10 +140,10 @@ static void release_plan(struct cpu_math_piece *piece)
 
 static enum facet_status cut_training(struct normalization *plan, uint64_t *ends, struct facet_error *error)
 {
-    uint64_t each = plan->normalization.batch * plan->positions, channels = plan->normalization.channels;
+    uint64_t elements = plan->normalization.batch * plan->positions, channels = plan->normalization.channels;
 
-    plan->parts = cpu_math_parts(each, ELEMENTS);
-    plan->channels = plan->parts > 1 ? 1 : cpu_math_max(ELEMENTS / each, 1);
+    plan->parts = cpu_math_parts(elements, ELEMENTS);
+    plan->channels = plan->parts > 1 ? 1 : cpu_math_max(ELEMENTS / elements, 1);
     plan->moments = calloc(channels * plan->parts, sizeof *plan->moments);
     if (!plan->moments)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the sums of %" PRIu64 " channels", channels);

@@ -37,7 +37,7 @@
 
 /* ---- tiles ---- */
 
-static bool in_one_piece(const struct cpu_math_matrix *matrix, uint64_t columns)
+static bool is_contiguous(const struct cpu_math_matrix *matrix, uint64_t columns)
 {
     return matrix->column == 1 && matrix->row == columns;
 }
@@ -185,7 +185,7 @@ static void choose_method(struct cpu_math_product_piece *plan)
     }
     const struct cpu_math_product *product = &plan->product;
     bool same = !plan->converts_operands && !product->windows;
-    bool whole = in_one_piece(&product->a, product->k) && in_one_piece(&product->b, product->n);
+    bool contiguous = is_contiguous(&product->a, product->k) && is_contiguous(&product->b, product->n);
 
     choose_depth(plan);
     plan->orders_b = can_order(plan);
@@ -193,12 +193,12 @@ static void choose_method(struct cpu_math_product_piece *plan)
         choose_ordered(plan);
     else
         choose_tile(plan);
-    plan->packs_a = plan->converts_operands || plan->tile_k != product->k || !in_one_piece(&product->a, product->k);
-    plan->packs_b = plan->orders_b || !same || plan->tile_n != product->n || !in_one_piece(&product->b, product->n);
+    plan->packs_a = plan->converts_operands || plan->tile_k != product->k || !is_contiguous(&product->a, product->k);
+    plan->packs_b = plan->orders_b || !same || plan->tile_n != product->n || !is_contiguous(&product->b, product->n);
     bool small =
-        same && whole && plan->tile_k == product->k && product->n <= SMALL_BYTES / plan->type_bytes / product->k;
+        same && contiguous && plan->tile_k == product->k && product->n <= SMALL_BYTES / plan->type_bytes / product->k;
     bool few = same && product->m <= FEW_ROWS && (product->b.column == 1 || product->b.row == 1) &&
-               in_one_piece(&product->a, product->k);
+               is_contiguous(&product->a, product->k);
     if (small || few)
         choose_small(plan, small);
     plan->stores_directly = plan->tile_n == product->n && product->c.row == product->n && plan->tile_k == product->k &&

@@ -133,7 +133,7 @@ static void store_tile(const struct cpu_math_strips *plan, const struct tile *ti
     uint64_t positions = tile->rows * plan->columns, all = plan->rows * plan->columns;
     uint64_t first = tile->block * plan->block, out = tile->plane * plan->out_channels + first;
     uint64_t to = convolution->output + (out * all + tile->first * plan->columns) * plan->out_bytes;
-    struct cpu_math_store how = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
+    struct cpu_math_store store = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
     char *transposed = tile->scratch + plan->transposed_offset;
 
     if (!convolution->bias && plan->out_bytes == 4) {
@@ -144,8 +144,8 @@ static void store_tile(const struct cpu_math_strips *plan, const struct tile *ti
     for (uint64_t i = 0; i < tile->channels; i++) {
         uint64_t channel = tile->plane % convolution->groups * plan->out_channels + first + i;
 
-        how.bias = convolution->bias ? (const void *)(convolution->bias + channel * 4) : NULL;
-        loops->store((void *)(to + i * all * plan->out_bytes), transposed + i * positions * 4, positions, &how);
+        store.bias = convolution->bias ? (const void *)(convolution->bias + channel * 4) : NULL;
+        loops->store((void *)(to + i * all * plan->out_bytes), transposed + i * positions * 4, positions, &store);
     }
 }
 

@@ -175,9 +175,9 @@ enum facet_status gpu_control_pause(struct facet_provider_instance *instance, ui
         status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "paused %" PRIu32 ": expected 0 or 1", paused);
     } else {
         pthread_mutex_lock(&machine->executor.lock);
-        bool stands = gpu_tenant_pause(&machine->executor, &context->tenant, paused);
+        bool drained = gpu_tenant_pause(&machine->executor, &context->tenant, paused);
         pthread_mutex_unlock(&machine->executor.lock);
-        if (!stands)
+        if (!drained)
             status =
                 facet_kit_fail(error, FACET_TIMEOUT, "context %" PRIu64 " is paused, but a launch still runs", number);
     }

@@ -57,7 +57,7 @@ struct gpu_driver {
     enum facet_status (*fill)(struct gpu_machine *machine, uint64_t address, uint8_t value, uint64_t bytes,
                               struct facet_error *error);
 
-    /* Memory at addresses that stay; called for devices whose `granule` is not 0. */
+    /* Physical memory, mapped at reserved addresses; called for devices whose `granule` is not 0. */
     enum facet_status (*reserve)(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
                                  struct facet_error *error);
     enum facet_status (*unreserve)(struct gpu_machine *machine, uint64_t address, uint64_t bytes,

@@ -139,7 +139,7 @@ static void finish_command(struct gpu_executor *executor, struct gpu_stream *str
 }
 
 /* Takes the command out of the queue. Commands before the first queued one have begun, or were cancelled. */
-static void take_out(struct gpu_stream *stream, struct gpu_command *command)
+static void unqueue_command(struct gpu_stream *stream, struct gpu_command *command)
 {
     TAILQ_REMOVE(&stream->queued, command, link);
     const struct gpu_command *first = TAILQ_FIRST(&stream->queued);
@@ -148,7 +148,7 @@ static void take_out(struct gpu_stream *stream, struct gpu_command *command)
 
 static void cancel_command(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command)
 {
-    take_out(stream, command);
+    unqueue_command(stream, command);
     finish_command(executor, stream, command, FACET_BAD_STATE, false, 0);
     pthread_cond_signal(&executor->work); /* another stream may wait for this command */
 }
@@ -233,16 +233,17 @@ static void drop_events(struct gpu_machine *machine, struct gpu_command *command
 static enum facet_status check_again(const struct gpu_machine *machine, struct gpu_context *context,
                                      const struct gpu_command *command)
 {
-    bool good = true;
+    bool ranges_hold = true;
 
     for (uint32_t i = 0; i < command->operands.count; i++)
-        good &= gpu_context_holds(machine, context, command->operands.list[i].address, command->operands.list[i].bytes);
+        ranges_hold &=
+            gpu_context_holds(machine, context, command->operands.list[i].address, command->operands.list[i].bytes);
     if (command->kind == GPU_LAUNCH || command->kind == GPU_CALL)
-        return good ? FACET_OK : FACET_OUT_OF_RANGE;
-    good = gpu_context_holds(machine, context, command->to, command->bytes);
+        return ranges_hold ? FACET_OK : FACET_OUT_OF_RANGE;
+    ranges_hold = gpu_context_holds(machine, context, command->to, command->bytes);
     if (command->kind == GPU_COPY)
-        good = good && gpu_context_holds(machine, context, command->from, command->bytes);
-    return good ? FACET_OK : FACET_OUT_OF_RANGE;
+        ranges_hold = ranges_hold && gpu_context_holds(machine, context, command->from, command->bytes);
+    return ranges_hold ? FACET_OK : FACET_OUT_OF_RANGE;
 }
 
 static enum facet_status submit_command(struct gpu_machine *machine, struct gpu_stream *stream,
@@ -273,7 +274,7 @@ static bool submit_next(struct gpu_machine *machine, struct gpu_stream *stream)
 
     if (!command || !gpu_turns_allow(executor, stream))
         return false;
-    take_out(stream, command);
+    unqueue_command(stream, command);
     if (command->kind == GPU_WAIT) {
         finish_command(executor, stream, command, FACET_OK, true, 0);
         return true;
