@@ -173,7 +173,7 @@ static struct cpu_stream *first_unsettled(struct cpu_tenant *tenant)
     return NULL;
 }
 
-/* Jobs of other streams may wait for a job that ends here. */
+/* Settles the tenant's other streams, too, whose jobs may wait for a job that ends here. */
 void cpu_stream_settle(struct cpu_stream *stream)
 {
     struct cpu_tenant *tenant = stream->tenant;

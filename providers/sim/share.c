@@ -71,7 +71,7 @@ uint64_t sim_memory_promised(const struct sim_record *record, uint32_t device, c
     return bytes;
 }
 
-/* A worker with only a memory limit gets all unreserved units; one with only a compute limit, all unreserved memory. */
+/* A worker with only a memory limit shares the unreserved units; with only a compute limit, the unreserved memory. */
 static enum facet_status share_of_worker(const struct sim_record *record, const struct facet_device_info *info,
                                          const struct sim_worker *worker, struct sim_share *share,
                                          struct facet_error *error)
