@@ -55,7 +55,7 @@ void ascend_acl_close(struct ascend_acl *acl);
 bool ascend_acl_limits(const struct ascend_acl *acl);
 bool ascend_acl_allocates(const struct ascend_acl *acl);
 
-/* Initialises it, once for this instance. */
+/* Initialises the library, once for this instance. */
 enum facet_status ascend_acl_start(struct ascend_acl *acl, struct facet_error *error);
 
 /* Refuses because `call` answered `code`. */

@@ -10,15 +10,15 @@
  * FACET_ASCEND_ACL name. Without DCMI there are no devices. Without AscendCL, devices can be listed and shared, but
  * there are no limits and no memory; if it is installed and cannot be loaded, the property `acl_error` has the reason.
  *
- * Modes. `shared` and `soft` always: they need nothing from the device. `hard` if CANN can limit a process to a number
- * of cores (aclrtSetDeviceResLimit). A hard limit is a number of whole AI cores and of bytes. This provider grants and
- * accounts it, so that the sum stays within the device, and enforces the bytes in its own contexts. Inside a worker's
- * process an interposer applies it to the process itself, by that function, because CANN cannot do it from outside. The
- * driver then limits the process to the number of cores; it does not say which, and a process without the interposer is
- * not limited. Limits last as long as the instance. `partitioned` is not offered.
+ * Modes. `shared` and `soft` are always offered: they need nothing from the device. `hard` is offered if CANN can limit
+ * a process to a number of cores (aclrtSetDeviceResLimit). A hard limit is a number of whole AI cores and of bytes.
+ * This provider grants and accounts limits, so that their sum stays within the device, and enforces the bytes in its
+ * own contexts. CANN cannot limit a process from outside: an interposer inside of a worker's process calls
+ * aclrtSetDeviceResLimit. The driver then limits the process to that number of cores, and does not say which. A process
+ * without the interposer is not limited. Limits last as long as the instance. `partitioned` is not offered.
  *
- * Address. "acl:3": the chip's logical number, by which AscendCL counts when ASCEND_RT_VISIBLE_DEVICES is not set. For
- * a worker with limits "acl:3;cores=5/20": at most five of twenty AI cores; vector cores in the same proportion.
+ * Address. "acl:3" has the chip's logical number, by which AscendCL counts when ASCEND_RT_VISIBLE_DEVICES is not set.
+ * A worker with limits gets "acl:3;cores=5/20": at most five of twenty AI cores, and the same part of the vector cores.
  */
 #include <stdlib.h>
 

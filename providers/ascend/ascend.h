@@ -34,7 +34,7 @@ struct ascend_worker {
     uint64_t used_bytes; /* of all its contexts */
 };
 
-/* The state of a chip at one reading; events are differences between two readings. */
+/* The state of a chip at one reading. Events are differences between two readings. */
 struct ascend_reading {
     bool present;
     bool has_ecc;
@@ -90,7 +90,7 @@ enum facet_status ascend_chips_find(struct facet_provider_instance *instance, st
 enum facet_status ascend_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
                                            uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
 
-/* metrics.c. Reading sets a bit for each field that was read; returns DCMI's code when none was, else 0. */
+/* metrics.c. A reading sets a bit for each field that was read. It returns DCMI's code when none was, else 0. */
 extern const struct facet_metrics_ops ascend_metrics_ops;
 int ascend_metrics_read(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip,
                         struct facet_device_metrics *ret_metrics);
@@ -115,9 +115,9 @@ bool ascend_chip_read_state(const struct ascend_dcmi *dcmi, const struct ascend_
 
 /* limit.c */
 extern const struct facet_limit_ops ascend_limit_ops;
-/* Under the lock: the worker's entry, or a new one. NULL: no memory. */
+/* Finds the worker's entry, or adds it. NULL: no memory. The caller holds `lock`. */
 struct ascend_worker *ascend_worker_take(struct ascend_chip *chip, const char *name);
-/* Under the lock: frees the entry when it is empty. */
+/* Frees the entry if it has no limit and no context. The caller holds `lock`. */
 void ascend_worker_drop(struct ascend_chip *chip, struct ascend_worker *worker);
 void ascend_workers_free(struct ascend_chip *chip);
 
@@ -128,10 +128,10 @@ void ascend_contexts_free(struct facet_provider_instance *instance);
 /* container.c */
 extern const struct facet_container_ops ascend_container_ops;
 
-/* The first check of every operation on a device: that it exists, and promises `capability`. */
+/* The first check of every operation on a device: the device must exist, and promise `capability`. */
 enum facet_status ascend_device_check(const struct facet_provider_instance *instance, uint32_t device,
                                       uint64_t capability, struct facet_error *error);
-/* The check for an operation on all devices: that any device promises it. Without devices nothing is refused. */
+/* The check for an operation on all devices: one of them must promise `capability`. Without devices it passes. */
 enum facet_status ascend_devices_check(const struct facet_provider_instance *instance, uint64_t capability,
                                        struct facet_error *error);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding the chips, and their description in struct facet_device_info and the properties.
- * Never: guesses: a value that a call did not return, or that is impossible, stays unset.
+ * Never: guesses a value: one that a call did not return, or that is impossible, stays unset.
  *
- * Identity: the uuid is a hash of the die's number, burnt in at the factory. If the driver does not report it, of the
- * PCI address; otherwise of the numbers of card and chip.
+ * Identity. The uuid is a hash of the die's number, which is burnt in at the factory. If the driver does not report the
+ * die, it is a hash of the PCI address, and without an address one of the numbers of card and chip.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 #define MAX_CLOCK_MHZ   100000u
 #define PROPERTIES_SIZE 2048
 
-/* A text of the vendor's that need not be terminated. */
+/* Copies a text of the vendor's, which need not be terminated. */
 static void vendor_text(char *target, size_t size, const unsigned char *source, size_t source_size)
 {
     char copy[256] = "";
@@ -136,7 +136,7 @@ static void describe_identity(const struct ascend_dcmi *dcmi, struct ascend_chip
 static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct ascend_chip *chip,
                                 const struct facet_device_info *info)
 {
-    const uint64_t whole = FACET_DEVICE_HAS_MEMORY | FACET_DEVICE_HAS_COMPUTE_UNITS;
+    const uint64_t needed_bits = FACET_DEVICE_HAS_MEMORY | FACET_DEVICE_HAS_COMPUTE_UNITS;
     struct facet_device_metrics metrics = {.size = sizeof metrics};
     struct dcmi_process processes[DCMI_MAX_PROCESSES];
     uint64_t can = 0;
@@ -152,9 +152,9 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_EVENTS;
     if (chip->has_physical)
         can |= FACET_CAN_CONTAINER;
-    if (chip->has_logic && (info->valid & whole) == whole && ascend_acl_limits(&instance->acl))
+    if (chip->has_logic && (info->valid & needed_bits) == needed_bits && ascend_acl_limits(&instance->acl))
         can |= FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE;
-    /* With that variable set AscendCL counts otherwise, and a context would be on some other chip. */
+    /* With this variable set AscendCL numbers the chips differently, and a context would be on another chip. */
     if (chip->has_logic && (info->valid & FACET_DEVICE_HAS_MEMORY) && ascend_acl_allocates(&instance->acl) &&
         !getenv("ASCEND_RT_VISIBLE_DEVICES"))
         can |= FACET_CAN_MEMORY;
@@ -166,7 +166,7 @@ static void describe_modes(struct facet_device_info *info)
     info->modes = FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT);
     info->mode_group[FACET_MODE_SHARED] = 1;
     info->mode_group[FACET_MODE_SOFT] = 1;
-    /* A worker without a limit may use every core, so a hard limit would not hold beside one: group 0. */
+    /* A worker without a limit may use every core, so no hard limit would hold beside it: all modes are in group 0. */
     if (info->capabilities & FACET_CAN_LIMIT_COMPUTE)
         info->modes |= FACET_DEVICE_MODE(FACET_MODE_HARD);
 }
@@ -274,7 +274,7 @@ enum facet_status ascend_chips_find(struct facet_provider_instance *instance, st
     int code = ASCEND_DCMI(&instance->dcmi, get_card_list, &count, cards, DCMI_MAX_CARDS);
     enum facet_status status = ascend_dcmi_status(code);
 
-    if (status == FACET_DEVICE_LOST) /* how drivers report that there is none */
+    if (status == FACET_DEVICE_LOST) /* how drivers report that there is no chip */
         return FACET_OK;
     if (code)
         return ascend_dcmi_fail(error, "dcmi_get_card_list", code);

@@ -26,7 +26,7 @@ static void fill_item(struct facet_container_item *item, uint32_t kind, const ch
     FACET_KIT_TEXT(item->guest, guest);
 }
 
-static bool is_there(const char *file)
+static bool file_exists(const char *file)
 {
     const char *root = getenv("FACET_ASCEND_ROOT");
     char path[1024];
@@ -45,7 +45,7 @@ static uint32_t collect_items(const struct ascend_chip *chip, struct facet_conta
     for (size_t i = 0; i < COUNT(shared_nodes); i++)
         fill_item(&items[count++], FACET_CONTAINER_DEVICE_NODE, shared_nodes[i], shared_nodes[i]);
     for (size_t i = 0; i < COUNT(driver_files); i++) {
-        if (is_there(driver_files[i]))
+        if (file_exists(driver_files[i]))
             fill_item(&items[count++], FACET_CONTAINER_MOUNT, driver_files[i], driver_files[i]);
     }
     fill_item(&items[count++], FACET_CONTAINER_ENVIRONMENT, number, "ASCEND_VISIBLE_DEVICES");

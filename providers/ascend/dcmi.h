@@ -86,11 +86,11 @@ enum dcmi_way {
     DCMI_WAY_HCCS = 3,
     DCMI_WAY_SWITCHES = 4, /* several PCIe switches */
     DCMI_WAY_SWITCH = 5,   /* one PCIe switch */
-    DCMI_WAY_PACKAGE = 6,  /* two dies of one card; before HDK 24 the same number meant "unknown" */
+    DCMI_WAY_PACKAGE = 6,  /* two dies of one card; drivers before HDK 24 report 6 for "unknown" */
     DCMI_WAY_HCCS_SWITCH = 7,
 };
 
-/* X(name without its prefix dcmi_, parameters). The first three must exist, the rest may be missing. */
+/* X(name without its prefix dcmi_, parameters). The first three functions must exist, the others may be missing. */
 #define DCMI_TABLE(X)                                                                                                  \
     X(init, (void))                                                                                                    \
     X(get_card_list, (int *ret_count, int *ret_cards, int capacity))                                                   \

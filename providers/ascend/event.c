@@ -16,7 +16,7 @@ static const uint32_t health_of_dcmi[] = {
 
 #define DCMI_HEALTH_ABSENT 0xffffffffu /* no such chip, or it has not started */
 
-/* DCMI's code, 0 with the health. */
+/* Returns DCMI's code; 0: *ret_present and *ret_health were read. */
 static int read_health(const struct ascend_dcmi *dcmi, const struct ascend_chip *chip, bool *ret_present,
                        uint32_t *ret_health)
 {
@@ -96,7 +96,7 @@ static void read_all_chips(struct facet_provider_instance *instance)
             !ascend_chip_read_state(&instance->dcmi, chip, &now))
             continue;
         report_changes(instance, device, &now);
-        if (!now.has_ecc) { /* the count so far is kept when one reading fails */
+        if (!now.has_ecc) { /* a failed reading keeps the count of the one before */
             now.has_ecc = chip->last_reading.has_ecc;
             now.ecc_uncorrected = chip->last_reading.ecc_uncorrected;
         }

@@ -65,20 +65,20 @@ static enum facet_status grant_memory(struct facet_provider_instance *instance, 
                                       uint64_t bytes, struct facet_error *error)
 {
     struct ascend_chip *chip = &instance->chips[device];
-    const struct ascend_worker *known = find_worker(chip, name);
-    uint64_t left = instance->infos[device].memory_bytes;
+    const struct ascend_worker *existing = find_worker(chip, name);
+    uint64_t unreserved = instance->infos[device].memory_bytes;
 
-    if (known && known->valid & FACET_WORKER_HAS_MEMORY)
+    if (existing && existing->valid & FACET_WORKER_HAS_MEMORY)
         return refuse_twice(name, "memory", error);
-    if (known && known->used_bytes > bytes)
+    if (existing && existing->used_bytes > bytes)
         return facet_kit_fail(error, FACET_NO_SPACE, "worker '%s' holds %" PRIu64 " bytes already, more than %" PRIu64,
-                              name, known->used_bytes, bytes);
+                              name, existing->used_bytes, bytes);
     for (const struct ascend_worker *other = chip->workers; other; other = other->next)
-        left -= other->limit_bytes;
-    if (bytes > left)
+        unreserved -= other->limit_bytes;
+    if (bytes > unreserved)
         return facet_kit_fail(error, FACET_NO_SPACE,
                               "%" PRIu64 " bytes: other workers' limits leave %" PRIu64 " of device %" PRIu32, bytes,
-                              left, device);
+                              unreserved, device);
     struct ascend_worker *worker = ascend_worker_take(chip, name);
     if (!worker)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a worker");
@@ -110,19 +110,19 @@ static enum facet_status grant_compute(struct facet_provider_instance *instance,
                                        uint32_t milli, struct facet_error *error)
 {
     struct ascend_chip *chip = &instance->chips[device];
-    const struct ascend_worker *known = find_worker(chip, name);
-    uint32_t left = instance->infos[device].compute_units;
-    uint32_t cores = (milli * left + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE;
+    const struct ascend_worker *existing = find_worker(chip, name);
+    uint32_t unreserved = instance->infos[device].compute_units;
+    uint32_t cores = (milli * unreserved + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE;
 
-    if (known && known->valid & FACET_WORKER_HAS_COMPUTE)
+    if (existing && existing->valid & FACET_WORKER_HAS_COMPUTE)
         return refuse_twice(name, "compute", error);
     for (const struct ascend_worker *other = chip->workers; other; other = other->next)
-        left -= other->cores;
-    if (cores > left)
+        unreserved -= other->cores;
+    if (cores > unreserved)
         return facet_kit_fail(error, FACET_NO_SPACE,
                               "%" PRIu32 " milli are %" PRIu32 " AI cores: other workers' limits leave %" PRIu32
                               " of device %" PRIu32,
-                              milli, cores, left, device);
+                              milli, cores, unreserved, device);
     struct ascend_worker *worker = ascend_worker_take(chip, name);
     if (!worker)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a worker");
@@ -184,15 +184,15 @@ static enum facet_status ascend_limit_get(struct facet_provider_instance *instan
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->lock);
-    const struct ascend_worker *known = find_worker(&instance->chips[device], worker);
-    bool found = known && known->valid;
+    const struct ascend_worker *existing = find_worker(&instance->chips[device], worker);
+    bool found = existing && existing->valid;
     if (found)
-        describe_limit(&instance->infos[device], known, &limit);
+        describe_limit(&instance->infos[device], existing, &limit);
     pthread_mutex_unlock(&instance->lock);
     return found ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : no_limit(worker, device, error);
 }
 
-/* Under the lock: all limits of a device, for the caller to free; NULL: out of memory. */
+/* All limits of a device, for the caller to free. NULL: no memory. The caller holds the lock. */
 static struct facet_worker_limit *collect_limits(const struct facet_provider_instance *instance, uint32_t device,
                                                  uint32_t *ret_count)
 {

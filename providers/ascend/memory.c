@@ -3,8 +3,8 @@
  * Owns: contexts, plain memory and copies over AscendCL.
  * Never: touches memory outside of the context: every range is checked first.
  *
- * AscendCL works on the context that is current in the calling thread, so each operation makes its own current. One
- * operation at a time: tools and tests use this path; programs call AscendCL themselves.
+ * AscendCL works on the context that is current in the calling thread, so each operation makes its own current. The
+ * lock admits one operation at a time: only tools and tests use this path, as programs call AscendCL themselves.
  */
 #include <stdlib.h>
 
@@ -169,7 +169,7 @@ static enum facet_status ascend_memory_info(struct facet_provider_instance *inst
     return status == FACET_OK ? facet_kit_struct(&info, sizeof info, ret_info, error) : status;
 }
 
-/* AscendCL promises only 64 bytes of alignment; if that is not enough, a larger block has an aligned part. */
+/* AscendCL promises only 64 bytes of alignment. If a block is not aligned, a larger one that has an aligned part is. */
 static int take_block(const struct ascend_acl *acl, uint64_t bytes, void **ret_block)
 {
     void *block = NULL;
@@ -188,13 +188,13 @@ static enum facet_status allocate_memory(struct facet_provider_instance *instanc
                                          uint64_t bytes, uint64_t *ret_address, struct facet_error *error)
 {
     struct ascend_worker *worker = context->worker;
-    uint64_t whole = instance->infos[context->device].memory_bytes;
+    uint64_t device_bytes = instance->infos[context->device].memory_bytes;
 
     if (worker->valid & FACET_WORKER_HAS_MEMORY && bytes > worker->limit_bytes - worker->used_bytes)
         return facet_kit_fail(error, FACET_QUOTA, "%" PRIu64 " bytes: worker '%s' holds %" PRIu64 " of %" PRIu64, bytes,
                               worker->name, worker->used_bytes, worker->limit_bytes);
-    if (bytes > whole)
-        return facet_kit_fail(error, FACET_NO_SPACE, "%" PRIu64 " bytes: the device has %" PRIu64, bytes, whole);
+    if (bytes > device_bytes)
+        return facet_kit_fail(error, FACET_NO_SPACE, "%" PRIu64 " bytes: the device has %" PRIu64, bytes, device_bytes);
     struct ascend_allocation *allocation = calloc(1, sizeof *allocation);
     if (!allocation)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an allocation");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a chip's sensors and its processes.
- * Never: turns a rate into a counter: DCMI measures the traffic of HCCS and PCIe as an average over a moment, during
- * which it blocks, so link metrics and PCIe counters are not offered.
+ * Never: turns a rate into a counter. DCMI measures the traffic of HCCS and PCIe as an average over a moment, in which
+ * the call blocks, so link metrics and PCIe counters are not offered.
  */
 
 #include "ascend.h"
@@ -69,7 +69,7 @@ static int read_ecc(const struct ascend_dcmi *dcmi, const struct ascend_chip *ch
     struct dcmi_ecc_info ecc = {0};
     int code = ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc);
 
-    /* With ECC off nothing is counted: that differs from no errors. */
+    /* With ECC off no error is counted: a count of 0 would claim that there was none. */
     if (code == 0 && ecc.enabled == 1) {
         to->ecc_corrected = ecc.single_total;
         to->ecc_uncorrected = ecc.double_total;
@@ -142,8 +142,8 @@ int ascend_processes_read(const struct ascend_dcmi *dcmi, const struct ascend_ch
 }
 
 /*
- * DCMI reports the host's pids. In a container with its own pid namespace they are not the caller's; there drivers
- * report only the container's own processes.
+ * DCMI reports pids of the host, which are not those that a container with its own pid namespace sees. In a container,
+ * drivers report only the container's own processes.
  */
 static uint32_t convert_processes(const struct dcmi_process *from, int count, uint32_t device,
                                   struct facet_process_metrics *to)

@@ -20,13 +20,13 @@ enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, 
     return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
 }
 
-/* Translates a connection of DCMI. False: it is unknown. */
-static bool translate_link(int way, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
+/* Translates an enum dcmi_way. False: the connection is unknown. */
+static bool translate_link(int connection, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
 {
     static const struct {
-        int way;
+        int connection;
         uint32_t type, level;
-    } ways[] = {
+    } connections[] = {
         {DCMI_WAY_SYSTEM, FACET_LINK_SOCKET, FACET_LEVEL_SYSTEM},
         {DCMI_WAY_HOST_BRIDGE, FACET_LINK_PCIE, FACET_LEVEL_HOST_BRIDGE},
         {DCMI_WAY_HCCS, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
@@ -36,14 +36,14 @@ static bool translate_link(int way, bool same_card, uint32_t *ret_type, uint32_t
         {DCMI_WAY_HCCS_SWITCH, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
     };
 
-    /* An older driver means "unknown" by this number; only two chips of one card can be in one package. */
-    if (way == DCMI_WAY_PACKAGE && !same_card)
+    /* Drivers before HDK 24 report this number for "unknown", and only two chips of one card can be in one package. */
+    if (connection == DCMI_WAY_PACKAGE && !same_card)
         return false;
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        if (ways[i].way != way)
+    for (size_t i = 0; i < sizeof connections / sizeof *connections; i++) {
+        if (connections[i].connection != connection)
             continue;
-        *ret_type = ways[i].type;
-        *ret_level = ways[i].level;
+        *ret_type = connections[i].type;
+        *ret_level = connections[i].level;
         return true;
     }
     return false;
@@ -55,11 +55,11 @@ static bool read_link(const struct facet_provider_instance *instance, uint32_t a
 {
     const struct ascend_chip *from = &instance->chips[a], *to = &instance->chips[b];
     struct facet_topology_link link = {.size = sizeof link, .a = a, .b = b, .lanes = 1};
-    int way = -1;
+    int connection = -1;
 
     if (ASCEND_DCMI(&instance->dcmi, get_topo_info_by_device_id, from->card, from->chip_number, to->card,
-                    to->chip_number, &way) ||
-        !translate_link(way, from->card == to->card, &link.type, &link.level))
+                    to->chip_number, &connection) ||
+        !translate_link(connection, from->card == to->card, &link.type, &link.level))
         return false;
     *ret_link = link;
     return true;

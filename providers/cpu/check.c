@@ -6,7 +6,7 @@
  * line.
  * Never: changes the results of a correct kernel. An access out of bounds is not made; an access in a race is.
  *
- * An access lies in one allocation of the context, within the size that was asked for, or in the group's local memory.
+ * An allowed access lies in one allocation of the context, within the requested size, or in the group's local memory.
  * The image itself checks its variables and local arguments, and reports accesses outside of them.
  * Races are detected among the work-items of one group, between two of its barriers; the executor runs such a launch
  * one work-group at a time. Behind the launch its stream gets a job that fails with the finding, so the stream's state
@@ -16,11 +16,11 @@
 
 #include "cpu.h"
 
-#define FOUND (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* the image itself found it wrong */
-#define HITS  4u                                          /* a loop rarely has more buffers */
+#define FOUND_BY_IMAGE (FACET_CHECK_PRIVATE | FACET_CHECK_OUTSIDE) /* the image itself found the access wrong */
+#define RECENT_RANGES  4u                                          /* a loop rarely uses more buffers */
 
 struct checked_launch {
-    struct facet_host_kernel kernel;          /* as the executor knows it: run_checked() */
+    struct facet_host_kernel kernel;          /* the executor's copy, which calls run_checked() */
     const struct facet_host_kernel *original; /* of the module */
     const struct cpu_module *module;
     struct cpu_queue *queue;
@@ -30,11 +30,12 @@ struct checked_launch {
     cpu_done_func done;
     void *owner;
 
-    const struct facet_host_group *group; /* under way */
+    const struct facet_host_group *group; /* the one that runs */
     uint64_t arguments;                   /* the argument block, which a kernel may read */
     struct cpu_shadow *shadow;
-    struct cpu_range hits[HITS]; /* memory that an access hit before; none of it goes while the launch runs */
-    uint32_t hit_count;
+    /* A ring of memory of earlier accesses, which is not freed while the launch runs. */
+    struct cpu_range recent_ranges[RECENT_RANGES];
+    uint32_t recent_count;
     enum facet_status finding;
     char text[sizeof((struct facet_error *)NULL)->message];
 };
@@ -127,16 +128,16 @@ static bool is_memory(struct checked_launch *checked_launch, uint64_t address, u
     struct cpu_space *space = &checked_launch->queue->context->space;
     struct cpu_range range;
 
-    for (uint32_t i = 0; i < HITS; i++)
-        if (is_inside(address, bytes, checked_launch->hits[i].at,
-                      checked_launch->hits[i].end - checked_launch->hits[i].at))
+    for (uint32_t i = 0; i < RECENT_RANGES; i++)
+        if (is_inside(address, bytes, checked_launch->recent_ranges[i].at,
+                      checked_launch->recent_ranges[i].end - checked_launch->recent_ranges[i].at))
             return true;
     pthread_rwlock_rdlock(&space->lock);
     bool has_bounds = cpu_space_bounds(space, address, &range);
     pthread_rwlock_unlock(&space->lock);
     if (!has_bounds || !is_inside(address, bytes, range.at, range.end - range.at))
         return false;
-    checked_launch->hits[checked_launch->hit_count++ % HITS] = range;
+    checked_launch->recent_ranges[checked_launch->recent_count++ % RECENT_RANGES] = range;
     return true;
 }
 
@@ -154,10 +155,10 @@ static bool is_allowed(struct checked_launch *checked_launch, uint64_t address, 
     return is_memory(checked_launch, address, bytes);
 }
 
-/* File-scope tables lie in the object itself. */
+/* Whether the access reads a constant of the image: file-scope tables lie in the object itself. */
 static bool is_constant(const struct checked_launch *checked_launch, uint64_t address, uint64_t bytes, uint32_t flags)
 {
-    return !(flags & (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC | FACET_CHECK_LOCAL | FOUND)) &&
+    return !(flags & (FACET_CHECK_WRITE | FACET_CHECK_ATOMIC | FACET_CHECK_LOCAL | FOUND_BY_IMAGE)) &&
            cpu_module_has(checked_launch->module, address, bytes);
 }
 
@@ -166,7 +167,7 @@ static int check_access(void *check, const void *pointer, uint64_t bytes, uint32
     struct checked_launch *checked_launch = check;
     uint64_t address = (uint64_t)pointer;
 
-    if (flags & FOUND || !is_allowed(checked_launch, address, bytes, flags)) {
+    if (flags & FOUND_BY_IMAGE || !is_allowed(checked_launch, address, bytes, flags)) {
         if (is_constant(checked_launch, address, bytes, flags))
             return 1;
         record_finding(checked_launch, FACET_OUT_OF_RANGE, item, site,
@@ -192,7 +193,7 @@ const struct facet_host_check cpu_check_functions = {
 
 /* --- before and after --- */
 
-/* The launch is complete. Its finding waits for the next thread that synchronizes. */
+/* Called when the launch is complete. The next thread that synchronizes gets its finding. */
 static void launch_done(void *owner)
 {
     struct checked_launch *checked_launch = owner;

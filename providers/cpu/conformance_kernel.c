@@ -2,8 +2,7 @@
 /*
  * The kernel that `facet provider check` launches (docs/providers.md), written as the kernel compiler would make it.
  *
- * Owns: one host image. Never: part of the provider's own code: it is built as an object of its own, and loaded like
- * any.
+ * Owns: one host image. Never: links with the provider: it is built as an object of its own, and loaded like any image.
  */
 #include <facet/host_kernel.h>
 

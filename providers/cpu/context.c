@@ -2,8 +2,8 @@
 /*
  * Owns: the lives of contexts, and their accounts.
  * Never: takes away memory that a work-group may still use. The executor ends most work-groups, but not those that may
- * hold something: the end of a context waits CPU_GRACE_NS for those under way. A work-group that runs longer makes the
- * context a zombie, which has no number any more, keeps its memory, and goes when its last work-group has ended.
+ * hold a lock or another resource. The end of a context waits CPU_GRACE_NS for these. A work-group that runs longer
+ * makes the context a zombie: it has no number any more, keeps its memory, and is freed when its last work-group ends.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -23,11 +23,12 @@ enum facet_status cpu_account_charge(struct cpu_context *context, uint64_t bytes
 
     pthread_mutex_lock(&instance->lock);
     bool limited = worker->valid & FACET_WORKER_HAS_MEMORY;
-    uint64_t left = limited ? worker->memory_bytes - worker->used_bytes : cpu_memory_free(instance);
-    if (bytes > left) {
-        status = facet_kit_fail(error, limited ? FACET_QUOTA : FACET_NO_SPACE,
-                                "bytes %" PRIu64 ": expected at most the %" PRIu64 " that are left %s %s", bytes, left,
-                                limited ? "of the limit of worker" : "of", limited ? worker->name : "the device");
+    uint64_t available = limited ? worker->memory_bytes - worker->used_bytes : cpu_memory_free(instance);
+    if (bytes > available) {
+        status =
+            facet_kit_fail(error, limited ? FACET_QUOTA : FACET_NO_SPACE,
+                           "bytes %" PRIu64 ": expected at most the %" PRIu64 " that are left %s %s", bytes, available,
+                           limited ? "of the limit of worker" : "of", limited ? worker->name : "the device");
     } else {
         worker->used_bytes += bytes;
         context->used_bytes += bytes;
@@ -138,7 +139,7 @@ static void free_context(struct cpu_context *context)
     free(context);
 }
 
-/* Frees a context that was never entered in a list. */
+/* Frees a context that is in no list yet. */
 static void discard_context(struct cpu_context *context)
 {
     struct cpu_pages_list none = TAILQ_HEAD_INITIALIZER(none);
@@ -210,8 +211,8 @@ static void leave_worker(struct cpu_context *context)
     cpu_tenant_destroy(own_tenant);
 }
 
-/* No reference is left. Queues first: they report completed launches, which frees memory that launches held. */
-static void take_apart(struct cpu_context *context)
+/* Frees all of a context without references. Queues go first: the launches that they complete release memory. */
+static void destroy_context(struct cpu_context *context)
 {
     struct cpu_pages_list unused = TAILQ_HEAD_INITIALIZER(unused);
     struct cpu_queue *queue;
@@ -241,10 +242,10 @@ void cpu_context_drop(struct cpu_context *context)
     bool last = --context->references == 0;
     pthread_mutex_unlock(&instance->lock);
     if (last)
-        take_apart(context);
+        destroy_context(context);
 }
 
-/* Holding no lock: a cancelled job is reported complete at once. */
+/* The caller holds no lock: a cancelled job is reported complete at once, by a callback. */
 static void cancel_all(struct cpu_context *context)
 {
     struct cpu_queue *queue;
@@ -262,7 +263,7 @@ static enum facet_status cancel_and_drain(struct cpu_context *context, uint64_t 
     return cpu_context_drain(context, timeout_ns, NULL);
 }
 
-/* A thread of its own: waits for a zombie's last work-group. */
+/* The main function of a thread that waits for a zombie's last work-group. */
 static void *wait_for_end(void *argument)
 {
     struct cpu_context *context = argument;
@@ -278,7 +279,7 @@ static void *wait_for_end(void *argument)
     return NULL;
 }
 
-/* Hands the list's reference over to a thread; false: no thread could be started. */
+/* Hands the list's reference to the context over to a thread. False: no thread could be started. */
 static bool close_in_thread(struct cpu_context *context)
 {
     struct facet_provider_instance *instance = context->instance;
@@ -316,7 +317,7 @@ void cpu_context_end(struct cpu_context *context)
     bool listed = context->number != 0;
     if (listed)
         unlist_context(context);
-    context->number = 0; /* another thread that ends it meanwhile has nothing to do */
+    context->number = 0; /* another thread that ends the context meanwhile finds it ended */
     pthread_mutex_unlock(&instance->lock);
     if (!listed)
         return;

@@ -42,16 +42,16 @@
             return facet_kit_fail((error), FACET_INVALID_ARGUMENT, "%s: expected one, not NULL", #pointer);            \
     } while (0)
 
-/* Everything of one worker's name on the device. Under the instance's lock. */
+/* The limits, contexts and memory of one worker on the device. Under the instance's lock. */
 struct cpu_worker {
     TAILQ_ENTRY(cpu_worker) link;
     char name[FACET_WORKER_SIZE];
     uint32_t valid; /* FACET_WORKER_HAS_*: which limits are set */
     uint32_t units;
     uint64_t memory_bytes;
-    struct cpu_tenant *tenant; /* with a compute limit: the one that all its contexts share. Else NULL */
+    struct cpu_tenant *tenant; /* with a compute limit: the tenant that all its contexts share. Else NULL */
     uint32_t contexts;
-    uint32_t shared_pages; /* pages that it is charged for itself, and not one of its contexts */
+    uint32_t shared_pages; /* pages for which the worker itself is charged, and not one of its contexts */
     uint64_t used_bytes, reserved_bytes;
     uint64_t ended_contexts_ns; /* device time of its contexts that have ended */
     uint64_t read_at_ns, read_busy_ns;
@@ -60,8 +60,8 @@ struct cpu_worker {
 };
 
 /*
- * A launch, operation or transfer that is not complete: it keeps its module, and the memory that existed when it was
- * queued.
+ * A launch, operation or transfer that is not complete. Until then its module, and all memory that existed when it was
+ * queued, are not freed.
  */
 struct cpu_launch {
     TAILQ_ENTRY(cpu_launch) link;
@@ -74,7 +74,7 @@ struct cpu_module {
     TAILQ_ENTRY(cpu_module) link;
     uint64_t number;
     uint32_t pending; /* launches */
-    int fd;           /* of its bytes: open as long as the object, whose name is /proc/self/fd/FD */
+    int fd;           /* the file that the loader opened as /proc/self/fd/FD; open as long as `object` is */
     void *object;
     uint64_t base; /* where it was loaded */
     struct cpu_elf elf;
@@ -93,7 +93,7 @@ struct cpu_queue {
     char finding_text[sizeof((struct facet_error *)NULL)->message];
 };
 
-/* Plain memory that was freed while launches queued before could still use it. */
+/* Plain memory that was freed while launches that had been queued before could still use it. */
 struct cpu_deferred_free {
     TAILQ_ENTRY(cpu_deferred_free) link;
     struct cpu_range range;
@@ -108,7 +108,7 @@ struct cpu_context {
     uint64_t number;
     uint64_t used_bytes, reserved_bytes; /* these and counted_ns: under the instance's lock */
     uint32_t references;
-    uint64_t counted_ns; /* device time that its worker was counted when it was ended */
+    uint64_t counted_ns; /* the part of its device time that its worker was charged when the context ended */
 
     struct cpu_space space;
     _Atomic uint64_t staged_bytes; /* copies of data that is queued to be written */
@@ -128,7 +128,7 @@ struct facet_provider_instance {
     struct cpu_pool pool;
 
     pthread_mutex_t lock;        /* all below */
-    pthread_cond_t zombie_ended; /* a zombie is */
+    pthread_cond_t zombie_ended; /* signalled when a zombie is freed */
     TAILQ_HEAD(, cpu_context) contexts;
     TAILQ_HEAD(, cpu_worker) workers;
     uint64_t number;  /* the number that was assigned last */
@@ -138,7 +138,7 @@ struct facet_provider_instance {
     bool was_read;
     struct facet_kit_events events;
 
-    pthread_mutex_t math_lock; /* held to open the two below, which stay as they are then */
+    pthread_mutex_t math_lock; /* held to open the library and the engine below; neither changes afterwards */
     const struct cpu_math_library *math;
     struct cpu_math_engine *math_engine; /* NULL: not opened */
 };
@@ -155,23 +155,23 @@ extern const struct facet_math_ops cpu_math_ops;
 
 /* Processors that this process may run on, at most CPU_UNITS_MOST. */
 uint32_t cpu_processors(void);
-/* `ret_features` to free(). */
+/* The caller frees *ret_features. */
 enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char **ret_features,
                                        struct facet_error *error);
-/* The setting in the environment; 0 when it is unset. FACET_INVALID_ARGUMENT. */
+/* Reads a number from 1 to `most` from the environment; 0: the variable is unset. FACET_INVALID_ARGUMENT. */
 enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error);
-/* 0, 1, or unset, which is off. FACET_INVALID_ARGUMENT. */
+/* Reads a variable of the environment that is 0, 1, or unset, which is off. FACET_INVALID_ARGUMENT. */
 enum facet_status cpu_switch(const char *name, bool *ret_on, struct facet_error *error);
 
 /* --- instance.c --- */
 
 enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct facet_error *error);
 void cpu_close(struct facet_provider_instance *instance);
-/* This object stays in the process: a thread of it may be in it for longer than an instance lives. */
+/* Keeps this shared object loaded: one of its threads may run its code for longer than an instance lives. */
 void cpu_stay_loaded(void);
 uint64_t cpu_now_ns(clockid_t clock);
 uint64_t cpu_number(struct facet_provider_instance *instance);
-/* Every operation on the device calls it first. */
+/* Every operation on the device calls this check first. */
 enum facet_status cpu_check_device(const struct facet_provider_instance *instance, uint32_t device,
                                    struct facet_error *error);
 
@@ -186,16 +186,16 @@ enum facet_status cpu_events(struct facet_provider_instance *instance, uint64_t 
 struct cpu_worker *cpu_worker_find(struct facet_provider_instance *instance, const char *name);
 enum facet_status cpu_worker_get(struct facet_provider_instance *instance, const char *name,
                                  struct cpu_worker **ret_worker, struct facet_error *error);
-/* Whether it has a context, or pages that others map. */
+/* Whether the worker has a context, or is charged for shared pages. */
 bool cpu_worker_is_used(const struct cpu_worker *worker);
-/* Drops it when nothing of it is left. */
+/* Frees the worker if it is not used and has no limit. */
 void cpu_worker_settle(struct facet_provider_instance *instance, struct cpu_worker *worker);
 /* Bytes that no limit promises and no worker without a limit uses. */
 uint64_t cpu_memory_free(const struct facet_provider_instance *instance);
 uint64_t cpu_memory_used(const struct facet_provider_instance *instance);
 /* Units that no limit promises. */
 uint32_t cpu_units_free(const struct facet_provider_instance *instance);
-/* Tells those without a limit how many units are left to them. */
+/* Sets the bound of each worker without a limit: the units that limits leave. */
 void cpu_units_set_unlimited(struct facet_provider_instance *instance);
 uint64_t cpu_worker_busy_ns(const struct facet_provider_instance *instance, const struct cpu_worker *worker);
 
@@ -207,12 +207,12 @@ enum facet_status cpu_context_take(struct facet_provider_instance *instance, uin
 void cpu_context_drop(struct cpu_context *context);
 enum facet_status cpu_context_create(struct facet_provider_instance *instance, const char *worker,
                                      uint64_t *ret_context, struct facet_error *error);
-/* Takes the context out of the list and cancels its work; it goes as soon as no work-group of it runs. */
+/* Takes the context out of the list and cancels its work. It is freed as soon as no work-group of it runs. */
 void cpu_context_end(struct cpu_context *context);
-/* Waits for everything it has queued. */
+/* Waits for all work that is queued in the context. */
 enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeout_ns, struct facet_error *error);
 
-/* Quota and device. */
+/* Charges bytes to the context, within its worker's limit, or the device's free memory. FACET_QUOTA, FACET_NO_SPACE. */
 enum facet_status cpu_account_charge(struct cpu_context *context, uint64_t bytes, struct facet_error *error);
 void cpu_account_uncharge(struct cpu_context *context, uint64_t bytes);
 void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more);
@@ -228,7 +228,7 @@ enum facet_status cpu_queue_create(struct cpu_context *context, uint64_t *ret_nu
 enum facet_status cpu_queue_take(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                  struct cpu_queue **ret_queue, struct facet_error *error);
 void cpu_queue_drop(struct cpu_queue *queue);
-/* The next one by its order, counted; NULL behind the last. */
+/* The queue that was created next after number `after`, with a reference; NULL: there is none. */
 struct cpu_queue *cpu_queue_next(struct cpu_context *context, uint64_t after);
 /* Takes the queue out of the list and cancels its work. A queue that cannot end yet ends with the context. */
 void cpu_queue_end(struct cpu_queue *queue);
@@ -239,7 +239,7 @@ enum facet_status cpu_module_load(struct facet_provider_instance *instance, cons
                                   struct cpu_module **ret_module, struct facet_error *error);
 void cpu_module_free(struct cpu_module *module);
 const struct facet_host_kernel *cpu_module_kernel(const struct cpu_module *module, const char *name);
-/* Whether bytes are in the object. */
+/* Whether the bytes at an address lie in the loaded object. */
 bool cpu_module_has(const struct cpu_module *module, uint64_t address, uint64_t bytes);
 /* With the context's lock held. */
 struct cpu_module *cpu_module_find(struct cpu_context *context, uint64_t number);
@@ -265,7 +265,7 @@ extern const unsigned int cpu_conformance_image_size;
 enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch *launch, const void *arguments,
                              struct facet_error *error);
 
-/* Memory freed from here on stays until the launch leaves. With the space's lock held. */
+/* Memory that is freed from here on stays until cpu_launch_leave(). With the space's lock held. */
 void cpu_launch_enter(struct cpu_context *context, struct cpu_launch *launch);
 /* With no lock held. */
 void cpu_launch_leave(struct cpu_launch *launch);
@@ -286,26 +286,26 @@ struct cpu_transfer {
 };
 #define CPU_NO_FILL UINT32_MAX
 
-/* Transfers at once. */
+/* Transfers in the calling thread. */
 enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu_transfer *transfer,
                                    struct facet_error *error);
-/* Transfers in the order of the queue. */
+/* Queues the transfer, in order with the queue's other work. */
 enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_transfer *transfer,
                                      struct facet_error *error);
 
 /* --- deferred_free.c --- */
 
-/* Defers the free of plain memory, no longer in the space, until no launch can use it. With the space's lock held. */
+/* Defers the free of plain memory that has left the space, until no launch can use it. With the space's lock held. */
 void cpu_deferred_free_add(struct cpu_context *context, struct cpu_deferred_free *deferred, struct cpu_range range);
 /* Frees the deferred memory that no launch can use any more. With no lock held. */
 void cpu_deferred_free_run(struct cpu_context *context);
-/* FACET_BUSY: launches may still use it; it is retired. With no lock held. */
+/* FACET_BUSY: launches may still use the range, and it is retired: ask again later. With no lock held. */
 enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *unused,
                             struct facet_error *error);
 
 /* --- check.c --- */
 
-/* A launch of a checked image: each access is checked, and the first that is wrong fails the stream. */
+/* Launches a kernel of a checked image: each access is checked, and the first wrong one fails the stream. */
 enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_module *module,
                                      const struct facet_host_kernel *kernel, const struct facet_launch *launch,
                                      const void *arguments, cpu_done_func done, void *owner, struct facet_error *error);

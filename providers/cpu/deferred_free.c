@@ -2,7 +2,7 @@
 /*
  * Deferred free: memory that is freed or unmapped while launches queued before may use it.
  *
- * Owns: keeping it until the last of those is complete: a kernel that runs has raw addresses.
+ * Owns: keeping that memory until the last of those launches is complete, because kernels use raw addresses.
  * Never: makes the thread that frees or unmaps wait for work.
  */
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "cpu.h"
 
-/* Whether a launch with a smaller number than that is not complete. */
+/* Whether a launch with a smaller number than `sequence` is not complete. */
 static bool is_used_before(struct cpu_context *context, uint64_t sequence)
 {
     pthread_mutex_lock(&context->lock);
@@ -29,8 +29,8 @@ static uint64_t next_sequence(struct cpu_context *context)
 }
 
 /*
- * A launch being queued reads the space under its lock, and has a number before it releases that lock: a launch without
- * a number by now will find the range retired.
+ * A launch gets its number while it holds the space's lock to check its memory. So a launch that has no number when the
+ * range is retired will find it retired.
  */
 enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range, struct cpu_pages_list *unused,
                             struct facet_error *error)
@@ -42,7 +42,7 @@ enum facet_status cpu_unmap(struct cpu_context *context, struct cpu_range range,
     if (status == FACET_OK && is_used_before(context, last))
         status = facet_kit_fail(error, FACET_BUSY,
                                 "address %#" PRIx64 ", bytes %" PRIu64
-                                ": what was queued before may still use it; ask again when that is over",
+                                ": expected no work that may still use it: synchronize, then unmap again",
                                 range.at, range.end - range.at);
     if (status == FACET_OK)
         status = cpu_space_unmap(&context->space, range, unused, error);
@@ -59,7 +59,7 @@ void cpu_deferred_free_add(struct cpu_context *context, struct cpu_deferred_free
     pthread_mutex_unlock(&context->lock);
 }
 
-/* The oldest that no launch can use any more, out of the list; NULL: none. */
+/* Takes the oldest memory that no launch can use any more out of the list; NULL: there is none. */
 static struct cpu_deferred_free *next_deferred_free(struct cpu_context *context)
 {
     pthread_mutex_lock(&context->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `device`, and the table `container`. Never: takes anything of the device. */
+/* Owns: the table `device`, and the table `container`. Never: takes memory or units of the device. */
 #include "cpu.h"
 
 static enum facet_status device_list(struct facet_provider_instance *instance, void *items, uint32_t item_size,
@@ -50,7 +50,7 @@ const struct facet_device_ops cpu_device_ops = {
     .events = cpu_events,
 };
 
-/* Every container has processors; which ones, its own cgroup says. */
+/* Every container has processors already, those that its cgroup allows: the list is empty. */
 static enum facet_status container_items(struct facet_provider_instance *instance, uint32_t device,
                                          const char *partition_uuid, void *items, uint32_t item_size, uint32_t capacity,
                                          uint32_t *ret_count, struct facet_error *error)

@@ -96,7 +96,7 @@ static const char *read_header(struct view *view)
         return "no shared object";
     if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 || header.e_phnum > HEADERS_MOST ||
         !copy_bytes(view, header.e_phoff, view->headers, header.e_phnum * sizeof(Elf64_Phdr)))
-        return "program headers that are not there";
+        return "program headers beyond the end of the file";
     view->header_count = header.e_phnum;
     return NULL;
 }
@@ -111,7 +111,7 @@ static const char *add_part(struct view *view, const Elf64_Phdr *part)
     if (part->p_offset > view->size || part->p_filesz > view->size - part->p_offset || part->p_filesz > part->p_memsz)
         return "a part beyond the end; expected all of the object";
     if (part->p_vaddr > SPAN_MOST || part->p_memsz > SPAN_MOST || part->p_memsz == 0)
-        return "a part of an unlikely size";
+        return "a part of 0 bytes, or beyond 1 GiB";
     if (part->p_align < PAGE || part->p_align > SPAN_MOST || (part->p_align & (part->p_align - 1)) ||
         (part->p_vaddr - part->p_offset) % part->p_align)
         return "a part that is not aligned";
@@ -144,7 +144,7 @@ static const char *check_segment(const struct view *view, const Elf64_Phdr *head
     case PT_GNU_PROPERTY:
         return bytes_at(view, header->p_vaddr, header->p_filesz) && header->p_memsz == header->p_filesz
                    ? NULL
-                   : "a header of what is not there";
+                   : "a program header whose bytes are in no part";
     case PT_GNU_RELRO:
         return is_writable(view, header->p_vaddr, 1) && header->p_memsz <= SPAN_MOST ? NULL : "a wrong relro header";
     case PT_TLS:
@@ -154,7 +154,7 @@ static const char *check_segment(const struct view *view, const Elf64_Phdr *head
     }
 }
 
-/* The loader rounds down the end of the part that becomes read-only; it may not reach into another part. */
+/* The loader rounds the end of the read-only range down to a page. The range may not reach into another part. */
 static const char *check_relro(const struct view *view, const Elf64_Phdr *header)
 {
     for (uint32_t i = 0; header->p_type == PT_GNU_RELRO && i < view->part_count; i++) {
@@ -208,7 +208,7 @@ static const char *take_entry(struct view *view, const Elf64_Dyn *entry)
     case DT_RELACOUNT:
         view->relative_count = entry->d_un.d_val;
         return NULL;
-    case DT_HASH: /* the loader takes the other */
+    case DT_HASH: /* the loader uses DT_GNU_HASH */
     case DT_BIND_NOW:
     case DT_SYMBOLIC:
     case DT_DEBUG:
@@ -219,7 +219,7 @@ static const char *take_entry(struct view *view, const Elf64_Dyn *entry)
     case DT_FLAGS_1:
         return entry->d_un.d_val & ~(Elf64_Xword)DF_1_NOW ? "flags that a kernel has no use for" : NULL;
     case DT_NEEDED:
-        return "a library that it needs; expected none";
+        return "a library that it depends on; expected none";
     default:
         return "an entry of the dynamic table that a kernel has no use for; link without start files";
     }
@@ -257,7 +257,7 @@ static uint32_t word_at(const uint8_t *bytes)
     return word;
 }
 
-/* The last symbol of the chains, by which alone the number of symbols is known. */
+/* Finds the last symbol of the chains: nothing else tells the number of symbols. */
 static const char *walk_chains(struct view *view, const uint8_t *buckets, uint32_t count, uint32_t first,
                                uint64_t chains)
 {
@@ -267,7 +267,7 @@ static const char *walk_chains(struct view *view, const uint8_t *buckets, uint32
         uint32_t bucket = word_at(buckets + i * sizeof(uint32_t));
 
         if (bucket != 0 && bucket < first)
-            return "a hash table of symbols that it does not have";
+            return "a hash table that names symbols below its first";
         last = bucket > last ? bucket : last;
     }
     view->symbol_count = first;
@@ -308,7 +308,7 @@ static const char *check_symbol(const struct view *view, const Elf64_Sym *symbol
         return "a symbol without a name";
     if (type > STT_FILE || (bind != STB_LOCAL && bind != STB_GLOBAL && bind != STB_WEAK))
         return "a symbol of a kind that a kernel has no use for";
-    return symbol->st_value > SPAN_MOST ? "a symbol outside" : NULL;
+    return symbol->st_value > SPAN_MOST ? "a symbol beyond 1 GiB" : NULL;
 }
 
 static const char *check_symbols(const struct view *view)
@@ -349,7 +349,7 @@ static const char *check_relocations(const struct view *view, uint64_t table, ui
         if (ELF64_R_SYM(relocation.r_info) >= view->symbol_count && ELF64_R_SYM(relocation.r_info) != 0)
             return "a relocation by a symbol that it does not have";
         if (!is_writable(view, relocation.r_offset, sizeof(uint64_t)))
-            return "a relocation of what cannot be written";
+            return "a relocation of bytes that cannot be written";
     }
     return NULL;
 }
@@ -367,7 +367,7 @@ static const char *check_relative(const struct view *view)
 
         memcpy(&relocation, relocations + i * sizeof relocation, sizeof relocation);
         if (ELF64_R_TYPE(relocation.r_info) != R_RELATIVE)
-            return "relative relocations that are none";
+            return "a relocation that is counted as relative and is not";
     }
     return NULL;
 }
@@ -377,9 +377,9 @@ static const char *check_tables(const struct view *view)
     const char *fault = NULL;
 
     if (view->has[DT_RELA] && view->dynamic[DT_RELAENT] != sizeof(Elf64_Rela))
-        return "relocations of another size";
+        return "relocations of another size than Elf64_Rela";
     if (view->has[DT_JMPREL] && view->dynamic[DT_PLTREL] != DT_RELA)
-        return "relocations of another kind";
+        return "relocations of another kind than DT_RELA";
     if (view->has[DT_RELA] != view->has[DT_RELASZ] || view->has[DT_JMPREL] != view->has[DT_PLTRELSZ])
         return "a table of relocations without a size";
     if (view->has[DT_PLTGOT] && !is_writable(view, view->dynamic[DT_PLTGOT], 3 * sizeof(uint64_t)))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a file's bytes as a C array: embed.py INPUT OUTPUT NAME.
 
-Owns: the conformance image's way into the provider. Never: looks at what it embeds.
+Owns: how the conformance image gets into the provider. Never: interprets the bytes.
 """
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: events: work-groups that run for too long. Never: forgets one that fewer than FACET_KIT_EVENTS came after. */
+/* Owns: events of work-groups that run for too long. Never: drops one of the last FACET_KIT_EVENTS events. */
 #include "cpu.h"
 
 void cpu_event_add(struct facet_provider_instance *instance, const char *message, uint64_t value)

@@ -8,7 +8,7 @@
 #define SLICE_LEAST_NS UINT64_C(1000)
 #define SLICE_MOST_NS  UINT64_C(10000000000)
 
-/* They are the same, so that one can be handed on as the other. */
+/* A policy has the same number in the ABI and in the executor, so it is passed on as it is. */
 _Static_assert((int)FACET_SCHEDULE_FAIR == (int)FACET_PICK_FAIR &&
                    (int)FACET_SCHEDULE_ROUND_ROBIN == (int)FACET_PICK_ROUND_ROBIN &&
                    (int)FACET_SCHEDULE_PRIORITY == (int)FACET_PICK_PRIORITY &&
@@ -37,8 +37,8 @@ static enum facet_status execution_load(struct facet_provider_instance *instance
     return status;
 }
 
-/* Takes the module out of the list; NULL with the reason. */
-static struct cpu_module *take_out(struct cpu_context *context, uint64_t number, enum facet_status *ret_status)
+/* Takes the module out of the list. NULL: *ret_status is the reason. */
+static struct cpu_module *unlist_module(struct cpu_context *context, uint64_t number, enum facet_status *ret_status)
 {
     pthread_mutex_lock(&context->lock);
     struct cpu_module *module = cpu_module_find(context, number);
@@ -57,7 +57,7 @@ static enum facet_status execution_unload(struct facet_provider_instance *instan
 
     if (status != FACET_OK)
         return status;
-    struct cpu_module *module = take_out(context, module_number, &status);
+    struct cpu_module *module = unlist_module(context, module_number, &status);
     if (module)
         cpu_module_free(module);
     else
@@ -212,7 +212,7 @@ static enum facet_status check_priority(uint32_t priority, struct facet_error *e
                           FACET_PRIORITY_HIGH);
 }
 
-/* The contexts of a worker with a compute limit share one share, as they share its units. */
+/* The contexts of a worker with a compute limit have one share together, as they have its units together. */
 static enum facet_status execution_set_share(struct facet_provider_instance *instance, uint64_t number,
                                              uint32_t request_milli, uint32_t limit_milli, uint32_t priority,
                                              struct facet_error *error)
@@ -249,7 +249,7 @@ static enum facet_status execution_set_priority(struct facet_provider_instance *
     return status;
 }
 
-/* As many as there were when they were counted: a record completed since then comes with the next call. */
+/* Lists the records that existed when they were counted. A record that is completed after that is in the next list. */
 static enum facet_status list_records(struct cpu_stream *stream, uint64_t after, void *items, uint32_t item_size,
                                       uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
@@ -314,7 +314,7 @@ static enum facet_status execution_pause(struct facet_provider_instance *instanc
     return status;
 }
 
-/* Both are of one context: its number is looked up with each of them. */
+/* Both streams are of one context, because each is looked up with the number of that context. */
 static enum facet_status execution_wait(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                         uint64_t other_stream, struct facet_error *error)
 {

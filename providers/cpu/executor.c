@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the executor's beginning and end, its clock and its threads' beginnings. Never: chooses or runs work. */
+/* Owns: creating and destroying the executor, its clock, and starting its threads. Never: chooses or runs work. */
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
@@ -30,7 +30,7 @@ uint64_t cpu_thread_ns(const struct cpu_executor *executor)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* A unit that is being ended may have no clock any more. */
+/* A thread that is being ended may have no clock any more. */
 uint64_t cpu_unit_processor_ns(const struct cpu_unit *unit)
 {
     uint64_t begin_ns = atomic_load_explicit(&unit->begin_thread_ns, memory_order_relaxed);
@@ -64,8 +64,8 @@ void cpu_condition_init(pthread_cond_t *condition)
 }
 
 /*
- * The lock is held for moments, and a thread that slept for it would lose more than it ever waits: waking a thread
- * takes ten times as long as the whole of a short launch.
+ * The lock is held so briefly that a thread loses less by spinning than by sleeping: waking a thread takes ten times as
+ * long as a whole short launch.
  */
 static void init_lock(pthread_mutex_t *lock)
 {
@@ -89,7 +89,7 @@ bool cpu_condition_wait(struct cpu_executor *executor, pthread_cond_t *condition
 
 /* ---- threads ---- */
 
-/* Signals are the program's: none is handled on a thread of this provider. */
+/* The thread blocks all signals: they are handled on threads of the program. */
 bool cpu_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *argument)
 {
     pthread_attr_t attributes;
@@ -195,7 +195,7 @@ void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, boo
     pthread_mutex_unlock(&executor->lock);
 }
 
-/* A turn under way counts up to now. */
+/* A turn that has not ended counts up to now. */
 void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns)
 {
     pthread_mutex_lock(&executor->lock);

@@ -2,9 +2,9 @@
 /*
  * Owns: one job: its memory, claiming its work-groups, running them. Never: decides whose turn it is.
  *
- * A unit claims work-groups in batches that are expected to take BATCH_NS, so that neither the claim nor the clock
- * costs anything that can be seen, and checks between any two of them whether it must leave. Where the kernel
- * allows it, a batch runs in rows: one call for many work-groups, whose loads and stores then follow each other.
+ * A unit claims work-groups in batches that are expected to take BATCH_NS, so that claiming and reading the clock cost
+ * next to nothing. Between two work-groups it checks whether it must leave. Where the kernel allows it, a batch runs in
+ * rows: one call for many work-groups, whose loads and stores then follow each other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 
 #define BATCH_NS  UINT64_C(20000)
 #define SINGLE_NS UINT64_C(4000) /* work-groups of at least this time are timed one by one */
-#define GROWTH    8u             /* of a batch at a time: the first work-groups say little about the others */
-#define ROW_STEP  16u /* work-groups of a row, so that a row is a whole number of vectors for any group size */
+#define GROWTH    8u             /* a batch is at most so many times the last: the first times tell little */
+#define ROW_STEP  16u /* rows are multiples of so many work-groups: then they are whole vectors for any group size */
 
 static uint64_t round_up(uint64_t bytes, uint64_t step)
 {
@@ -80,7 +80,7 @@ bool cpu_job_can_be_ended(const struct cpu_job *job)
     return job->kernel && !job->check && !job->phases;
 }
 
-/* No unit is in the job, so none claims meanwhile; claims beyond the end count for nothing. */
+/* No unit is in the job, so none claims meanwhile. Claims beyond the end of the phase have no effect. */
 void cpu_job_open_next_phase(struct cpu_job *job)
 {
     if (!job->phases || job->running > 0 || job->stopped || has_unclaimed_groups(job))
@@ -148,8 +148,8 @@ static inline void next_group(struct facet_host_group *group, uint64_t ran)
 }
 
 /*
- * How many groups from this one on may run in one call: together no more than the largest group, as no other job is let
- * in between them; and whole vectors, if there are so many.
+ * How many groups from this one on may run in one call. Together they have no more work-items than the largest group
+ * may have, because no other job can run in between. They are whole vectors, if there are so many.
  */
 static uint64_t row_length(const struct cpu_job *job, const struct facet_host_group *group, uint64_t most)
 {
@@ -241,7 +241,7 @@ static bool grow_memory(void **memory, uint64_t *bytes, uint64_t needed)
     return *memory != NULL;
 }
 
-/* The watchdog may end the thread only here: nothing is held, and the range under way is in `turn`. */
+/* The watchdog may end the thread only here: the thread holds no lock, and `turn` has the range that it runs. */
 static void run_endable(struct cpu_unit *unit, struct cpu_job *job, struct facet_host_group *group,
                         struct cpu_turn *turn)
 {

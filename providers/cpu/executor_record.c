@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a stream's ring of records. Never: makes up a record: it keeps those it is given, in that order. */
+/* Owns: a stream's ring of records. Never: changes or reorders the records that it is given. */
 #include <stdlib.h>
 
 #include "executor_parts.h"
@@ -13,7 +13,7 @@ static void grow_ring(struct cpu_stream *stream)
 
     if (stream->recorded < stream->record_capacity || stream->record_capacity >= CPU_RECORDS)
         return;
-    /* It is exactly full for the first time, hence not yet turned over: its order is that of the array. */
+    /* The ring is full for the first time and has not wrapped, so the records are in the order of the array. */
     struct facet_launch_record *records =
         stream->recorded == stream->record_capacity ? reallocarray(stream->records, capacity, sizeof *records) : NULL;
     if (!records)

@@ -3,7 +3,7 @@
  * Owns: streams: the order of their jobs, reporting how each ended, waiting, cancelling. Never: chooses units.
  *
  * A job stays at the head of its stream until its `done` has returned. So owners are notified in order, the next job
- * begins after that, and a thread that waited for a job finds its owner notified.
+ * begins after the call, and a thread that waited for the job returns after it.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream
     return FACET_OK;
 }
 
-/* Jobs that wait for the stream, however far back in their own streams, wait no more. */
+/* Jobs anywhere in the tenant's streams that wait for the destroyed stream wait no more. */
 static void forget_awaited(struct cpu_tenant *tenant, const struct cpu_stream *destroyed)
 {
     struct cpu_stream *stream;
@@ -107,7 +107,7 @@ static void make_record(struct cpu_job *job)
         record->start_ns = record->end_ns = cpu_now_ns(stream->tenant->executor);
         is_complete = true;
     }
-    stream->state.begun = record->sequence; /* one after the other */
+    stream->state.begun = record->sequence; /* jobs of a stream begin in order */
 
     if (record->status == FACET_OK && !is_complete)
         record->status = FACET_BAD_STATE; /* cancelled */
@@ -173,7 +173,7 @@ static struct cpu_stream *first_unsettled(struct cpu_tenant *tenant)
     return NULL;
 }
 
-/* Jobs of other streams may wait for a job that ends here. */
+/* Settles the tenant's other streams, too, whose jobs may wait for a job that ends here. */
 void cpu_stream_settle(struct cpu_stream *stream)
 {
     struct cpu_tenant *tenant = stream->tenant;
@@ -191,7 +191,7 @@ void cpu_stream_stop(struct cpu_stream *stream)
         job->stopped = true;
     cpu_units_preempt(stream->tenant->executor, stream->tenant, stream);
     cpu_stream_settle(stream);
-    cpu_tenant_arrive(stream->tenant); /* work that was queued meanwhile */
+    cpu_tenant_arrive(stream->tenant); /* for work that was queued meanwhile */
 }
 
 void cpu_stream_cancel(struct cpu_stream *stream)
@@ -342,9 +342,9 @@ enum facet_status cpu_stream_await(struct cpu_stream *stream, struct cpu_stream 
 /* ---- polling ---- */
 
 /*
- * Sleeping and waking takes tens of microseconds: as long as a short launch. So the thread polls for the end first, and
- * yields to every thread that wants the processor. But a unit that was woken may be waiting for another processor that
- * is busy, and only a processor whose thread sleeps takes it over: then this thread sleeps.
+ * Sleeping and waking takes tens of microseconds, as long as a short launch. So the thread polls for the end first, and
+ * yields to every thread that wants its processor. But a woken unit may wait for another processor that is busy, and
+ * the kernel moves it only to a processor that is idle: if a unit takes long to wake, this thread sleeps.
  */
 static void poll_completion(struct cpu_stream *stream, uint64_t target, uint64_t deadline)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tenants: their shares and limits, pausing them, waiting for them. Never: keeps time or order. */
+/* Owns: tenants: their shares and limits, pausing them, waiting for them. Never: measures time or orders jobs. */
 #include <stdlib.h>
 
 #include "executor_parts.h"
@@ -49,7 +49,7 @@ bool cpu_tenant_watch(struct cpu_tenant *tenant, uint64_t deadline_ns)
     return in_time;
 }
 
-/* All are stopped before the first is waited for: the wait is as long as the longest work-group, once. */
+/* Stops all streams before it waits for the first: so it waits for the longest work-group once, not per stream. */
 static void release_streams(struct cpu_tenant *tenant)
 {
     struct cpu_stream *stream;
@@ -113,7 +113,7 @@ void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t l
     pthread_mutex_unlock(&executor->lock);
 }
 
-/* Processor time of the unit in the turn that is under way. */
+/* Processor time of the unit in its present turn. */
 static uint64_t processor_ns(const struct cpu_unit *unit, uint64_t now_ns)
 {
     uint64_t elapsed_ns = now_ns - unit->turn_start_ns, used_ns = cpu_unit_processor_ns(unit);
@@ -121,7 +121,7 @@ static uint64_t processor_ns(const struct cpu_unit *unit, uint64_t now_ns)
     return used_ns < elapsed_ns ? used_ns : elapsed_ns;
 }
 
-/* Turns under way count up to now. */
+/* Turns that have not ended count up to now. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
 {
     struct cpu_executor *executor = tenant->executor;

@@ -3,11 +3,10 @@
  * Owns: turns: the work of each unit and the end of its turn, waking units that sleep, preempting units that others
  * need. Never: runs a work-group under the lock, or chooses the next tenant: src/compute/pick does.
  *
- * A turn ends when the job has nothing more, its time is over, or the unit is needed elsewhere. Time is charged at its
- * end: the time that the thread had its processor, so that a launch costs the same under any load, and a tenant that
- * submits much, and thereby wakes threads of its own, does not do so at the expense of the tenant whose turn it is.
- * While other tenants wait turns are short, so that shares hold over short times; an arriving tenant ends the long
- * ones.
+ * A turn ends when the job has no more work-groups, its time is over, or the unit is needed elsewhere. At its end the
+ * tenant is charged the processor time of the thread. So a launch costs the same under any load, and a tenant does not
+ * pay for the threads that another tenant wakes by submitting much. While other tenants wait, turns are short, so that
+ * shares hold over short times. A tenant that arrives ends the long ones.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -19,23 +18,23 @@
 
 #define SHORT_TURN_NS UINT64_C(50000)
 #define LONG_TURN_NS  UINT64_C(1000000)
-/* Each turn takes the one lock: with many units turns are longer, so that units do not wait for the lock. */
+/* Each turn takes the executor's lock: with many units turns are longer, so that units do not wait for it. */
 #define TURN_PER_UNIT_NS UINT64_C(1500)
 /*
- * How long a unit that had work polls for more before it sleeps: a program that launches and waits in turn then needs
- * half the time (bench/executor). Waking a thread on a processor that sleeps takes as long.
+ * How long a unit that had work polls for more before it sleeps. A program that launches and waits, again and again,
+ * then needs half the time (bench/executor): waking a thread on an idle processor takes as long as this.
  */
 #define SPIN_NS UINT64_C(20000)
 #define POLLS   512u /* between two yields: less than a microsecond */
-#define WAKES   2u   /* polling units woken: by the thread that brings work, and by each that has got some */
-/* A thread that loses its processor to another loses it for longer than this. */
+#define WAKES   2u   /* polling units that a thread calls when it brings work, and a unit when it has got some */
+/* A thread that is descheduled is away for longer than this. */
 #define THREAD_TIME_VALID_NS UINT64_C(50000)
-/* How long a unit polls while work is under way that more may follow: the next phase, the next of its stream. */
+/* How long a unit polls while a job runs that more work may follow: its next phase, or the next job of its stream. */
 #define FOLLOW_UP_POLL_NS UINT64_C(500000)
 
 /* ---- a tenant's demand ---- */
 
-/* The stream whose job goes next: the highest priority, and among equals the one that has waited for longest. */
+/* The stream whose job goes next: that with the highest priority, and of several the one that waited longest. */
 static struct cpu_stream *next_stream(struct cpu_tenant *tenant)
 {
     struct cpu_stream *stream, *best = NULL;
@@ -161,7 +160,7 @@ static bool wake_unit(struct cpu_executor *executor)
     return true;
 }
 
-/* Whether a unit should choose again because `tenant`, whose next work is of `stream`, has come. */
+/* Whether a unit should choose its work again because `tenant` has new work, the next of which is of `stream`. */
 static bool must_choose_again(const struct cpu_unit *unit, const struct cpu_tenant *tenant,
                               const struct cpu_stream *stream)
 {
@@ -187,8 +186,8 @@ static void interrupt_units(struct cpu_tenant *tenant)
 }
 
 /*
- * A unit that has got work wakes the next: so a launch costs its caller one wake, and a small one wakes few. Units that
- * are awake cost a store: the caller itself may be on the processor of the first of them.
+ * A unit that has got work wakes the next ones. So a launch costs its caller few wakes, and a small launch wakes few
+ * units. A polling unit is called by a store; WAKES of them are, as the caller may hold the processor of the first.
  */
 static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
 {
@@ -219,7 +218,7 @@ static void preempt_for_arrival(struct cpu_tenant *tenant, uint64_t now_ns)
         interrupt_units(tenant);
 }
 
-/* One unit must be awake, or asleep until then, when a cap lets its tenant come back. */
+/* Makes sure that one unit is awake at `again_ns`, when a cap lets its tenant run again. */
 static void ensure_unit_wakes_by(struct cpu_executor *executor, uint64_t again_ns)
 {
     const struct cpu_unit *next = SLIST_FIRST(&executor->spinning);
@@ -238,7 +237,7 @@ void cpu_tenant_arrive(struct cpu_tenant *tenant)
     cpu_tenant_refresh(tenant);
     tenant->has_new_work = true;
     if (!is_ready(tenant))
-        interrupt_units(tenant); /* it has all units that it may have: a better stream takes one of them */
+        interrupt_units(tenant); /* it has all units that it may have: a stream of higher priority takes one of them */
     else if (opens > now)
         ensure_unit_wakes_by(tenant->executor, opens);
     else if (!wake_next_units(tenant->executor, now))
@@ -274,13 +273,13 @@ static uint64_t turn_ns(const struct cpu_executor *executor, bool long_turn)
     return long_turn ? LONG_TURN_NS : facet_max_u64(SHORT_TURN_NS, TURN_PER_UNIT_NS * executor->options.units);
 }
 
-/* Until waiting tenants want their part, its cap closes it, or the cap of another lets that one come back. */
+/* A turn ends when waiting tenants are due, its tenant reaches its cap, or another tenant's cap lets that one run. */
 static uint64_t turn_end_ns(struct cpu_tenant *tenant, const struct cpu_unit *unit, uint64_t now_ns, uint64_t again_ns)
 {
     struct cpu_executor *executor = tenant->executor;
 
     if (executor->keeps_units)
-        return UINT64_MAX; /* a cap goes into debt then */
+        return UINT64_MAX; /* the tenant may exceed its cap, and pays for that later */
     uint64_t budget_ns = facet_pick_budget_ns(&executor->pick, tenant->entity, now_ns);
     uint64_t length_ns =
         facet_min_u64(turn_ns(executor, unit->long_turn), facet_max_u64(budget_ns / (tenant->active + 1), 1));
@@ -309,7 +308,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
     unit->watched_processor_ns = 0;
     unit->reported = false;
     unit->leave_by_ns = 0;
-    unit->long_turn = executor->pick.ready <= 1; /* this one alone */
+    unit->long_turn = executor->pick.ready <= 1; /* no other tenant has work */
     atomic_store_explicit(&unit->must_leave, false, memory_order_relaxed);
     atomic_store_explicit(&unit->begin_thread_ns, 0, memory_order_relaxed);
     unit->turn = (struct cpu_turn){.start_ns = now_ns, .until_ns = turn_end_ns(tenant, unit, now_ns, again_ns)};
@@ -370,7 +369,7 @@ static void account_turn(struct cpu_unit *unit, struct cpu_job *job, const struc
     }
 }
 
-/* Returns the job if it could go on: then another reason made it wait. */
+/* Returns the job if it has more work for this unit: then the turn ended for another reason. NULL: it has none. */
 static struct cpu_job *end_turn(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
@@ -418,9 +417,9 @@ static void read_thread_time(struct cpu_unit *unit)
 }
 
 /*
- * The thread's processor time now, and the time of that reading; 0: not known. Asking the kernel costs as much as a
- * small launch. While no tenant waits for the unit the answer is good for THREAD_TIME_VALID_NS, in which the thread
- * lost nothing.
+ * The thread's processor time, and the time at which it was read; 0: unknown. Asking the kernel costs as much as a
+ * small launch. While no other tenant waits, a reading is used for THREAD_TIME_VALID_NS: if the thread had been
+ * descheduled since, more time would have passed.
  */
 static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
 {
@@ -436,8 +435,8 @@ static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
 }
 
 /*
- * Only the time from here to there is charged: neither taking the lock nor waking others, which often serves another
- * tenant.
+ * Only the time from begin_ns on, for run_ns, is charged. Taking the lock and waking other units is not: that often
+ * serves another tenant.
  */
 static void run_turn(struct cpu_unit *unit)
 {
@@ -454,14 +453,14 @@ static void run_turn(struct cpu_unit *unit)
     turn->processor_ns = unit->thread_time_ns > begin_ns ? unit->thread_time_ns - begin_ns : 0;
 }
 
-/* Work that more may follow is under way, and there is a processor for a unit that polls for it. */
+/* Whether a job runs that more work may follow, and there is a processor for a unit that polls for that work. */
 static bool more_may_follow(const struct cpu_executor *executor)
 {
     return executor->active > 0 && executor->jobs > 0 &&
            executor->active + executor->spinners < executor->options.processors;
 }
 
-/* Until when a unit that finds no work polls for more before it sleeps; that time is not charged. */
+/* Until when a unit that finds no work polls before it sleeps. That time is not charged. */
 static uint64_t poll_until_ns(const struct cpu_unit *unit)
 {
     const struct cpu_executor *executor = unit->executor;
@@ -474,8 +473,8 @@ static uint64_t poll_until_ns(const struct cpu_unit *unit)
 }
 
 /*
- * Leaves the lock, and polls for new work. It yields at once, and again and again: a thread that waited for the job
- * that has just ended may be waiting for this processor.
+ * Releases the lock, and polls for new work. It yields at once and between polls: the thread that waited for the job
+ * that has just ended may want this processor.
  */
 static void spin_for_work(struct cpu_unit *unit, uint64_t until_ns)
 {
@@ -520,9 +519,9 @@ void *cpu_unit_main(void *argument)
 {
     struct cpu_unit *unit = argument;
     struct cpu_executor *executor = unit->executor;
-    struct cpu_job *left_job = NULL; /* by this unit, without having dropped the lock since */
+    struct cpu_job *left_job = NULL; /* the job that this unit has just left, while it holds the lock */
 
-    /* Ended at any instruction, but only where cpu_job_run() lets it be. */
+    /* The thread can be cancelled at any instruction, but only inside of cpu_job_run(), where that is allowed. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL); /* NOLINT(cert-pos47-c): ADR 26 */
     pthread_mutex_lock(&executor->lock);

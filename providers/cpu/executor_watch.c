@@ -4,11 +4,11 @@
  * cancelled or that take longer than they may. Never: ends a work-group that could hold something
  * (cpu_job_can_be_ended()).
  *
- * A unit counts the work-groups that it begins; the watchdog checks whether the count of a working one still grows. So
- * watching costs a work-group one store. The thread begins with the first work and sleeps while there is none.
+ * A unit counts the work-groups that it begins, and the watchdog checks whether the count of a working unit grows. So
+ * watching costs a work-group one store. The watchdog's thread starts with the first work, and sleeps without work.
  *
  * A work-group never checks whether it should stop: the watchdog ends its unit's thread, by an asynchronous
- * cancellation that pthreads lets through only while the thread is in an image's code. Then another thread is the unit.
+ * cancellation that takes effect only while the thread is in an image's code. Then a new thread becomes the unit.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -44,8 +44,8 @@ static uint64_t running_ns(struct cpu_unit *unit, uint64_t now_ns)
 }
 
 /*
- * The part of the running time in which the unit had its processor: while this process is stopped, or others have the
- * processor, a work-group does not use up the time that it may take.
+ * The part of the running time in which the unit had its processor. A work-group does not use up the time that it may
+ * take while this process is stopped, or other processes have the processor.
  */
 static uint64_t worked_ns(const struct cpu_unit *unit, uint64_t ran_ns)
 {
@@ -79,11 +79,11 @@ static void report_overlong(struct cpu_executor *executor, const struct overlong
 
 /* ---- ending ---- */
 
-/* The C library unwinds a cancelled thread's stack by libgcc_s, and ends the process where that is missing. */
+/* The C library unwinds a cancelled thread's stack with libgcc_s, and aborts the process where that is missing. */
 static bool can_end_threads(void)
 {
 #ifdef __SANITIZE_THREAD__
-    return false; /* it lets no signal through to code that it does not know */
+    return false; /* the sanitizer's runtime does not deliver a cancellation to code that was not instrumented */
 #else
     static void *unwinder;
 
@@ -109,7 +109,7 @@ static void restart_unit(struct cpu_unit *unit)
     unit->thread_is_ended = unit->executor->closing || !cpu_unit_start(unit);
 }
 
-/* Ends a unit's thread, but never on its way into or out of a work-group: it always holds something then. */
+/* Ends a unit's thread, but never on its way into or out of a work-group, where it holds the executor's resources. */
 static void end_unit(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;

@@ -54,7 +54,7 @@ static const char *fault_of_argument(const struct loaded_image *loaded_image, co
         return "an argument of an unknown kind";
     bool sized = argument->kind == FACET_ARGUMENT_LOCAL && argument->bytes == FACET_HOST_LOCAL_CHECKED;
     if (argument->kind != FACET_ARGUMENT_VALUE && argument->bytes != bytes[argument->kind] && !sized)
-        return "an argument of a size that its kind has not";
+        return "an argument whose size does not suit its kind";
     if (argument->offset > kernel->argument_bytes || argument->bytes > kernel->argument_bytes - argument->offset)
         return "an argument outside of its block";
     return NULL;
@@ -73,7 +73,7 @@ static const char *fault_of_kernel(const struct loaded_image *loaded_image, cons
         return "a kernel of too many arguments";
     if ((kernel->flags & FACET_HOST_ROWS) &&
         (kernel->scratch_item_bytes > 0 || kernel->local_bytes > 0 || kernel->required_group_size[0] > 0))
-        return "a kernel that runs in rows and has memory of its own, or a size";
+        return "a kernel that runs in rows and has memory of its own, or requires a group size";
     if (kernel->argument_count > 0 &&
         !is_array(loaded_image, kernel->arguments, kernel->argument_count, sizeof *kernel->arguments))
         return "a kernel without arguments";

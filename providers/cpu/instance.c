@@ -38,7 +38,7 @@ enum facet_status cpu_check_device(const struct facet_provider_instance *instanc
     return facet_kit_check_device(device, 1, error);
 }
 
-/* A work-group is not interrupted; but readers of events learn of it. */
+/* A work-group that runs for too long is reported as an event, and not interrupted. */
 static void report_overlong(void *owner, const char *kernel, uint64_t running_ns)
 {
     char message[128];
@@ -69,7 +69,7 @@ static enum facet_status open_executor(struct facet_provider_instance *instance,
     return cpu_executor_create(&options, &instance->executor, error);
 }
 
-/* Twice the memory: gaps between pages may make the file longer than its contents. */
+/* Commits at most twice the device's memory: gaps between pages may make the file longer than its contents. */
 static enum facet_status open_pool(struct facet_provider_instance *instance, struct facet_error *error)
 {
     bool commit = false;
@@ -119,7 +119,7 @@ enum facet_status cpu_open(struct facet_provider_instance **ret_instance, struct
     return FACET_OK;
 }
 
-/* False: a work-group still runs after the grace; nothing that it may use can be taken away. */
+/* Waits CPU_GRACE_NS at most. False: a work-group still runs, so the memory that it may use must not be freed. */
 static bool wait_for_zombies(struct facet_provider_instance *instance)
 {
     struct timespec end;
@@ -166,7 +166,7 @@ void cpu_close(struct facet_provider_instance *instance)
         cpu_context_drop(context);
     }
     if (!wait_for_zombies(instance))
-        return; /* and the rest is lost: code runs in it */
+        return; /* the instance leaks: a work-group still uses it */
     free_workers(instance);
     cpu_executor_destroy(instance->executor);
     cpu_math_close(instance);

@@ -10,7 +10,7 @@
 #define SCRATCH_MOST (UINT64_C(4) << 30)                   /* of a work-group */
 #define LAUNCH_1_1   offsetof(struct facet_launch, offset) /* its size before 1.2 */
 
-/* The host's struct, as this provider was built: fields beyond the host's size are zero. */
+/* Copies the host's struct into this provider's version of it: fields beyond the host's size are zero. */
 static enum facet_status take_request(const struct facet_launch *launch, struct facet_launch *ret_request,
                                       struct facet_error *error)
 {
@@ -75,7 +75,7 @@ static enum facet_status check_dimensions(const struct facet_launch *launch, str
     return FACET_OK;
 }
 
-/* Judged here and not when the image is loaded: its other kernels can run, and this one perhaps in smaller groups. */
+/* Not checked when the image is loaded: its other kernels can run, and this one perhaps can in smaller groups. */
 static enum facet_status check_scratch(const struct facet_host_kernel *kernel, const struct facet_launch *launch,
                                        struct facet_error *error)
 {
@@ -120,7 +120,7 @@ static enum facet_status wrong_argument(const struct facet_host_kernel *kernel, 
                           kernel->arguments[index].name, kernel->name, value, expected);
 }
 
-/* Bytes of a pixel, as OpenCL numbers orders and types; 0: of no kind that it knows. */
+/* Bytes of a pixel of OpenCL's channel order and type; 0: OpenCL 1.2 does not have them. */
 static uint64_t pixel_bytes(const struct facet_host_image_object *image)
 {
     enum { FIRST_PACKED = 4, LAST_PACKED = 6 }; /* CL_UNORM_SHORT_565, _555 and CL_UNORM_INT_101010: all of a pixel */
@@ -134,8 +134,8 @@ static uint64_t pixel_bytes(const struct facet_host_image_object *image)
     return type >= FIRST_PACKED && type <= LAST_PACKED ? bytes[type] : (uint64_t)channels[order] * bytes[type];
 }
 
-/* From the first pixel to behind the last one, as kernels compute their places. False: rows or slices overlap. */
-static bool reach_of(const struct facet_host_image_object *image, uint64_t *ret_bytes)
+/* Bytes from the first pixel to the end of the last, as kernels compute addresses. False: rows or slices overlap. */
+static bool image_bytes(const struct facet_host_image_object *image, uint64_t *ret_bytes)
 {
     uint64_t slices = image->depth > image->array_size ? image->depth : image->array_size;
     uint64_t rows = image->height > 1 ? image->height : 1, row = image->width * pixel_bytes(image), slice;
@@ -147,7 +147,7 @@ static bool reach_of(const struct facet_host_image_object *image, uint64_t *ret_
     return !__builtin_add_overflow((slices - 1) * image->slice_bytes, slice, ret_bytes);
 }
 
-/* The expectation that the description, or all of the pixels that it describes, do not meet; NULL: they meet all. */
+/* The first expectation that the description of an image, or its pixels, does not meet. NULL: they meet all. */
 static const char *fault_of_image(const struct cpu_space *space, uint64_t address)
 {
     struct facet_host_image_object image;
@@ -158,7 +158,7 @@ static const char *fault_of_image(const struct cpu_space *space, uint64_t addres
     memcpy(&image, (const void *)address, sizeof image);
     if (!pixel_bytes(&image))
         return "an image of a channel order and type that OpenCL 1.2 numbers";
-    if (!reach_of(&image, &bytes))
+    if (!image_bytes(&image, &bytes))
         return "an image whose rows and slices do not overlap";
     return cpu_space_has(space, image.pixels, bytes) ? NULL
                                                      : "an image with all of its pixels in memory of this context";
@@ -210,10 +210,10 @@ static enum facet_status check_arguments(const struct cpu_space *space, const st
     return status;
 }
 
-/* The module, kept by the launch from here on. */
-static enum facet_status keep_module(struct cpu_context *context, const struct facet_launch *request,
-                                     struct cpu_launch *launch, const struct facet_host_kernel **ret_kernel,
-                                     struct facet_error *error)
+/* Finds the module and the kernel. The module is not freed until the launch leaves. */
+static enum facet_status find_module_and_kernel(struct cpu_context *context, const struct facet_launch *request,
+                                                struct cpu_launch *launch, const struct facet_host_kernel **ret_kernel,
+                                                struct facet_error *error)
 {
     pthread_mutex_lock(&context->lock);
     launch->module = cpu_module_find(context, request->module);
@@ -240,7 +240,7 @@ void cpu_launch_enter(struct cpu_context *context, struct cpu_launch *launch)
     pthread_mutex_unlock(&context->lock);
 }
 
-/* Memory freed from here on stays until the launch is complete: judged and entered under one lock. */
+/* Checks and enters the launch under one lock, so that memory that is freed later stays until it is complete. */
 static enum facet_status check_and_enter(struct cpu_context *context, struct cpu_launch *launch,
                                          const struct facet_host_kernel *kernel, const struct facet_launch *request,
                                          const void *arguments, struct facet_error *error)
@@ -272,7 +272,7 @@ void cpu_launch_leave(struct cpu_launch *launch)
         cpu_deferred_free_run(context);
 }
 
-/* Told by the executor: complete, failed or cancelled. */
+/* The executor calls it when the launch is complete, failed or cancelled. */
 static void finish_launch(void *owner)
 {
     struct cpu_launch *launch = owner;
@@ -312,7 +312,7 @@ enum facet_status cpu_launch(struct cpu_queue *queue, const struct facet_launch 
     if (!launch)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a launch");
     launch->context = queue->context;
-    status = keep_module(queue->context, &copy, launch, &kernel, error);
+    status = find_module_and_kernel(queue->context, &copy, launch, &kernel, error);
     if (status != FACET_OK) {
         free(launch);
         return status;

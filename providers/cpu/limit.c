@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the table `limit`: bytes and whole compute units of workers.
- * Never: promises more than there is. Limits live as long as the instance; a host that keeps promises sets them again.
+ * Never: promises more than the device has. Limits last as long as the instance: after a restart the host sets them
+ * again.
  */
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ static enum facet_status check_device_and_worker(struct facet_provider_instance 
     return status == FACET_OK ? facet_kit_check_worker(worker, error) : status;
 }
 
-/* Finds a worker that a limit can be set for: not one that has it, or uses the device already. */
+/* Finds or adds the worker. Refuses if it has this limit, or uses the device already. */
 static enum facet_status find_worker(struct facet_provider_instance *instance, const char *name, uint32_t limit,
                                      struct cpu_worker **ret_worker, struct facet_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: this machine's properties as a device: its processors, its memory, the settings that override them.
- * Never: guesses; a value that cannot be read has no bit.
+ * Never: guesses a value: one that cannot be read has no bit.
  */
 #include <errno.h>
 #include <sched.h>
@@ -75,7 +75,7 @@ static enum facet_status read_sizes(struct facet_device_info *info, struct facet
     return FACET_OK;
 }
 
-/* A uuid that stays: of this machine, as long as it has an identity. */
+/* The uuid is a hash of /etc/machine-id, or of the host's name where there is none, so that it stays the same. */
 static void name_device(struct facet_device_info *info)
 {
     char identity[64] = "", text[96];

@@ -91,7 +91,7 @@ static enum facet_status map_range(struct cpu_space *space, struct cpu_range ran
     return facet_kit_fail(error, FACET_NO_MEMORY, "mapping %" PRIu64 " bytes: %s", bytes, strerror(errno));
 }
 
-/* Whether just those pages lie there, and are retired. */
+/* Whether exactly these pages are mapped there, and retired. */
 static bool is_retired(const struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset)
 {
     const struct cpu_piece *piece;
@@ -177,8 +177,8 @@ enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range rang
     if (status != FACET_OK)
         return status;
     /*
-     * The mapping is replaced by nothing, in one step: the addresses are never free, and no thread reads pages that the
-     * next owner has.
+     * One call replaces the pages by an inaccessible mapping. So the addresses are never free, and no thread reads
+     * pages that have another owner by then.
      */
     if (mmap((void *)range.at, range.end - range.at, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
              -1, 0) == MAP_FAILED)

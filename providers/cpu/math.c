@@ -2,7 +2,7 @@
 /*
  * The table `math`: operations of a library as work of the executor.
  *
- * Owns: opening facet-cpu-math.so, whose operands are memory of the context, and queueing the work that it prepared.
+ * Owns: opening facet-cpu-math.so, checking that operands are memory of the context, and queueing the prepared work.
  * Never: computes (math/ does), or judges shapes (math_check.c).
  */
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ struct math_launch {
 
 /* ---- the library ---- */
 
-/* Beside this object, as the folder of the build and that of the installation have it, or where FACET_LIB_DIR says. */
+/* The library lies beside this object, in the build and when installed, or in the folder that FACET_LIB_DIR names. */
 static bool find_library(char *ret_path)
 {
     const char *chosen = secure_getenv("FACET_LIB_DIR");
@@ -76,7 +76,7 @@ static enum facet_status load_library(const struct cpu_math_library **ret_librar
     return FACET_OK;
 }
 
-/* Opened once; a failed opening is tried again. */
+/* The library is opened once. If that fails, the next operation tries again. */
 static enum facet_status open_library(struct facet_provider_instance *instance, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
@@ -123,7 +123,7 @@ static void free_launch(struct math_launch *launch)
     free(launch);
 }
 
-/* Called by the executor: complete, failed or cancelled. */
+/* The executor calls it when the operation is complete, failed or cancelled. */
 static void finish_launch(void *owner)
 {
     struct math_launch *launch = owner;
@@ -146,7 +146,7 @@ static enum facet_status check_operands(const struct cpu_space *space, const str
     return FACET_OK;
 }
 
-/* Memory freed from here on stays until the operation is complete: judged and entered under one lock. */
+/* Checks and enters the operation under one lock, so that memory that is freed later stays until it is complete. */
 static enum facet_status check_and_enter(struct cpu_context *context, struct math_launch *launch,
                                          const struct kit_math_operands *operands, struct facet_error *error)
 {
@@ -173,7 +173,7 @@ static enum facet_status submit_launch(struct cpu_queue *queue, struct math_laun
                                     launch, error);
 }
 
-/* The operands are checked before anything is prepared for them, and are kept while that is done. */
+/* The operands are checked first, and their memory is not freed while the operation is prepared. */
 static enum facet_status launch_math(struct cpu_queue *queue, const struct facet_math *operation,
                                      const struct kit_math_operands *operands, struct facet_error *error)
 {

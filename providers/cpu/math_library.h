@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface between the provider and facet-cpu-math.so. The provider opens that object at the first operation, so
- * that listing devices does not load oneDNN, which it links.
+ * The interface between the provider and facet-cpu-math.so. The provider opens that object, which links oneDNN, at the
+ * first operation, so that listing devices does not load oneDNN.
  *
  * Owns: the one symbol that the object exports, and the form of an operation that can be queued.
  * Never: knows contexts, streams or units.
@@ -19,12 +19,12 @@
 #define CPU_MATH_ENTRY "facet_cpu_math_entry"
 #define CPU_MATH_ABI   1u
 
-/* oneDNN's engine, and the primitives that were made, for reuse. */
+/* oneDNN's engine, and primitives that are kept for reuse. */
 struct cpu_math_engine;
 
 /*
  * An operation as work-groups: `kernel` runs the one that group_id[0] names. Its argument is the address of this
- * struct, which has scratch memory of its own: only one launch of it may run at a time.
+ * struct, which has memory that its work-groups share: only one launch of it may run at a time.
  */
 struct cpu_math_work {
     struct facet_host_kernel kernel;
@@ -41,7 +41,7 @@ struct cpu_math_library {
     /* `features` of the processor as in struct facet_provider_instance. Errors: FACET_NO_MEMORY, FACET_UNSUPPORTED. */
     enum facet_status (*open)(const char *features, uint32_t units, struct cpu_math_engine **ret_engine,
                               struct facet_error *error);
-    /* Call it when all work was released. */
+    /* To be called when all work was released. */
     void (*close)(struct cpu_math_engine *engine);
     void (*support)(const struct cpu_math_engine *engine, struct facet_math_support *ret_support);
     /*

@@ -82,7 +82,7 @@ static enum facet_status alloc_plain(struct cpu_context *context, uint64_t bytes
 {
     uint64_t rounded = (bytes + CPU_BLOCK_BYTES - 1) / CPU_BLOCK_BYTES * CPU_BLOCK_BYTES;
 
-    /* A size that cannot be rounded up is refused like any other that is too much. */
+    /* A size whose rounding would overflow is charged as it is, and refused as too large. */
     enum facet_status status = cpu_account_charge(context, rounded < bytes ? bytes : rounded, error);
     if (status != FACET_OK)
         return status;
@@ -118,7 +118,7 @@ static enum facet_status free_plain(struct cpu_context *context, uint64_t addres
     struct cpu_range range;
 
     if (!deferred)
-        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to free with");
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the record of a deferred free");
     pthread_rwlock_wrlock(&context->space.lock);
     enum facet_status status = cpu_space_free(&context->space, address, &range, error);
     if (status == FACET_OK)
@@ -269,7 +269,7 @@ static enum facet_status memory_share_pages(struct facet_provider_instance *inst
 typedef enum facet_status (*place_func)(struct cpu_space *space, struct cpu_range range, uint64_t pages,
                                         uint64_t offset, struct cpu_pages_list *unused, struct facet_error *error);
 
-/* Maps, or moves. */
+/* Maps or moves pages with `func`. */
 static enum facet_status place_pages(place_func func, struct facet_provider_instance *instance, uint64_t number,
                                      struct cpu_range range, uint64_t pages, uint64_t offset, struct facet_error *error)
 {

@@ -3,7 +3,7 @@
  * Owns: the table `metrics`: the executor's measurements, and the memory that contexts hold.
  * Never: counts the work of others on these processors.
  *
- * Shares are of the time between a reading and the one before it; before the second there is none.
+ * A share is busy time over the time between two readings: the first reading has none.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 
 #include "cpu.h"
 
-/* Busy time of units, as a share of all units over a time. */
+/* Busy time of units in milli of what all units have in `elapsed_ns`. */
 static uint32_t share_of(const struct facet_provider_instance *instance, uint64_t busy_ns, uint64_t elapsed_ns)
 {
     uint64_t whole_ns = elapsed_ns * instance->info.compute_units / FACET_MILLI_WHOLE;
@@ -93,7 +93,7 @@ static void read_worker(const struct facet_provider_instance *instance, struct c
 {
     uint64_t busy_ns = cpu_worker_busy_ns(instance, worker);
 
-    if (is_reading) /* asking how many there are is none */
+    if (is_reading) /* a call that only counts the processes is no reading */
         read_share(instance, worker, busy_ns);
     *ret_process = (struct facet_process_metrics){
         .size = sizeof *ret_process,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: loading images: the bytes are written to a file without a name, which is loaded into this process.
- * Never: gives the loader bytes that elf_image.c did not understand.
+ * Never: gives the loader bytes that elf_image.c did not accept.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ static enum facet_status write_all(int fd, const void *bytes, uint64_t size, str
     return FACET_OK;
 }
 
-/* Kernels before 6.3 do not know that a file may be executed, and let every one be. */
+/* Linux before 6.3 does not know MFD_EXEC, and lets every file be executed. */
 static int make_file(void)
 {
     int fd = memfd_create("facet-kernel", MFD_CLOEXEC | MFD_EXEC);
@@ -43,7 +43,7 @@ static int make_file(void)
     return fd < 0 && errno == EINVAL ? memfd_create("facet-kernel", MFD_CLOEXEC) : fd;
 }
 
-/* The name is that of the open file: the loader takes two objects of one name for one, so the file stays open. */
+/* The object's name is /proc/self/fd/FD. The loader takes two objects of one name for one, so the file stays open. */
 static enum facet_status open_object(struct cpu_module *module, struct facet_error *error)
 {
     char name[64];

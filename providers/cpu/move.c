@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: moving pages while they are used, and recording their new addresses.
- * Never: touches the addresses themselves, which are others' to use (src/base/transplant.c); waits for launches.
+ * Never: writes to the addresses, which kernels use meanwhile (src/base/transplant.c moves the pages), or waits for
+ * launches.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@ static uint64_t bytes_of(struct cpu_range range)
     return range.end - range.at;
 }
 
-/* From now on the first piece covers all of the range: nothing here can fail. */
+/* Makes the first piece of the range cover all of it. This cannot fail. */
 static void replace_pieces(struct cpu_space *space, struct cpu_range range, struct cpu_pages *pages, uint64_t offset,
                            struct cpu_pages_list *unused)
 {
@@ -41,7 +42,7 @@ static enum facet_status check_move(const struct cpu_space *space, struct cpu_ra
     return status;
 }
 
-/* The other address under which these pages are mapped; NULL: none, or not in a row. */
+/* The pages' address in the pool's view; NULL: there is none, or they are not contiguous there. */
 static char *mapped_address(const struct cpu_space *space, struct cpu_range range)
 {
     const struct cpu_piece *piece = cpu_piece_at(space, range.at);

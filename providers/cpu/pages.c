@@ -2,8 +2,7 @@
 /*
  * Owns: the lives of pages. Never: frees pages that are mapped anywhere.
  *
- * The lock of the space that made them guards that space's list of them; data that several spaces may read is under the
- * pool's lock.
+ * A space's lock guards the list of the pages that it made. Data that several spaces may read is under the pool's lock.
  */
 #include "pages.h"
 
@@ -70,7 +69,7 @@ static void list_if_unused(struct cpu_pages *pages, struct cpu_pages_list *unuse
         TAILQ_INSERT_TAIL(unused, pages, link);
 }
 
-/* Takes their number away. */
+/* Takes the pages out of the lists, so that their number is no longer found. */
 static void destroy_pages(struct cpu_pages *pages, struct cpu_pages_list *unused)
 {
     struct cpu_pool *pool = pages->owner->pool;

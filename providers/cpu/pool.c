@@ -50,7 +50,7 @@ static uint64_t align_offset(const struct cpu_pool *pool, uint64_t offset, uint6
     return (offset + step - 1) / step * step;
 }
 
-/* Puts it into the first gap that is large enough; at the end at the latest. */
+/* Puts the extent into the first gap of the file that is large enough, or at the end. */
 static void insert_extent(struct cpu_pool *pool, struct cpu_extent *extent)
 {
     struct cpu_extent *next;
@@ -75,7 +75,7 @@ static bool lengthen_file(int fd, uint64_t bytes)
     return ftruncate(fd, (off_t)bytes) == 0;
 }
 
-/* Makes the file, and makes it long enough. It is sparse: only written pages take memory. */
+/* Creates the file if there is none, and extends it to `end`. It is sparse: only written pages take memory. */
 static enum facet_status make_file_reach(struct cpu_pool *pool, uint64_t end, struct facet_error *error)
 {
     if (pool->fd < 0)
@@ -89,14 +89,14 @@ static enum facet_status make_file_reach(struct cpu_pool *pool, uint64_t end, st
     return FACET_OK;
 }
 
-/* An extent that does not fit into the view, as gaps made the file longer, is committed as it is touched. */
+/* Commits the extent, unless gaps have put it beyond the end of the view: then its pages are committed when touched. */
 static enum facet_status commit_extent(struct cpu_pool *pool, struct cpu_extent *extent, struct facet_error *error)
 {
     if (!pool->view.base || extent->bytes > pool->view.bytes || extent->offset > pool->view.bytes - extent->bytes)
         return FACET_OK;
     int failed = facet_page_view_commit(&pool->view, pool->fd, extent->offset, extent->bytes);
     if (failed)
-        return facet_kit_fail(error, FACET_NO_MEMORY, "the host gives no %" PRIu64 " bytes of pages at once: %s",
+        return facet_kit_fail(error, FACET_NO_MEMORY, "the host cannot commit %" PRIu64 " bytes of pages at once: %s",
                               extent->bytes, strerror(failed));
     extent->view_address = facet_page_view_at(&pool->view, extent->offset);
     return FACET_OK;

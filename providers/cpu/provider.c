@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider `cpu`: the machine's own processors as one accelerator that is real.
+ * The provider `cpu`: the machine's own processors as one accelerator, which is not simulated.
  *
  * Owns: the entry point. Never: needs a driver, a vendor's runtime or the kernel compiler.
  *
  * Kernels are images of the target `host` (facet/host_kernel.h): code that runs in this process, at the addresses that
- * the memory table hands out. So a faulty kernel ends this process, and nothing else; the host runs it in one of its
- * own. FACET_CHECK=1, when kernels are compiled, reports such kernels by name.
+ * the memory table hands out. So a faulty kernel ends this process, and no other: the host runs the provider in a
+ * process of its own. Kernels that are compiled with FACET_CHECK=1 are checked, and faulty ones reported by name.
  *
- * The device has no mode and no address: no interposer enters programs here, so no vGPU can be made of it (ADR 9).
+ * The device has no mode and no address: no interposer brings programs to it, so it can have no vGPUs (ADR 9).
  */
 #include "cpu.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the lives of streams, as contexts see them.
- * Never: destroys one that a thread waits for, or blocks for a work-group that does not end.
+ * Never: destroys a stream that a thread waits for, or blocks for a work-group that does not end.
  */
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ enum facet_status cpu_queue_take(struct facet_provider_instance *instance, uint6
     return FACET_OK;
 }
 
-/* Takes it out of the list when no reference is left. */
+/* Drops a reference, and takes the queue out of the list when it was the last. */
 static bool is_last(struct cpu_queue *queue)
 {
     struct cpu_context *context = queue->context;
@@ -77,7 +77,7 @@ void cpu_queue_drop(struct cpu_queue *queue)
     cpu_context_drop(context);
 }
 
-/* Numbers are given before the list is locked, so it is not quite in their order. */
+/* A queue gets its number before the list is locked, so the list may be slightly out of order. */
 struct cpu_queue *cpu_queue_next(struct cpu_context *context, uint64_t after)
 {
     struct cpu_queue *queue = NULL, *other;
@@ -107,8 +107,8 @@ void cpu_queue_end(struct cpu_queue *queue)
         return;
     cpu_stream_cancel(queue->stream);
     if (cpu_stream_wait(queue->stream, CPU_GRACE_NS) == FACET_TIMEOUT)
-        return; /* the list's count stays: it ends with its context */
+        return; /* the list keeps its reference: the queue ends with its context */
     pthread_mutex_lock(&queue->context->lock);
-    queue->references--; /* the list's; the caller has one more */
+    queue->references--; /* the list's reference; the caller has its own */
     pthread_mutex_unlock(&queue->context->lock);
 }

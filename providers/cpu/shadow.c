@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a table of bytes that work-items of one group touched since its last barrier.
- * Never: takes two work-items at two bytes for a race: neighbours may write to one word; nor a plain read of a value
- * that others update by atomics: OpenCL C 1.2 has no atomic load, and kernels poll like that.
+ * Never: reports accesses to different bytes of one word as a race, or a plain read of a value that other work-items
+ * update by atomics: OpenCL C 1.2 has no atomic load, so kernels poll by plain reads.
  *
- * A table that cannot grow any more drops entries: then a race may go unseen, but none is made up.
+ * A table that cannot grow any more drops entries. Then a race may be missed, but none is reported falsely.
  */
 #include <stdlib.h>
 
@@ -16,13 +16,13 @@
 
 struct touch {
     uint64_t address;
-    uint32_t epoch;          /* of another: the bucket is free */
-    uint32_t writer, reader; /* plain ones */
-    uint32_t updater;        /* an atomic one */
+    uint32_t epoch;          /* a bucket of another epoch than the table's is free */
+    uint32_t writer, reader; /* work-items with plain accesses; NO_ITEM, or MANY */
+    uint32_t updater;        /* with atomic ones */
 };
 
 struct cpu_shadow {
-    uint64_t buckets, used; /* a power of two */
+    uint64_t buckets, used; /* `buckets` is a power of two */
     uint32_t epoch;
     struct touch *touches;
 };

@@ -16,7 +16,7 @@
 
 #define HUGE_BYTES UINT64_C(2097152)
 
-/* Ranges that overlap are equal: ranges in a tree never overlap, and a look-up names any part. */
+/* Ranges that overlap compare as equal: ranges in a tree never overlap, and a look-up may be by any part of one. */
 int cpu_range_compare(const void *left, const void *right)
 {
     const struct cpu_range *one = left, *other = right;
@@ -46,8 +46,8 @@ struct cpu_piece *cpu_piece_in(const struct cpu_space *space, struct cpu_range r
 }
 
 /*
- * Writers come before readers: a few threads that copy all the time would keep a writer away forever. No thread takes
- * the lock twice.
+ * The lock prefers writers: else a few threads that copy all the time would keep a writer waiting forever. No thread
+ * takes the lock twice.
  */
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool)
 {
@@ -81,7 +81,7 @@ static void close_piece(struct cpu_space *space, struct cpu_piece *piece, struct
     free(piece);
 }
 
-/* Mappings go with their reservation, and before their pages do: the next owner of those is another. */
+/* Reservations are unmapped before their pages are freed, which may then get another owner. */
 void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *unused)
 {
     tdestroy(space->reservations, close_reservation);
@@ -124,7 +124,7 @@ enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t addres
                           "address %#" PRIx64 ", bytes %" PRIu64 ": expected memory of this context", address, bytes);
 }
 
-/* The row of pages around a piece. */
+/* The range of adjoining mapped pages around a piece. */
 static struct cpu_range row_of(const struct cpu_space *space, const struct cpu_piece *piece)
 {
     struct cpu_range row = piece->range;
@@ -148,8 +148,8 @@ bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cp
 }
 
 /*
- * Addresses of this process. `align` is a power of two. NULL: there are none. The gaps are free when this is taken, and
- * so is the range that a later call takes: an overrun of less than a gap never leads from one block into another.
+ * Takes addresses of this process, with a gap on both sides. `align` is a power of two. NULL: there are none. Gaps lie
+ * between any two ranges, so that an overrun of less than a gap never leads from one block into another.
  */
 static void *take_addresses(uint64_t bytes, uint64_t align, int protection)
 {

@@ -26,7 +26,7 @@
 
 #define CPU_PAGE_BYTES  UINT64_C(65536) /* of reserve, create, map and unmap */
 #define CPU_BLOCK_BYTES UINT64_C(4096)  /* plain memory comes in multiples of it */
-#define CPU_GAP_BYTES   UINT64_C(65536) /* at least, between blocks and reservations of one process */
+#define CPU_GAP_BYTES   UINT64_C(65536) /* least distance between blocks and reservations of one process */
 
 struct cpu_range {
     uint64_t at, end;
@@ -35,7 +35,7 @@ struct cpu_range {
 struct cpu_extent {
     TAILQ_ENTRY(cpu_extent) link;
     uint64_t offset, bytes;
-    char *view_address; /* where the pool sees it; NULL: it does not */
+    char *view_address; /* where the pool's view maps it; NULL: it does not */
 };
 
 /* The file. */
@@ -43,12 +43,12 @@ struct cpu_pool {
     pthread_mutex_t lock;
     int fd;                      /* -1 before the first pages */
     int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
-    struct facet_page_view view; /* of pages that are committed when they are made; closed: none are */
+    struct facet_page_view view; /* the pool's own mapping, by which pages are committed when made; closed: none are */
     TAILQ_HEAD(, cpu_extent) extents;
-    void *shared; /* pages that every space may map: a tree in the sense of tsearch(), by their numbers */
+    void *shared; /* pages that every space may map: a tree of tsearch(), by their numbers */
 };
 
-/* Of pages. */
+/* A part of some pages. */
 struct cpu_part {
     uint64_t offset, bytes;
 };
@@ -59,8 +59,8 @@ struct cpu_pages {
     struct cpu_extent *extent;
 
     /* Under the pool's lock. */
-    struct cpu_space *owner;   /* NULL: they were destroyed, and go with their last mapping */
-    struct cpu_worker *worker; /* the worker charged for them, as they are shared; NULL: the owner is */
+    struct cpu_space *owner;   /* NULL: they were destroyed, and are freed with their last mapping */
+    struct cpu_worker *worker; /* the worker that is charged for shared pages; NULL: the owner's context is */
     uint64_t mapped;           /* bytes; a page counts as often as it is mapped */
     uint32_t uses[];           /* how often each page is mapped */
 };
@@ -73,44 +73,44 @@ struct cpu_piece {
     struct cpu_pages *pages;  /* NULL: plain */
     uint64_t offset;          /* in the pages */
     uint64_t requested_bytes; /* of a plain block: its bytes before they were rounded up */
-    uint64_t retired_from;    /* the first launch that may not use it; 0: all may */
+    uint64_t retired_from;    /* number of the first launch that may not use it; 0: all may */
 };
 
 struct cpu_space {
     pthread_rwlock_t lock;
     struct cpu_pool *pool;
-    void *pieces;                /* trees in the sense of tsearch(), in the order of addresses */
-    void *reservations;          /* of struct cpu_range */
-    struct cpu_pages_list pages; /* its own */
+    void *pieces;                /* of struct cpu_piece: a tree of tsearch(), in the order of addresses */
+    void *reservations;          /* of struct cpu_range: another such tree */
+    struct cpu_pages_list pages; /* the pages that it made */
 };
 
 /*
- * `commit_bytes`: that much of the file at most is committed when pages are made, instead of as it is touched; 0:
- * nothing. FACET_NO_MEMORY.
+ * Pages in the first `commit_bytes` of the file are committed when they are made, others when they are touched.
+ * FACET_NO_MEMORY.
  */
 enum facet_status cpu_pool_open(struct cpu_pool *pool, uint64_t commit_bytes, struct facet_error *error);
 void cpu_pool_close(struct cpu_pool *pool);
 
 bool cpu_space_open(struct cpu_space *space, struct cpu_pool *pool);
-/* Unmaps all of it, and puts pages that no other space maps on the list `unused`, as unmap does. */
+/* Unmaps all memory of the space, and puts pages that no other space maps on the list `unused`. */
 void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *unused);
 
-/* Whether all of it is memory, for work that begins now. An empty range always is. */
+/* Whether work that begins now may use the whole range. An empty range is always allowed. */
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
-/* As above, for work that was queued before: memory that is retired counts, too. */
+/* As cpu_space_has(), for work that was queued before: memory that is retired counts, too. */
 bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes);
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
                                   struct facet_error *error);
 
 /*
- * The memory that a kernel may access around an address: the block as it was asked for, or all adjoining pages there.
+ * The memory that a kernel may access around an address: the requested bytes of a block, or all adjoining pages.
  */
 bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cpu_range *ret_range);
 
-/* Zeroed. `bytes` is a multiple of CPU_BLOCK_BYTES, of which `asked` were asked for. FACET_NO_MEMORY. */
+/* Allocates zeroed memory: `asked` bytes, which the caller rounds up to `bytes` by CPU_BLOCK_BYTES. FACET_NO_MEMORY. */
 enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t asked, uint64_t *ret_address,
                                   struct facet_error *error);
-/* Takes a block out of the space; its memory still exists, for the caller to give back. FACET_NOT_FOUND. */
+/* Takes a block out of the space. The caller unmaps *ret_range later. FACET_NOT_FOUND. */
 enum facet_status cpu_space_free(struct cpu_space *space, uint64_t address, struct cpu_range *ret_range,
                                  struct facet_error *error);
 
@@ -126,14 +126,14 @@ enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range rang
                                   struct facet_error *error);
 
 /*
- * Work from launch number `sequence` on may not use the memory mapped there; memory that was retired before keeps its
- * number. *ret_last: all launches with smaller numbers may use some of it. Mapping the same pages there again takes it
- * back.
+ * Retires the memory that is mapped in a range: launches from number `sequence` on may not use it. Memory that was
+ * retired before keeps its number. *ret_last: launches with smaller numbers may still use some of the range. Mapping
+ * the same pages there again undoes it.
  */
 enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range range, uint64_t sequence,
                                    uint64_t *ret_last, struct facet_error *error);
 
-/* move.c. Readers of the range go on; a thread that writes there waits. */
+/* move.c. Threads that read the range go on; a thread that writes to it waits. */
 enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t pages, uint64_t offset,
                                  struct cpu_pages_list *unused, struct facet_error *error);
 

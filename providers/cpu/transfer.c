@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: writing, copying and filling, at once or in the order of a stream: there in pieces, which are work-groups to
- * the executor, so that others are let in between them and all units share in a large one. Never: touches a byte of a
- * range that is not wholly memory.
+ * Owns: writing, copying and filling, at once or in the order of a stream. A queued transfer runs in pieces, which are
+ * work-groups for the executor: so other work runs between them, and all units share a large transfer. Never: touches a
+ * byte of a range that is not wholly memory.
  */
 #include <stdlib.h>
 
 #include "cpu.h"
 
 /*
- * The bytes that may wait to be written for a context: it is host memory that no quota counts. One alone may be larger.
+ * The most bytes that wait to be written for a context: they are copies in host memory, which no quota counts. A single
+ * write may be larger.
  */
 #define STAGED_BYTES (UINT64_C(256) << 20)
 
-/* Of a piece: a hundred microseconds, about. */
+/* The size of a piece, which takes about a hundred microseconds. */
 #define PIECE_BYTES (UINT64_C(1) << 20)
 
 /* A queued transfer, with the bytes that it writes. */
 struct queued_transfer {
-    struct cpu_launch launch; /* memory that it uses stays until it leaves */
+    struct cpu_launch launch; /* the transfer's memory is not freed until cpu_launch_leave() */
     struct cpu_context *context;
     struct cpu_transfer transfer;
     uint64_t pieces;
@@ -37,7 +38,7 @@ static enum facet_status check_transfer(const struct cpu_context *context, const
     return status;
 }
 
-/* Checked when its turn has come: memory that is retired now was not yet when it was queued. */
+/* Checks the ranges when the transfer runs. Memory that is retired by now was not when the transfer was queued. */
 static bool is_memory_now(const struct queued_transfer *queued_transfer)
 {
     const struct cpu_space *space = &queued_transfer->context->space;
@@ -73,7 +74,7 @@ enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu
     return status;
 }
 
-/* An overlapping copy is moved in one piece: only then is every byte read before it is overwritten. */
+/* A copy between overlapping ranges is one piece: only then is every byte read before it is overwritten. */
 static uint64_t pieces_of(const struct cpu_transfer *transfer)
 {
     bool copies = !transfer->data && transfer->fill == CPU_NO_FILL;
@@ -98,18 +99,18 @@ static struct cpu_transfer piece_of(const struct queued_transfer *queued_transfe
     return piece;
 }
 
-/* Judged as a whole for each piece: none is touched of a range that is no longer wholly memory. */
+/* Each piece checks the whole range, so that nothing is touched of a range that is no longer wholly memory. */
 static void run_piece(const void *arguments, const struct facet_host_group *group)
 {
     struct queued_transfer *queued_transfer = *(struct queued_transfer *const *)arguments;
     struct cpu_transfer piece = piece_of(queued_transfer, group->group_id[0]);
 
     pthread_rwlock_rdlock(&queued_transfer->context->space.lock);
-    bool good = is_memory_now(queued_transfer);
-    if (good)
+    bool still_memory = is_memory_now(queued_transfer);
+    if (still_memory)
         run_transfer(&piece);
     pthread_rwlock_unlock(&queued_transfer->context->space.lock);
-    if (!good)
+    if (!still_memory)
         atomic_store(&queued_transfer->status, FACET_OUT_OF_RANGE);
 }
 
@@ -140,7 +141,7 @@ static void free_queued(struct queued_transfer *queued_transfer)
     free(queued_transfer);
 }
 
-/* Called by the executor: complete, failed or cancelled. */
+/* The executor calls it when the transfer is complete, failed or cancelled. */
 static void finish_queued(void *owner)
 {
     struct queued_transfer *queued_transfer = owner;
@@ -149,7 +150,7 @@ static void finish_queued(void *owner)
     free_queued(queued_transfer);
 }
 
-/* Copies the data to be written. */
+/* Copies the transfer, with the data to be written. */
 static enum facet_status keep_transfer(struct cpu_context *context, const struct cpu_transfer *transfer,
                                        struct queued_transfer **ret_queued, struct facet_error *error)
 {
@@ -176,7 +177,7 @@ static enum facet_status keep_transfer(struct cpu_context *context, const struct
     return FACET_OK;
 }
 
-/* Data to be written is checked before it is kept, and everything when it gets its number. */
+/* A write is checked before its data is copied, and every transfer when it gets its number. */
 static enum facet_status keep_checked(struct cpu_context *context, const struct cpu_transfer *transfer,
                                       struct queued_transfer **ret_queued, struct facet_error *error)
 {

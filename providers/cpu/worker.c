@@ -76,7 +76,7 @@ uint32_t cpu_units_free(const struct facet_provider_instance *instance)
     return units;
 }
 
-/* If limits took all units, the others still get on with one: a host that promises units keeps them away. */
+/* Even if limits take all units, workers without a limit may use one: the host has to keep them off the device. */
 void cpu_units_set_unlimited(struct facet_provider_instance *instance)
 {
     uint32_t units = cpu_units_free(instance);

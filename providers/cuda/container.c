@@ -11,7 +11,7 @@
 
 #include "cuda.h"
 
-/* The driver's numbers of the nodes that give access to an instance: "gpu0/gi7/ci0/access 67". */
+/* The driver's list of the minor numbers of nodes that give access to an instance: "gpu0/gi7/ci0/access 67". */
 #define CAPABILITIES "/proc/driver/nvidia-caps/mig-minors"
 
 static const char *const shared_nodes[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"};
@@ -81,7 +81,7 @@ static void add_common(struct items *items, const struct cuda_gpu *gpu, const ch
 {
     char path[32];
 
-    /* With MIG on, the GPU's own node opens nothing without the nodes of an instance. */
+    /* With MIG on, the GPU's own node is of no use without the nodes of an instance. */
     snprintf(path, sizeof path, "/dev/nvidia%u", gpu->minor);
     add_node(items, path);
     for (size_t i = 0; i < COUNT(shared_nodes); i++)

@@ -3,17 +3,17 @@
  * The CUDA provider: NVIDIA's GPUs, as the management library (NVML) and the driver show them.
  *
  * Owns: the entry, opening and closing, and the tables.
- * Never: reports a value that it could not read; changes the mode of a GPU.
+ * Never: reports a value that it could not read, or changes the mode of a GPU.
  *
  * Libraries. Both are opened at run time: libnvidia-ml.so.1 and libcuda.so.1, or the files that FACET_CUDA_NVML and
  * FACET_CUDA_DRIVER name. Without NVML there are no devices. Without the driver, devices can be listed and shared, but
  * there is no memory, no kernels, and the number of multiprocessors is unknown. If the driver is installed and cannot
  * be used, the property `driver_error` has the reason.
  *
- * Modes. `shared` and `soft` on a GPU in its normal mode. A GPU in MIG mode can only be `partitioned`, and is not
- * offered as a whole; its administrator sets the mode before the provider is opened. `hard` is not offered to programs:
+ * Modes. A GPU in its normal mode offers `shared` and `soft`. A GPU in MIG mode offers `partitioned` only, and not the
+ * whole GPU. An administrator sets the mode before the provider is opened. `hard` is not offered to programs, because
  * the driver cannot limit another process to a number of multiprocessors. Workers whose contexts belong to this
- * provider do have hard limits (gpu/limit.c, slice.h).
+ * provider can have hard limits (gpu/limit.c, slice.h).
  *
  * Address. The UUID, "GPU-..." or, of a partition, "MIG-...": the form that CUDA_VISIBLE_DEVICES accepts.
  */
@@ -23,7 +23,7 @@
 
 static void cuda_close(struct facet_provider_instance *instance)
 {
-    /* Work that the driver does not end still uses the instance, so nothing is freed. */
+    /* If the machine cannot be closed, work that the driver does not end still uses the instance: nothing is freed. */
     if (!instance || !gpu_machine_close(&instance->gpu))
         return;
     cuda_events_end(instance);

@@ -5,9 +5,10 @@
  * Owns: the structs and the lock order.
  * Never: declares the vendor's interface; that is in vendor/cuda.
  *
- * Locks. NVML is safe from any thread, but reading a list of MIG devices takes several calls: `parts_lock` keeps this
- * process from changing it meanwhile. Inside of it `lock` guards the events and the last reading of each GPU. Contexts
- * have locks of their own (providers/kit/gpu). Data found at open never changes afterwards and is read without a lock.
+ * Locks. NVML may be called from any thread, but reading a list of MIG devices takes several calls: `parts_lock` keeps
+ * other threads of this process from changing the list meanwhile. `lock` guards the events and the last reading of each
+ * GPU, and may be taken while `parts_lock` is held. Contexts have locks of their own (providers/kit/gpu). Data found at
+ * open never changes afterwards and is read without a lock.
  */
 #ifndef FACET_CUDA_H
 #define FACET_CUDA_H
@@ -28,7 +29,7 @@
 
 #define CUDA_MAX_PARTS 8u /* MIG devices of a GPU */
 
-/* The state of a GPU at one reading; events are differences between two readings. */
+/* The state of a GPU at one reading. Events are differences between two readings. */
 struct cuda_reading {
     bool present, has_ecc;
     uint32_t throttle; /* FACET_THROTTLE_* */
@@ -40,15 +41,15 @@ struct cuda_gpu {
     nvmlDevice_t handle;
     bool has_minor;
     unsigned minor;
-    bool is_cut; /* MIG was on when it was found */
+    bool is_cut; /* MIG mode was on when the GPU was found */
     struct cuda_reading last_reading;
 };
 
 struct facet_provider_instance {
-    struct gpu_machine gpu; /* first, where providers/kit/gpu finds it */
+    struct gpu_machine gpu; /* must be first: gpu_machine_of() casts the instance */
     struct cuda_nvml nvml;
     struct cuda_driver driver;
-    CUcontext primaries[GPU_MOST]; /* of retained devices */
+    CUcontext primaries[GPU_MOST]; /* the primary contexts of retained devices */
     struct cuda_groups groups[GPU_MOST];
     struct cuda_math math;
     char driver_error[256]; /* the reason why the driver is absent or unused; empty otherwise */
@@ -66,8 +67,8 @@ extern const struct gpu_driver cuda_gpu_driver;
 CUmemAllocationProp cuda_memory_properties(const struct gpu_machine *machine, uint32_t device);
 
 /*
- * driver_device.c: describes a GPU that NVML found by the driver: its multiprocessors, and its capabilities
- * (FACET_CAN_*, 0 when the driver does not know it).
+ * driver_device.c: asks the driver for the multiprocessors and capabilities (FACET_CAN_*) of a GPU that NVML found.
+ * 0: the driver does not have the GPU.
  */
 uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t device,
                               struct facet_device_info *info);
@@ -77,11 +78,11 @@ enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struc
 enum facet_status cuda_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
                                          uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
 
-/* metrics.c. Reading sets a bit for each field that was read; returns NVML's result when none was. */
+/* metrics.c. A reading sets a bit for each field that was read. It returns NVML's error when none was. */
 extern const struct facet_metrics_ops cuda_metrics_ops;
 nvmlReturn_t cuda_metrics_read(const struct cuda_nvml *nvml, const struct cuda_gpu *gpu,
                                struct facet_device_metrics *ret_metrics);
-/* As programs can have it: without the memory that the driver reserves, where NVML reports it separately. */
+/* The memory that programs can use: without what the driver reserves, where NVML reports that separately. */
 nvmlReturn_t cuda_memory_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, nvmlMemory_t *ret_memory);
 bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint32_t *ret_throttle);
 
@@ -95,7 +96,7 @@ enum facet_status cuda_device_links(struct facet_provider_instance *instance, vo
 enum facet_status cuda_links_read(const struct facet_provider_instance *instance,
                                   struct facet_topology_link **ret_links, uint32_t *ret_count,
                                   struct facet_error *error);
-/* Whether an NVLink of a GPU leads directly to another. */
+/* Whether NVLink number `link` of a GPU leads directly to GPU `to`. */
 bool cuda_nvlink_leads(const struct facet_provider_instance *instance, uint32_t device, unsigned link, uint32_t to);
 
 /* traffic.c: metrics of links. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding the GPUs, and their description in struct facet_device_info and the properties.
- * Never: guesses: a value that a call did not return stays unset.
+ * Never: guesses a value: one that a call did not return stays unset.
  */
 #include "cuda.h"
 
@@ -167,7 +167,7 @@ FACET_PRINTF(3, 4) static void put(struct text *text, const char *key, const cha
         (size_t)snprintf(text->bytes + text->length, sizeof text->bytes - text->length, "%s=%s\n", key, value);
 }
 
-/* For `facet provider check` (docs/providers.md): stores a value to a number of words. */
+/* The kernel that `facet provider check` launches (docs/providers.md): it stores a value to a number of words. */
 static const char conformance_ptx[] =
     ".version 7.0 .target sm_52 .address_size 64 "
     ".visible .entry store_words(.param .u64 words, .param .u64 count, .param .u64 value) { "

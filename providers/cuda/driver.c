@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: opening the driver, and translating its results. Never: unloads it; its threads may run longer than we use it.
+ * Owns: opening the driver, and translating its results. Never: unloads it: its threads may run after our last call.
  */
 #include "driver.h"
 
@@ -61,7 +61,7 @@ bool cuda_driver_executes(const struct cuda_driver *driver)
     return true CUDA_EXECUTING(CUDA_AND);
 }
 
-bool cuda_driver_parts(const struct cuda_driver *driver)
+bool cuda_driver_can_partition(const struct cuda_driver *driver)
 {
     return true CUDA_PARTING(CUDA_AND);
 }

@@ -3,10 +3,9 @@
  * The CUDA driver, opened at run time.
  *
  * Owns: the table of its functions, and the translation of its results.
- * Never: links to it; keeps more than one form of a function.
+ * Never: links to it, or keeps more than one version of a function.
  *
- * Any function may be missing: an older driver lacks the newer ones. Without those in `needed` there is no device at
- * all (driver 11.0 has them).
+ * An older driver lacks the newer functions. Without those of CUDA_NEEDED, which driver 11.0 has, there is no device.
  */
 #ifndef FACET_CUDA_DRIVER_H
 #define FACET_CUDA_DRIVER_H
@@ -39,7 +38,7 @@
     X(cuMemcpyDtoD_v2)                                                                                                 \
     X(cuMemsetD8_v2)
 
-/* Memory at addresses that stay. */
+/* Physical memory that is mapped at reserved addresses. */
 #define CUDA_MAPPING(X)                                                                                                \
     X(cuMemAddressReserve)                                                                                             \
     X(cuMemAddressFree)                                                                                                \
@@ -68,8 +67,8 @@
     X(cuMemsetD8Async)                                                                                                 \
     X(cuMemsetD32Async)
 
-/* Parts of the multiprocessors, without MPS (driver 12.5). Kernels of a library, unlike those of a module, run in any
- * part. */
+/* Contexts on parts of the multiprocessors, without MPS (driver 12.5). Kernels of a library, unlike those of a module,
+ * run in any part. */
 #define CUDA_PARTING(X)                                                                                                \
     X(cuDeviceGetDevResource)                                                                                          \
     X(cuDevSmResourceSplitByCount)                                                                                     \
@@ -82,14 +81,14 @@
     X(cuLibraryUnload)                                                                                                 \
     X(cuLibraryGetKernel)
 
-/* The same for a client of MPS (driver 11.4). */
+/* Contexts on parts of the multiprocessors, for a client of MPS (driver 11.4). */
 #define CUDA_AFFINITY(X)                                                                                               \
     X(cuDeviceGetExecAffinitySupport)                                                                                  \
     X(cuCtxGetExecAffinity)                                                                                            \
     X(cuCtxCreate_v3)                                                                                                  \
     X(cuCtxDestroy_v2)
 
-/* Memory in the order of a stream (driver 11.2). */
+/* Memory that is allocated and freed in the order of a stream (driver 11.2). */
 #define CUDA_SCRATCH(X)                                                                                                \
     X(cuMemAllocAsync)                                                                                                 \
     X(cuMemFreeAsync)
@@ -121,10 +120,10 @@ struct cuda_driver {
  */
 enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_error *error);
 
-/* Whether it has all functions of CUDA_MAPPING, of CUDA_EXECUTING, .. */
+/* Whether the driver has all functions of CUDA_MAPPING; of CUDA_EXECUTING, and so on. */
 bool cuda_driver_maps(const struct cuda_driver *driver);
 bool cuda_driver_executes(const struct cuda_driver *driver);
-bool cuda_driver_parts(const struct cuda_driver *driver);
+bool cuda_driver_can_partition(const struct cuda_driver *driver);
 bool cuda_driver_has_affinity(const struct cuda_driver *driver);
 bool cuda_driver_checkpoints(const struct cuda_driver *driver);
 

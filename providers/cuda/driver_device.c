@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: describing a GPU by the driver. Never: makes a context for a mere listing. */
+/* Owns: the part of a GPU's description that the driver gives. Never: makes a context for a mere listing. */
 #include "cuda.h"
 
 static int attribute_or_zero(const struct facet_provider_instance *instance, const struct gpu_device *device, int which)
 {
     int value;
 
-    /* An attribute that this driver does not know is absent. */
+    /* An attribute that this driver does not know reads as 0. */
     return instance->driver.cuDeviceGetAttribute(&value, which, device->ordinal) == CUDA_SUCCESS ? value : 0;
 }
 
@@ -34,7 +34,7 @@ static void read_bounds(const struct facet_provider_instance *instance, struct g
     device->items_most = (uint32_t)attribute_or_zero(instance, device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
-/* Searches by bus address: the driver's numbering depends on CUDA_VISIBLE_DEVICES, and may lack the GPU. */
+/* Searches by PCI address: the driver's numbers depend on CUDA_VISIBLE_DEVICES, which may also hide the GPU. */
 static bool find_device(const struct facet_provider_instance *instance, const struct facet_device_info *info,
                         struct gpu_device *device)
 {

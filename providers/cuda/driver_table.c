@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the CUDA driver as providers/kit/gpu calls it.
- * Never: decides anything: each function is one call, and the translation of its result.
+ * Never: contains a policy: each function is one call, and the translation of its result.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -109,7 +109,7 @@ static enum facet_status fill_memory(struct gpu_machine *machine, uint64_t addre
     return check_result(machine, error, "cuMemsetD8", driver_of(machine)->cuMemsetD8_v2(address, value, bytes));
 }
 
-/* --- memory at addresses that stay --- */
+/* --- physical memory, mapped at reserved addresses --- */
 
 CUmemAllocationProp cuda_memory_properties(const struct gpu_machine *machine, uint32_t device)
 {
@@ -259,8 +259,8 @@ static bool is_about_image(CUresult result)
 }
 
 /*
- * Loads a module, or, if multiprocessors can be partitioned, a library, whose kernels run in any part. A library is
- * loaded when its module is requested, which is done here so that an error is reported now.
+ * Loads a module; or, if multiprocessors can be partitioned, a library, whose kernels run in any part. The driver loads
+ * a library when its module is requested. That is done here, so that an error is reported at once.
  */
 static CUresult load_module_or_library(const struct cuda_driver *driver, const char *text, int options[2],
                                        void *values[2], void **ret_module)
@@ -268,7 +268,7 @@ static CUresult load_module_or_library(const struct cuda_driver *driver, const c
     CUmodule module = NULL;
     CUlibrary library = NULL;
 
-    if (!cuda_driver_parts(driver)) {
+    if (!cuda_driver_can_partition(driver)) {
         CUresult result = driver->cuModuleLoadDataEx(&module, text, 2, options, values);
         *ret_module = module;
         return result;
@@ -314,7 +314,8 @@ static enum facet_status unload_module(struct gpu_machine *machine, gpu_module_h
     const struct cuda_driver *driver = driver_of(machine);
 
     return check_result(machine, error, "unloading a module",
-                        cuda_driver_parts(driver) ? driver->cuLibraryUnload(module) : driver->cuModuleUnload(module));
+                        cuda_driver_can_partition(driver) ? driver->cuLibraryUnload(module)
+                                                          : driver->cuModuleUnload(module));
 }
 
 static enum facet_status find_kernel(struct gpu_machine *machine, gpu_module_handle module, const char *name,
@@ -322,8 +323,8 @@ static enum facet_status find_kernel(struct gpu_machine *machine, gpu_module_han
 {
     const struct cuda_driver *driver = driver_of(machine);
     CUfunction function = NULL;
-    CUkernel kernel = NULL; /* a launch accepts it in place of a function */
-    bool of_library = cuda_driver_parts(driver);
+    CUkernel kernel = NULL; /* cuLaunchKernel() accepts a CUkernel in place of a CUfunction */
+    bool of_library = cuda_driver_can_partition(driver);
     CUresult result = of_library ? driver->cuLibraryGetKernel(&kernel, module, name)
                                  : driver->cuModuleGetFunction(&function, module, name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: health, and events: the driver's own (XIDs), and differences between one reading of a GPU and the next.
+ * Owns: health, and two kinds of events: the driver's own (XIDs), and differences between two readings of a GPU.
  * Never: waits for the driver. A state that changes and changes back between two readings is missed; an XID is not.
  */
 #include "cuda.h"
@@ -84,7 +84,7 @@ void cuda_events_begin(struct facet_provider_instance *instance)
         instance->event_set = NULL;
         return;
     }
-    /* A GPU without such events reports none. */
+    /* A GPU whose XIDs cannot be registered reports none. */
     for (uint32_t i = 0; i < instance->gpu.count; i++)
         CUDA_NVML(nvml, nvmlDeviceRegisterEvents, instance->gpus[i].handle, nvmlEventTypeXidCriticalError,
                   instance->event_set);
@@ -106,7 +106,7 @@ static bool find_device(const struct facet_provider_instance *instance, nvmlDevi
     return false;
 }
 
-/* Takes at most as many as are kept, so that a GPU that reports without end does not block the caller. */
+/* Takes at most as many XIDs as are kept, so that a GPU that reports them endlessly does not block the caller. */
 static void take_xids(struct facet_provider_instance *instance)
 {
     nvmlEventData_t data;
@@ -149,7 +149,7 @@ static void read_all_gpus(struct facet_provider_instance *instance)
             !cuda_gpu_read_state(&instance->nvml, gpu, &now))
             continue;
         report_changes(instance, device, &now);
-        if (!now.has_ecc) { /* the count so far is kept when one reading fails */
+        if (!now.has_ecc) { /* a failed reading keeps the count of the one before */
             now.has_ecc = gpu->last_reading.has_ecc;
             now.ecc_uncorrected = gpu->last_reading.ecc_uncorrected;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening NVML and translating its results. Never: unloads it; its threads may run longer than we use it. */
+/* Owns: opening NVML and translating its results. Never: unloads it: its threads may run after our last call. */
 #include "library.h"
 
 #include "library_kit.h"
@@ -52,7 +52,7 @@ enum facet_status cuda_nvml_fail(const struct cuda_nvml *nvml, struct facet_erro
                           nvml->nvmlErrorString ? nvml->nvmlErrorString(result) : "no text for it");
 }
 
-/* The library is loaded, but the kernel's driver is not: there are no devices, as without the library. */
+/* Whether the library is loaded but the kernel's driver is not. Then there are no devices, as without the library. */
 static bool no_driver(nvmlReturn_t result)
 {
     return result == NVML_ERROR_DRIVER_NOT_LOADED || result == NVML_ERROR_LIBRARY_NOT_FOUND;

@@ -23,7 +23,7 @@
     X(nvmlDeviceGetName)                                                                                               \
     X(nvmlDeviceGetMemoryInfo)
 
-/* NULL where the installed library lacks one. */
+/* Functions that may be missing: NULL where the installed library lacks one. */
 #define CUDA_NVML_OPTIONAL(X)                                                                                          \
     X(nvmlErrorString)                                                                                                 \
     X(nvmlSystemGetDriverVersion)                                                                                      \

@@ -53,7 +53,7 @@ enum facet_status cuda_blas_status(cublasStatus_t result)
     }
 }
 
-/* Since 9, codes are grouped in thousands; before, every failure is treated alike. */
+/* Since cuDNN 9, codes are grouped in thousands. Before, every failure is treated alike. */
 enum facet_status cuda_dnn_status(cudnnStatus_t result)
 {
     if (result == CUDNN_STATUS_SUCCESS)
@@ -200,7 +200,9 @@ static enum facet_status refuse_context(const struct gpu_machine *machine, const
 
     if (!context->worker->slice || instance->groups[context->device].count)
         return FACET_OK;
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "mathematics for a worker that MPS limits");
+    return facet_kit_fail(error, FACET_UNSUPPORTED,
+                          "mathematics runs in the device's primary context, where limits of MPS do not hold: expected "
+                          "a worker without a compute limit");
 }
 
 static enum facet_status math_run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

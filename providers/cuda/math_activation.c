@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: activations, as graphs of one pointwise operation, and softmax, through cuDNN.
- * Never: approximates one by another.
+ * Owns: activations through cuDNN, as graphs of one pointwise operation, and softmax.
+ * Never: approximates one function by another.
  */
 #include "math_library.h"
 
-#define ENGINES 8 /* that the library is asked for in each of two ways */
-/* Of a graph: two tensors, the function, its operation and the graph; heuristics and engines, twice; plan and pack. */
+#define ENGINES 8 /* most engines that each of two heuristics is asked for */
+/* Descriptors of a graph: two tensors, the function, its operation, the graph; heuristics and engines, twice; two for
+ * running it: the plan and its variant pack. */
 #define PARTS (5 + 2 * (1 + ENGINES) + 2)
 
 static cudnnDataType_t type_of(uint32_t type)
@@ -136,21 +137,22 @@ static cudnnBackendDescriptor_t add_operation(struct graph *graph, cudnnHandle_t
     set_attribute(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &input);
     set_attribute(graph, node, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &output);
     finalize_descriptor(graph, node);
-    cudnnBackendDescriptor_t whole = add_descriptor(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    set_attribute(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    set_attribute(graph, whole, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &node);
-    finalize_descriptor(graph, whole);
-    return whole;
+    cudnnBackendDescriptor_t operation_graph = add_descriptor(graph, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    set_attribute(graph, operation_graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    set_attribute(graph, operation_graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &node);
+    finalize_descriptor(graph, operation_graph);
+    return operation_graph;
 }
 
-/* The engines that the library has for it, the best first; how many there are. */
-static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t whole, int mode,
+/* Adds the engines that the library has for the graph `operation_graph`, the best first; returns their number. */
+static int64_t add_engines(struct graph *graph, cudnnBackendDescriptor_t operation_graph, int mode,
                            cudnnBackendDescriptor_t engines[ENGINES])
 {
     int64_t found = 0;
     cudnnBackendDescriptor_t heuristics = add_descriptor(graph, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
 
-    set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &whole);
+    set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                  &operation_graph);
     set_attribute(graph, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     finalize_descriptor(graph, heuristics);
     for (int i = 0; i < ENGINES; i++)
@@ -176,8 +178,9 @@ static cudnnBackendDescriptor_t try_plan(struct graph *graph, cudnnHandle_t hand
     return plan;
 }
 
-/* The heuristics may rank an engine first that refuses the graph when its plan is made: the next one is tried then. */
-static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t whole)
+/* The heuristics may rank first an engine that then refuses the graph when its plan is made: the next one is tried. */
+static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t handle,
+                                         cudnnBackendDescriptor_t operation_graph)
 {
     static const int modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
     cudnnBackendDescriptor_t engines[ENGINES], plan = NULL;
@@ -186,7 +189,7 @@ static cudnnBackendDescriptor_t add_plan(struct graph *graph, cudnnHandle_t hand
         return NULL;
     for (size_t i = 0; !plan && i < sizeof modes / sizeof *modes; i++) {
         graph->result = CUDNN_STATUS_SUCCESS;
-        int64_t found = add_engines(graph, whole, modes[i], engines);
+        int64_t found = add_engines(graph, operation_graph, modes[i], engines);
         for (int64_t j = 0; !plan && j < found; j++) {
             graph->result = CUDNN_STATUS_SUCCESS;
             plan = try_plan(graph, handle, engines[j]);
@@ -233,8 +236,8 @@ enum facet_status cuda_math_activation(const struct cuda_math_call *call)
 
     if (activation->kind == FACET_ACTIVATION_SOFTMAX)
         return cuda_math_softmax(call, type_of(call->operation->type), activation->input, activation->output, sizes);
-    cudnnBackendDescriptor_t whole = add_operation(&graph, call->dnn, call->operation);
-    cudnnBackendDescriptor_t plan = add_plan(&graph, call->dnn, whole);
+    cudnnBackendDescriptor_t operation_graph = add_operation(&graph, call->dnn, call->operation);
+    cudnnBackendDescriptor_t plan = add_plan(&graph, call->dnn, operation_graph);
     enum facet_status status = execute_plan(call, &graph, plan);
     while (graph.count > 0)
         call->math->cudnnBackendDestroyDescriptor(graph.parts[--graph.count]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: attention, as two products with a softmax between them.
- * Never: keeps the scores: they are memory of this provider for the duration of the operation.
+ * Never: keeps the scores after the operation.
  *
- * For causal attention, minus infinity is added to the scores of later positions: one mask for all heads, which is
- * written from the host.
+ * For causal attention, minus infinity is added to the scores of later positions. One mask for all heads is written
+ * from the host.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: products of matrices through cuBLASLt: its types (gpu/blaslt.h has the calls). Never: lets f32 be multiplied in
- * a lower precision, unless that is allowed.
+ * Owns: products of matrices through cuBLASLt: its names and types (gpu/blaslt.h has the calls). Never: lets f32 be
+ * multiplied in a lower precision, unless the operation allows that.
  */
 #include "math_library.h"
 

@@ -3,7 +3,7 @@
  * Mathematics by NVIDIA's libraries, opened at run time.
  *
  * Owns: the tables of cuBLASLt's and cuDNN's functions, their handles, and the functions that operations share.
- * Never: computes anything; calls a library from a thread other than the executor's, once an operation is queued.
+ * Never: computes anything, or runs an operation in a thread other than the executor's.
  *
  * The libraries are libcublasLt.so.13 to 11 and libcudnn.so.9 or 8, or the files that FACET_CUDA_CUBLASLT and
  * FACET_CUDA_CUDNN name. Products of matrices need the first, convolution and activation the second, attention both.
@@ -12,8 +12,8 @@
  *   - gemm: f32, bf16, f16. Not int8: cuBLASLt has it only for one layout and multiples of 4.
  *   - convolution: f32, forward. Not the 16-bit types: cuDNN adds no f32 bias to them before it rounds.
  *   - activation: f32, bf16, f16.
- *   - attention: f32: products, a softmax and, if causal, a mask that is added; all scores are in memory at a time. Not
- *     the 16-bit types: those need cuDNN's fused graphs, because the ABI has scores in f32.
+ *   - attention: f32, by products, a softmax and, if causal, a mask that is added. All scores are in memory at a time.
+ *     Not the 16-bit types: the ABI has scores in f32, for which they need cuDNN's fused graphs.
  *   - normalization: f32, bf16, f16. In training cuDNN returns the sample's variance, from which the ABI's is computed;
  *     so channels of one element, which have none, are not supported.
  */
@@ -72,14 +72,14 @@
     X(cudnnBackendFinalize)                                                                                            \
     X(cudnnBackendExecute)
 
-/* Deprecated since 9, like all of its kind: a later library may lack them, and then normalization is not offered. */
+/* Deprecated since cuDNN 9: a later library may lack these functions, and then normalization is not offered. */
 #define CUDA_DNN_NORMALIZATION(X)                                                                                      \
     X(cudnnScaleTensor)                                                                                                \
     X(cudnnBatchNormalizationForwardInference)                                                                         \
     X(cudnnBatchNormalizationForwardTraining)
 
 struct cuda_math {
-    void *blas_library, *dnn_library; /* NULL: it is absent, or lacks a function */
+    void *blas_library, *dnn_library; /* NULL: the library is absent, or lacks a function */
     bool normalizes;
 #define CUDA_MEMBER(name) __typeof__(&name) name;
     CUDA_BLAS(CUDA_MEMBER)
@@ -116,8 +116,8 @@ enum facet_status cuda_scratch_take(const struct cuda_math_call *call, uint64_t 
 void cuda_scratch_give(const struct cuda_math_call *call, CUdeviceptr address);
 
 /*
- * math_gemm.c: in the call's type, laid out by `flags`. With `addend` not 0, the one matrix there, laid out as C is, is
- * added to each product instead of beta times C.
+ * math_gemm.c: products in the call's type, laid out by `flags`. If `addend` is not 0, it is the address of one matrix
+ * in C's layout, which is added to each product instead of beta times C.
  */
 enum facet_status cuda_math_gemm(const struct cuda_math_call *call, const struct facet_gemm *gemm, uint32_t flags,
                                  CUdeviceptr addend);

@@ -8,7 +8,7 @@
 
 struct plan {
     cudnnTensorDescriptor_t elements, channels;
-    CUdeviceptr given;       /* scratch memory: ones, zeros */
+    CUdeviceptr given;       /* scratch memory with ones and zeros */
     CUdeviceptr scale, bias; /* the operation's, or in `given` */
 };
 
@@ -35,8 +35,8 @@ static cudnnStatus_t make_tensors(const struct cuda_math_call *call, struct plan
     return result;
 }
 
-/* cuDNN always needs a scale and a bias. */
-static enum facet_status fill_in(const struct cuda_math_call *call, struct plan *plan)
+/* cuDNN always needs a scale and a bias: an operation without them gets ones and zeros. */
+static enum facet_status complete_operands(const struct cuda_math_call *call, struct plan *plan)
 {
     const struct facet_normalization *normalization = &call->operation->of.normalization;
     const float one = 1;
@@ -124,7 +124,7 @@ enum facet_status cuda_math_normalization(const struct cuda_math_call *call)
     enum facet_status status = cuda_dnn_status(make_tensors(call, &plan));
 
     if (status == FACET_OK)
-        status = fill_in(call, &plan);
+        status = complete_operands(call, &plan);
     if (status == FACET_OK)
         status = run_normalization(call, &plan);
     cuda_scratch_give(call, plan.given);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a GPU's sensors and its processes.
- * Never: turns a rate into a counter, or the time in which any kernel runs into a share of busy units: NVML's
- * utilization is neither `busy_ns` nor `compute_active_milli`. PCIe traffic comes from the 64-bit counters of driver
- * 560 or newer: 32 bits overflow within a tenth of a second, and a rate over a moment is no counter.
+ * Never: turns a rate into a counter. Nor is NVML's utilization, the time in which any kernel runs, reported as
+ * `busy_ns` or `compute_active_milli`. PCIe traffic comes from the 64-bit counters of driver 560 or newer, because
+ * counters of 32 bits overflow within a tenth of a second.
  */
 #include <stdlib.h>
 
@@ -47,7 +47,7 @@ bool cuda_throttle_read(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint3
         named_reasons |= reasons & kinds[i].reasons;
         throttle |= reasons & kinds[i].reasons ? kinds[i].throttle : 0;
     }
-    /* The hardware slows down without reporting a reason. */
+    /* The hardware may slow down without naming a reason. */
     if (reasons & nvmlClocksThrottleReasonHwSlowdown && !named_reasons)
         throttle |= FACET_THROTTLE_FAULT;
     *ret_throttle = throttle;
@@ -110,7 +110,7 @@ static bool count_errors(const struct cuda_nvml *nvml, nvmlDevice_t handle, int 
     return true;
 }
 
-/* With ECC off nothing is counted, and the library says so: that differs from no errors. */
+/* With ECC off no error is counted, and the call fails: a count of 0 would claim that there was none. */
 static void read_ecc(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_device_metrics *to)
 {
     if (count_errors(nvml, handle, NVML_MEMORY_ERROR_TYPE_CORRECTED, &to->ecc_corrected))
@@ -200,7 +200,7 @@ static nvmlReturn_t read_processes(const struct cuda_nvml *nvml, nvmlDevice_t ha
     return result;
 }
 
-/* The newest share of each process with a sample. Without a sample there is no reading, which differs from 0. */
+/* Sets the newest share of each process that has a sample. A process without a sample gets no value, rather than 0. */
 static void read_shares(const struct cuda_nvml *nvml, nvmlDevice_t handle, struct facet_process_metrics *metrics,
                         uint32_t metric_count)
 {
@@ -227,7 +227,7 @@ struct metrics_list {
     uint32_t count;
 };
 
-/* Adds the processes of a GPU, or of a partition of it. If NVML does not know a process's memory, it sets all bits. */
+/* Adds the processes of a GPU, or of its partition. NVML sets all bits of a process's memory if that is unknown. */
 static nvmlReturn_t add_processes(const struct cuda_nvml *nvml, nvmlDevice_t handle, uint32_t device,
                                   const char *partition, struct metrics_list *list)
 {
@@ -258,7 +258,7 @@ static nvmlReturn_t add_processes(const struct cuda_nvml *nvml, nvmlDevice_t han
     return NVML_SUCCESS;
 }
 
-/* A partition that another program destroys meanwhile is no device any more, and has no processes. */
+/* A partition that another program destroys meanwhile has no processes: the error for it is ignored. */
 static nvmlReturn_t add_of_parts(struct facet_provider_instance *instance, uint32_t device, struct metrics_list *list)
 {
     struct cuda_part parts[CUDA_MAX_PARTS];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the control program of MPS, and contexts with execution affinity.
- * Never: sends `quit` to the program, which would end the service; the program ends at the end of its input.
+ * Owns: calling the control program of MPS, and contexts with execution affinity.
+ * Never: sends `quit` to the program, which would end the service. The program exits at the end of its input.
  *
- * FACET_CUDA_MPS_CONTROL names the program; otherwise it is nvidia-cuda-mps-control in PATH. It finds the daemon by
- * CUDA_MPS_PIPE_DIRECTORY, as the driver does.
+ * FACET_CUDA_MPS_CONTROL names the program; otherwise it is nvidia-cuda-mps-control in PATH. The program finds the
+ * daemon by CUDA_MPS_PIPE_DIRECTORY, as the driver does.
  */
 #include "mps.h"
 
@@ -39,7 +39,7 @@ bool cuda_mps_is_used(const struct cuda_driver *driver, CUdevice ordinal)
 
 /* --- the control program --- */
 
-/* Its stdin is the read end of `in`, its stdout the write end of `out`. */
+/* Starts the program with the read end of `in` as stdin and the write end of `out` as stdout. */
 static bool start_control(const int in[2], const int out[2], pid_t *ret_child)
 {
     const char *path = getenv("FACET_CUDA_MPS_CONTROL");
@@ -86,8 +86,8 @@ static void read_answer(int from, char *text, size_t size)
 }
 
 /*
- * Called after the answer or the deadline. Without a pidfd the child has ended, and the host program may have reaped
- * it, so its pid may be another process's.
+ * Called after the answer or the deadline. If there is no pidfd, the child had ended already, and the host program may
+ * have reaped it, so that its pid may be another process's: then the child is not killed.
  */
 static void end_child(pid_t child, int process)
 {
@@ -118,7 +118,7 @@ static void ask_daemon(const char *command, char *text, size_t size)
         close_both(in);
         return;
     }
-    /* The reading end is open here, and a pipe has room for a command, so this neither blocks nor raises a signal. */
+    /* This process has the read end open, too, and a pipe has room for a command: no write blocks or raises SIGPIPE. */
     bool is_written = write(in[1], command, strlen(command)) == (ssize_t)strlen(command);
     bool started = is_written && start_control(in, out, &child);
     close(out[1]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Multi-Process Service: the share of this process, and contexts on a part of that.
+ * The Multi-Process Service (MPS): the share of this process, and contexts on a part of that share.
  *
- * Owns: asking its control program, which is the documented way to its daemon.
- * Never: changes the daemon's settings, because it serves other processes, too; waits for the program longer than two
- * seconds.
+ * Owns: asking the control program of MPS, which is the documented way to its daemon.
+ * Never: changes the daemon's settings, because it serves other processes, too, or waits for the program for more than
+ * two seconds.
  */
 #ifndef FACET_CUDA_MPS_H
 #define FACET_CUDA_MPS_H
@@ -19,8 +19,8 @@
 bool cuda_mps_is_used(const struct cuda_driver *driver, CUdevice ordinal);
 
 /*
- * The number of a device's multiprocessors that MPS gives this process: the smaller of the daemon's default for new
- * servers and CUDA_MPS_ACTIVE_THREAD_PERCENTAGE here. All of them without a limit.
+ * The number of a device's `all` multiprocessors that MPS gives this process, by the smaller of two percentages: the
+ * daemon's default for new servers, and CUDA_MPS_ACTIVE_THREAD_PERCENTAGE of this process. Without either it is `all`.
  */
 uint32_t cuda_mps_units(uint32_t all);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: MIG: GPU instances as partitions, each with one compute instance over all of it.
- * Never: changes the mode of a GPU; changes instances made by others, except to destroy one on request.
+ * Never: changes the mode of a GPU, or an instance made by another program, except to destroy one on request.
  *
- * Slices are memory slices, which placements count: compute slices follow. A GPU instance with several compute
- * instances, made by others, is listed once, as the first of them. A GPU instance without any is no device yet, and is
- * listed under a name made of its number.
+ * A slice is a memory slice, in which placements are counted; the profile sets the compute slices. A GPU instance with
+ * several compute instances, made by another program, is listed once, as the first of them. A GPU instance without a
+ * compute instance is no device yet, and is listed under a name made of its number.
  */
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ bool cuda_can_partition(const struct cuda_nvml *nvml)
            nvml->nvmlDeviceGetComputeInstanceId;
 }
 
-/* "1g.10gb"; an older library has no name, so it is composed as nvidia-smi does. */
+/* Names the profile "1g.10gb". An older library has no names: then the name is composed as nvidia-smi does. */
 static void name_profile(const struct cuda_nvml *nvml, nvmlDevice_t gpu, unsigned place, struct profile *profile)
 {
     nvmlGpuInstanceProfileInfo_v2_t named = {.version = VENDOR_NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2)};
@@ -73,7 +73,7 @@ static enum facet_status find_profile(const struct facet_provider_instance *inst
             strcmp(ret_profile->name, id) == 0)
             return FACET_OK;
     if (!id)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "template_id: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "template_id: expected the id of a template, not NULL");
     return facet_kit_fail(error, FACET_NOT_FOUND, "template '%.32s': expected one that the device lists", id);
 }
 
@@ -111,7 +111,7 @@ static enum facet_status cuda_partition_templates(struct facet_provider_instance
     return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
 }
 
-/* The MIG device of a GPU instance: of its first compute instance. */
+/* Finds the MIG device of a GPU instance's first compute instance. */
 static void find_device(const struct cuda_nvml *nvml, nvmlDevice_t gpu, struct cuda_part *part)
 {
     for (unsigned i = 0; i < CUDA_MAX_PARTS; i++) {
@@ -269,7 +269,7 @@ static enum facet_status placements_locked(struct facet_provider_instance *insta
                                 error);
 }
 
-/* The requested place, or else the last free one, so that the beginning stays free for large partitions. */
+/* The requested place; for FACET_PLACEMENT_ANY the last free one, so that large partitions fit at the beginning. */
 static enum facet_status choose_placement(const struct facet_provider_instance *instance, uint32_t device,
                                           const struct profile *profile, uint32_t start,
                                           nvmlGpuInstancePlacement_t *ret_place, struct facet_error *error)
@@ -303,7 +303,7 @@ static enum facet_status choose_placement(const struct facet_provider_instance *
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "start %" PRIu32 ": expected a placement of '%s'", start,
                               profile->name);
     if (!chosen)
-        return facet_kit_fail(error, FACET_NO_SPACE, "'%s' does not fit: %s is in the way", profile->name,
+        return facet_kit_fail(error, FACET_NO_SPACE, "'%s' does not fit: %s occupies its place", profile->name,
                               obstacle ? obstacle->info.uuid : "another of its kind");
     return FACET_OK;
 }
@@ -394,7 +394,7 @@ static enum facet_status list_locked(struct facet_provider_instance *instance, u
     return facet_kit_list_items(infos, sizeof *infos, count, items, item_size, capacity, ret_count, error);
 }
 
-/* Destroys all compute instances of a GPU instance, then it. A compute instance in use stays, with its GPU instance. */
+/* Destroys the compute instances of a GPU instance, then itself. If one is in use, it and the GPU instance stay. */
 static nvmlReturn_t destroy_instance(const struct cuda_nvml *nvml, nvmlGpuInstance_t instance)
 {
     for (unsigned place = 0; place < NVML_COMPUTE_INSTANCE_PROFILE_COUNT; place++) {
@@ -424,7 +424,7 @@ static enum facet_status destroy_locked(struct facet_provider_instance *instance
     enum facet_status status = gpu_device_check(&instance->gpu, device, FACET_CAN_PARTITION, error);
 
     if (status == FACET_OK && !uuid)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected that of a partition, not NULL");
     if (status == FACET_OK)
         status = cuda_parts_read(instance, device, parts, &count, error);
     if (status != FACET_OK)
@@ -441,7 +441,7 @@ static enum facet_status destroy_locked(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-/* Makes a call with the lock held, so that the partitions do not change until the answer is made. */
+/* Makes a call with parts_lock held, so that the partitions do not change until the answer is complete. */
 #define LOCKED(instance, call)                                                                                         \
     do {                                                                                                               \
         pthread_mutex_lock(&(instance)->parts_lock);                                                                   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: groups of multiprocessors, and slices of them. Never: takes a group from the worker that it is reserved for. */
+/* Owns: groups of multiprocessors, and slices of them. Never: gives a worker a group that is reserved for another. */
 #include "slice.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct slice {
     CUcontext mps_context; /* the slice's context, with MPS */
     uint64_t groups;
     uint32_t units;
-    bool is_promised; /* reserved for one worker */
+    bool is_promised; /* its groups, or units, are reserved for one worker */
 };
 
 static struct facet_provider_instance *instance_of(struct gpu_machine *machine)
@@ -29,7 +29,7 @@ static unsigned split_most(const struct cuda_driver *driver, const CUdevResource
     return driver->cuDevSmResourceSplitByCount(NULL, &count, whole, NULL, 0, least) == CUDA_SUCCESS ? count : 0;
 }
 
-/* The remainder of the division becomes a group of its own. */
+/* Multiprocessors that do not fill a group become a last, smaller group. */
 static void split_groups(const struct cuda_driver *driver, const CUdevResource *whole, unsigned count, unsigned least,
                          struct cuda_groups *groups)
 {
@@ -47,7 +47,7 @@ static void find_groups(const struct cuda_driver *driver, CUdevice ordinal, stru
     CUdevResource whole = {0};
     unsigned least, count;
 
-    if (!cuda_driver_parts(driver) ||
+    if (!cuda_driver_can_partition(driver) ||
         driver->cuDeviceGetDevResource(ordinal, &whole, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS ||
         whole.type != CU_DEV_RESOURCE_TYPE_SM || !whole.sm.smCount)
         return;
@@ -92,11 +92,11 @@ uint64_t cuda_groups_find(const struct cuda_driver *driver, CUdevice ordinal, st
 
 /* --- slices --- */
 
-static enum facet_status no_units(uint32_t units, uint32_t left, struct facet_error *error)
+static enum facet_status no_units(uint32_t units, uint32_t unreserved, struct facet_error *error)
 {
     return facet_kit_fail(error, FACET_NO_SPACE,
                           "%" PRIu32 " multiprocessors: expected at most the %" PRIu32 " that no worker has", units,
-                          left);
+                          unreserved);
 }
 
 static CUresult make_green(const struct cuda_driver *driver, const struct cuda_groups *groups, CUdevice ordinal,
@@ -150,17 +150,17 @@ static enum facet_status take_green(struct gpu_machine *machine, uint32_t device
     return status;
 }
 
-static enum facet_status take_own(struct gpu_machine *machine, uint32_t device, uint32_t units,
+static enum facet_status take_mps(struct gpu_machine *machine, uint32_t device, uint32_t units,
                                   struct slice **ret_slice, struct facet_error *error)
 {
     struct facet_provider_instance *instance = instance_of(machine);
     struct cuda_groups *groups = &instance->groups[device];
     uint32_t most = cuda_mps_units(machine->infos[device].compute_units);
-    uint32_t left = most > groups->promised_units ? most - groups->promised_units : 0;
+    uint32_t unreserved = most > groups->promised_units ? most - groups->promised_units : 0;
     struct slice *slice;
 
-    if (units > left)
-        return no_units(units, left, error);
+    if (units > unreserved)
+        return no_units(units, unreserved, error);
     slice = calloc(1, sizeof *slice);
     if (!slice)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a part of the multiprocessors");
@@ -181,7 +181,7 @@ enum facet_status cuda_slice_take(struct gpu_machine *machine, uint32_t device, 
     struct slice *slice = NULL;
     enum facet_status status = instance_of(machine)->groups[device].count
                                    ? take_green(machine, device, units, &slice, error)
-                                   : take_own(machine, device, units, &slice, error);
+                                   : take_mps(machine, device, units, &slice, error);
 
     if (status != FACET_OK)
         return status;

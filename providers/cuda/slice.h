@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of a device's multiprocessors, in one of two ways.
+ * Parts of a device's multiprocessors, as green contexts or by MPS.
  *
  * Owns: the groups into which the driver splits a device, and the slice functions of the driver's table.
  * Never: limits another program.
  *
- * If the driver makes green contexts (12.5), a slice is one of them: it needs no service and no memory, and works in
+ * If the driver has green contexts (12.5), a slice is a green context. It needs no service and no memory, and works in
  * the address space of the device's primary context. The device is split once, into the smallest groups that the driver
- * makes, and a slice is a set of them, so that groups can be returned and reused in any order; the remainder of a split
- * could not. Otherwise, if this process is a client of MPS (driver 11.4, Volta), a worker's slice is a context of its
- * own with execution affinity, within the share of this process; contexts have no bounds there.
+ * makes. A slice is a set of groups, which can be returned and reused in any order; the remainder of a split could not.
+ * Otherwise, if this process is a client of MPS (driver 11.4, Volta), a worker's slice is a context of its own with
+ * execution affinity, within the share of this process. Then contexts cannot have bounds.
  */
 #ifndef FACET_CUDA_SLICE_H
 #define FACET_CUDA_SLICE_H

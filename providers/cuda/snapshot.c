@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: moving whole processes off their devices and back, by the driver's checkpoints (driver 570): the table
- * `snapshot`.
+ * Owns: the table `snapshot`: moving whole processes off their devices and back, by the driver's checkpoints (driver
+ * 570).
  * Never: leaves some of several processes moved: if one fails, the others are moved back.
  *
- * A process's device memory goes to its own host memory, and stays there; its next call of the driver blocks until it
- * is resumed. The driver does that for processes only: workers of this provider are no processes, and have no snapshot.
+ * A process's device memory goes to its own host memory, and stays there. Its next call of the driver blocks until it
+ * is resumed. Workers of this provider are not processes, and have no snapshots.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 
 #include "cuda.h"
 
-#define LOCK_MS 10000u /* limit for a launch that does not end and so blocks the lock */
+#define LOCK_MS 10000u /* longest wait for the driver's lock of a process, whose launches it waits for */
 
 static enum facet_status check_processes(const struct cuda_driver *driver, const int32_t *pids, uint32_t count,
                                          struct facet_error *error)
@@ -40,7 +40,7 @@ static enum facet_status expect_state(const struct cuda_driver *driver, int32_t 
         return facet_kit_fail(error, FACET_NOT_FOUND, "pid %" PRId32 ": there is no such process", pid);
     CUresult result = driver->cuCheckpointProcessGetState(pid, &state);
     if (result == CUDA_ERROR_INVALID_VALUE)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "pid %" PRId32 ": it has nothing on a device", pid);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "pid %" PRId32 ": expected a process that uses a device", pid);
     if (result != CUDA_SUCCESS)
         return cuda_driver_fail(driver, error, "cuCheckpointProcessGetState", result);
     if (state == wanted)
@@ -73,7 +73,7 @@ static enum facet_status suspend_process(const struct cuda_driver *driver, int32
     return cuda_driver_fail(driver, error, "cuCheckpointProcessCheckpoint", result);
 }
 
-/* The process stays moved when it cannot be restored, and is moved again when it cannot be unlocked. */
+/* If the process cannot be restored, it stays moved; if it cannot be unlocked, it is moved again. */
 static enum facet_status resume_process(const struct cuda_driver *driver, int32_t pid, struct facet_error *error)
 {
     CUresult result = driver->cuCheckpointProcessRestore(pid, NULL);
@@ -89,7 +89,7 @@ static enum facet_status resume_process(const struct cuda_driver *driver, int32_
 
 typedef enum facet_status (*move_func)(const struct cuda_driver *driver, int32_t pid, struct facet_error *error);
 
-/* Moves all of them, or none. */
+/* Moves all processes, or none. */
 static enum facet_status move_all(const struct cuda_driver *driver, const int32_t *pids, uint32_t count, move_func move,
                                   move_func undo, struct facet_error *error)
 {

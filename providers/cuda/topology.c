@@ -53,8 +53,8 @@ bool cuda_nvlink_leads(const struct facet_provider_instance *instance, uint32_t 
 }
 
 /*
- * The NVLinks of `a` that lead directly to `b`, and the number of them that are up. A link to a switch is not counted:
- * Here NVML does not report the devices behind the switch.
+ * The number of NVLinks of `a` that lead directly to `b`; *ret_up: how many of them are up. A link to a switch is not
+ * counted, because NVML does not report the devices behind the switch.
  */
 static uint32_t count_links(const struct facet_provider_instance *instance, uint32_t a, uint32_t b, uint32_t *ret_up)
 {
@@ -89,7 +89,7 @@ static bool read_link(const struct facet_provider_instance *instance, uint32_t a
     link.type = link.level >= FACET_LEVEL_SYSTEM ? FACET_LINK_SOCKET : FACET_LINK_PCIE;
     if (nvlinks) {
         link.type = FACET_LINK_NVLINK;
-        link.level = FACET_LEVEL_SINGLE_SWITCH; /* a direct fabric */
+        link.level = FACET_LEVEL_SINGLE_SWITCH; /* as near as through one switch */
         link.lanes = nvlinks;
         link.up = up > 0;
         link.valid = FACET_LINK_HAS_STATE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the traffic over the NVLinks between two GPUs, as each of them counts it.
- * Never: reports other links: for PCIe NVML measures a rate over a moment, which is no counter.
+ * Never: reports other links. For PCIe NVML measures only a rate over a moment, which is no counter.
  */
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static bool read_errors(const struct cuda_nvml *nvml, nvmlDevice_t handle, unsig
     return true;
 }
 
-/* The sum over the NVLinks from a GPU to another. If one of them lacks a reading, the sum lacks it, too. */
+/* Sums over the NVLinks from one GPU to another. If one link lacks a reading, the sum has none either. */
 static void add_up(const struct facet_provider_instance *instance, uint32_t device, uint32_t peer,
                    struct facet_link_metrics *metrics)
 {

@@ -3,7 +3,7 @@
  * The last events of a provider's instance.
  *
  * Owns: numbering events, keeping the last ones, and returning them.
- * Never: locks: callers hold the lock of the instance's events. Static functions only, as provider_kit.h.
+ * Never: takes a lock: callers hold the lock of the instance's events. Has static functions only, as provider_kit.h.
  */
 #ifndef FACET_EVENT_KIT_H
 #define FACET_EVENT_KIT_H

@@ -3,7 +3,7 @@
  * Finding one of a vendor's libraries at run time.
  *
  * Owns: distinguishing an absent library from a broken one.
- * Never: mistakes one for the other; knows a library's content. Static functions only, as provider_kit.h.
+ * Never: knows a library's functions. Has static functions only, as provider_kit.h.
  */
 #ifndef FACET_LIBRARY_KIT_H
 #define FACET_LIBRARY_KIT_H
@@ -15,8 +15,9 @@
 #include "provider_kit.h"
 
 /*
- * A path is checked directly. For a soname, the linker's message begins with its name only if it was not found; if it
- * was found but cannot be loaded, the message begins with the path, or with the missing dependency.
+ * Whether `place` does not exist, as `reason` is the loader's message. A path is checked directly. For a soname, the
+ * message begins with that name only if it was not found. If it was found but cannot be loaded, the message begins with
+ * the path, or with the missing dependency.
  */
 FACET_KIT_UNUSED static bool facet_kit_library_absent(const char *place, const char *reason)
 {
@@ -38,7 +39,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_library_open(const char *var
     const char *const only[] = {named, NULL};
 
     for (const char *const *place = named && *named ? only : places; *place; place++) {
-        /* Never unloaded: the vendor's threads may run in it longer than we use it. */
+        /* Never unloaded: the vendor's threads may run in it after our last call. */
         void *library = dlopen(*place, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
         if (library) {

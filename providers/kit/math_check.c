@@ -83,7 +83,7 @@ struct matrix {
 static enum facet_status check_matrix(const struct matrix *matrix, struct kit_math_operands *operands,
                                       struct facet_error *error)
 {
-    uint64_t one = 0, all = 0;
+    uint64_t matrix_elements = 0, last_offset = 0;
 
     if (*matrix->lead == 0)
         *matrix->lead = matrix->columns;
@@ -91,18 +91,19 @@ static enum facet_status check_matrix(const struct matrix *matrix, struct kit_ma
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "%s %" PRIu64 ": expected 0, or at least the %" PRIu64 " elements of a row of %s",
                               matrix->lead_name, *matrix->lead, matrix->columns, matrix->name);
-    if (__builtin_mul_overflow(matrix->rows - 1, *matrix->lead, &one) || one > COUNT_MOST)
+    if (__builtin_mul_overflow(matrix->rows - 1, *matrix->lead, &matrix_elements) || matrix_elements > COUNT_MOST)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", matrix->name);
-    one += matrix->columns;
+    matrix_elements += matrix->columns;
     if (*matrix->stride == 0 && __builtin_mul_overflow(matrix->rows, *matrix->lead, matrix->stride))
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", matrix->name);
-    if (matrix->written && matrix->batch > 1 && *matrix->stride < one)
+    if (matrix->written && matrix->batch > 1 && *matrix->stride < matrix_elements)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "%s %" PRIu64 ": expected 0, or at least the %" PRIu64 " elements of %s",
-                              matrix->stride_name, *matrix->stride, one, matrix->name);
-    if (__builtin_mul_overflow(matrix->batch - 1, *matrix->stride, &all) || all > COUNT_MOST)
+                              matrix->stride_name, *matrix->stride, matrix_elements, matrix->name);
+    if (__builtin_mul_overflow(matrix->batch - 1, *matrix->stride, &last_offset) || last_offset > COUNT_MOST)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%s: its shape is more than 2^48 bytes", matrix->name);
-    return ADD_OPERAND(operands, matrix->name, matrix->address, error, all + one, matrix->type_bytes);
+    return ADD_OPERAND(operands, matrix->name, matrix->address, error, last_offset + matrix_elements,
+                       matrix->type_bytes);
 }
 
 static enum facet_status check_scales(const struct facet_gemm *gemm, uint32_t type, struct facet_error *error)
@@ -120,7 +121,7 @@ static enum facet_status check_scales(const struct facet_gemm *gemm, uint32_t ty
     return FACET_OK;
 }
 
-/* In column-major order the elements of a column are adjacent, so rows and columns change places. */
+/* Checks a product. In column-major order the elements of a column are adjacent, so rows and columns change places. */
 static enum facet_status check_gemm(struct facet_math *operation, struct kit_math_operands *operands,
                                     struct facet_error *error)
 {
@@ -314,13 +315,13 @@ static enum facet_status check_attention(struct facet_math *operation, struct ki
 
     if (status == FACET_OK)
         status = check_attention_values(attention, operation->flags, error);
-    const struct kit_math_operand all[] = {{"q", attention->q, attention->queries},
-                                           {"k", attention->k, attention->keys},
-                                           {"v", attention->v, attention->keys},
-                                           {"output", attention->output, attention->queries}};
+    const struct kit_math_operand tensors[] = {{"q", attention->q, attention->queries},
+                                               {"k", attention->k, attention->keys},
+                                               {"v", attention->v, attention->keys},
+                                               {"output", attention->output, attention->queries}};
     for (int i = 0; i < 4 && status == FACET_OK; i++)
-        status = ADD_OPERAND(operands, all[i].name, all[i].address, error, attention->batch, attention->heads,
-                             all[i].bytes, attention->dimension, bytes);
+        status = ADD_OPERAND(operands, tensors[i].name, tensors[i].address, error, attention->batch, attention->heads,
+                             tensors[i].bytes, attention->dimension, bytes);
     return status;
 }
 

@@ -5,9 +5,9 @@
  * Owns: the entry point, the checks that every operation begins with, texts, the two-call rule, structs of the host's
  * size, generated stable uuids, devices as nodes, error texts, the time of day.
  * Never: needs a library. A provider compiles against include/facet/ and this header, and links to neither libfacet nor
- * the kit; hence static functions only.
+ * the kit, so all functions are static.
  *
- * providers/null uses all of it.
+ * providers/null shows how to use it.
  */
 #ifndef FACET_PROVIDER_KIT_H
 #define FACET_PROVIDER_KIT_H
@@ -155,7 +155,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_struct(const void *source, u
     uint32_t size;
 
     if (!target)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "a struct to write to: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "the struct to write to: expected an address, not NULL");
     memcpy(&size, target, sizeof size);
     if (size < sizeof size)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "size %" PRIu32 ": expected at least %zu", size,
@@ -196,7 +196,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_la
     const uint32_t least = offsetof(struct facet_launch, offset);
 
     if (!launch)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: expected an address, not NULL");
     if (launch->size < least)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected at least %" PRIu32,
                               launch->size, least);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The null provider: the template to copy, and proof that the rest works without any vendor's runtime.
+ * The null provider: the template to copy, and proof that Facet works without any vendor's runtime.
  *
- * Owns: every operation of the ABI in its smallest honest form, over an empty list of devices.
+ * Owns: an example of each kind of operation of the ABI in its smallest form, over an empty list of devices.
  * Never: invents a device.
  */
 #include <facet/provider.h>
@@ -83,8 +83,8 @@ static const struct facet_device_ops device_ops = {
     .nodes = null_nodes,
 };
 
-/* The pattern of an operation that fills one struct: check the device, read into a struct of one's own, give it out as
- * far as the host's goes. `valid` names what was read, and stays 0 for what was not. */
+/* The pattern of an operation that fills one struct: check the device, read into a struct of this provider's version,
+ * and copy as much as the host's struct has room for. A field that was not read has no bit in `valid`. */
 static enum facet_status null_metrics(struct facet_provider_instance *instance, uint32_t device,
                                       struct facet_device_metrics *ret_metrics, struct facet_error *error)
 {
@@ -117,8 +117,8 @@ static const struct facet_container_ops container_ops = {
     .items = null_items,
 };
 
-/* A table or an operation that is not here is unsupported: add partition, limit, snapshot, memory and execution when
- * your runtime can do them, and claim the capability in facet_device_info with them. */
+/* A table or an operation that is NULL is unsupported. Add partition, limit, snapshot, memory and execution when your
+ * runtime supports them, and set their bits in facet_device_info.capabilities. */
 static const struct facet_provider provider = {
     .size = sizeof provider,
     .abi_major = FACET_PROVIDER_ABI_MAJOR,

@@ -6,9 +6,9 @@
  * Never: names device nodes. OpenCL does not report them, so only processors, which need none, have this table.
  *
  * PoCL runs unit i of a processor in its i-th thread. With POCL_AFFINITY=1 it binds that thread to processor i, so that
- * exclusive units are exclusive processors. Without it a tenant still gets no more threads than units, but the kernel's
- * scheduler may put threads of two tenants on one processor for a while. In a container confined to processors other
- * than the first ones the binding cannot hold, and PoCL reports nothing.
+ * exclusive units are exclusive processors. Without the variable a tenant still gets no more threads than units, but
+ * the kernel's scheduler may put threads of two tenants on one processor for a while. In a container that is confined
+ * to other processors than the first ones the binding fails, and PoCL reports no error.
  */
 #include "opencl.h"
 
@@ -34,7 +34,7 @@ static bool partition_exists(struct facet_provider_instance *instance, uint32_t 
     return found;
 }
 
-/* The items are the same for the whole device: a worker with a limit has a part of it, but no partition's uuid. */
+/* All parts of a device have the same items: a worker with a limit has a part, but no partition's uuid. */
 static enum facet_status opencl_items(struct facet_provider_instance *instance, uint32_t device,
                                       const char *partition_uuid, void *items, uint32_t item_size, uint32_t capacity,
                                       uint32_t *ret_count, struct facet_error *error)

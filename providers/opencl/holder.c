@@ -109,7 +109,7 @@ static enum facet_status choose_start(const struct facet_opencl_device *device, 
                           other->name, other->length, other->start);
 }
 
-/* Makes the sub-device as the layer in a tenant will, so that the driver refuses before a tenant starts. */
+/* Makes the sub-device as the layer in a tenant will, so that a driver that refuses does so before a tenant starts. */
 static enum facet_status try_sub_device(cl_device_id device, uint32_t start, uint32_t length, struct facet_error *error)
 {
     const cl_device_partition_property counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, start ? start : length,
@@ -169,7 +169,7 @@ static uint32_t count_of(const struct facet_opencl_device *device, enum facet_op
     return count;
 }
 
-/* Under the lock: a copy of the current holders. NULL: no memory. */
+/* Under the lock: descriptions of the current holders of one kind. NULL: no memory. */
 static char *describe_all(const struct facet_device_info *info, const struct facet_opencl_device *device,
                           const struct facet_opencl_listing *listing, uint32_t *ret_count)
 {

@@ -2,10 +2,10 @@
 /*
  * The table `limit`: whole, exclusive compute units of a worker, and memory within the device's total.
  *
- * Owns: granting. Compute is rounded up to whole units without another holder; the memory of all workers together stays
- * within the device.
+ * Owns: granting. Compute is rounded up to whole units that have no other holder. The memory of all workers together
+ * stays within the device.
  * Never: enforces anything itself. The driver runs a sub-device on its units alone, and the layer in the worker
- * enforces the memory, by the address and the amount granted here.
+ * enforces the amount of memory that is granted here.
  */
 #include "opencl.h"
 
@@ -29,7 +29,7 @@ static enum facet_status check_free(const struct facet_provider_instance *instan
                                     const struct request *request, const struct facet_opencl_holder *holder,
                                     struct facet_error *error)
 {
-    uint64_t whole = instance->infos[device].memory_bytes, held = memory_held(&instance->devices[device]);
+    uint64_t device_bytes = instance->infos[device].memory_bytes, held = memory_held(&instance->devices[device]);
 
     if (holder && request->bytes > 0 && holder->memory_bytes > 0)
         return facet_kit_fail(error, FACET_BAD_STATE, "worker '%s' has a memory limit already: clear it first",
@@ -37,10 +37,10 @@ static enum facet_status check_free(const struct facet_provider_instance *instan
     if (holder && request->milli > 0 && holder->length > 0)
         return facet_kit_fail(error, FACET_BAD_STATE, "worker '%s' has a compute limit already: clear it first",
                               request->worker);
-    if (request->bytes > whole - held)
+    if (request->bytes > device_bytes - held)
         return facet_kit_fail(error, FACET_NO_SPACE,
                               "bytes %" PRIu64 ": expected at most the %" PRIu64 " that other workers leave",
-                              request->bytes, whole - held);
+                              request->bytes, device_bytes - held);
     return FACET_OK;
 }
 
@@ -88,9 +88,10 @@ static enum facet_status opencl_set_memory(struct facet_provider_instance *insta
         status = facet_kit_check_worker(worker, error);
     if (status != FACET_OK)
         return status;
-    uint64_t whole = instance->infos[device].memory_bytes;
-    if (bytes == 0 || bytes > whole)
-        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "bytes %" PRIu64 ": expected 1 to %" PRIu64, bytes, whole);
+    uint64_t device_bytes = instance->infos[device].memory_bytes;
+    if (bytes == 0 || bytes > device_bytes)
+        return facet_kit_fail(error, FACET_OUT_OF_RANGE, "bytes %" PRIu64 ": expected 1 to %" PRIu64, bytes,
+                              device_bytes);
     pthread_mutex_lock(&instance->lock);
     status = set_limit(instance, device, &request, error);
     pthread_mutex_unlock(&instance->lock);

@@ -42,7 +42,7 @@ enum facet_status facet_opencl_check(const struct facet_provider_instance *insta
     enum facet_status status = facet_kit_check_device(device, instance->count, error);
     if (status != FACET_OK || (instance->infos[device].capabilities & capability) == capability)
         return status;
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "device %" PRIu32 " (%.64s) cannot do this", device,
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "device %" PRIu32 " (%.64s) does not offer this operation", device,
                           instance->infos[device].name);
 }
 
@@ -162,7 +162,7 @@ static void describe_identity(cl_device_id device, const char *extensions, struc
         facet_kit_uuid_of(info->address, info->uuid);
 }
 
-/* The address counts the earlier devices with the same stem; `infos` contains them. */
+/* The address ends with the number of earlier devices of the same platform and name; `infos` has those devices. */
 static void describe_address(const char *platform, const char *name, const struct facet_device_info *infos,
                              struct facet_device_info *info)
 {

@@ -4,7 +4,7 @@
  *
  * Owns: the instance, and the one pool of units per device from which partitions and workers are allocated, so that
  * they never overlap.
- * Never: is seen by the host.
+ * Never: declares anything for the host.
  *
  * Thread rule: devices and infos do not change once the instance is open. Holders are under the instance's lock; the
  * functions that take a holder or a device's list of them are called with it held.
@@ -32,8 +32,8 @@ enum facet_opencl_holder_kind {
 struct facet_opencl_holder {
     struct facet_opencl_holder *next; /* sorted by start */
     enum facet_opencl_holder_kind kind;
-    uint32_t start, length;       /* units; 0+0 when it has none */
-    uint64_t memory_bytes;        /* 0 when it has no limit */
+    uint32_t start, length;       /* units; both are 0 when it has none */
+    uint64_t memory_bytes;        /* 0 when it has no memory limit */
     char name[FACET_WORKER_SIZE]; /* a partition's uuid, a worker's name */
 };
 
@@ -83,7 +83,7 @@ static inline enum facet_status facet_opencl_check_struct(const void *target, st
 
 /* signals.c */
 struct facet_opencl_signals {
-    bool known[NSIG];
+    bool saved[NSIG];
     struct sigaction actions[NSIG];
 };
 void facet_opencl_signals_save(struct facet_opencl_signals *ret_signals);
@@ -96,13 +96,13 @@ struct facet_opencl_holder *facet_opencl_holder_add(struct facet_opencl_device *
                                                     enum facet_opencl_holder_kind kind, const char *name);
 void facet_opencl_holder_remove(struct facet_opencl_device *device, struct facet_opencl_holder *holder);
 
-/* The holder of a unit in this stretch; NULL when it is free. */
+/* A holder of any of the units from `start` on; NULL when all are free. */
 const struct facet_opencl_holder *facet_opencl_holder_of_units(const struct facet_opencl_device *device, uint32_t start,
                                                                uint32_t length);
 
 /*
- * Gives `holder`, which has none, `length` adjacent free units: from `start` on, or with FACET_PLACEMENT_ANY from the
- * smallest stretch that fits. The driver makes such a sub-device once to prove that it can. FACET_OUT_OF_RANGE,
+ * Gives `length` adjacent free units to `holder`, which has none: from `start` on, or with FACET_PLACEMENT_ANY from the
+ * smallest free stretch that fits. The driver makes such a sub-device once, to prove that it can. FACET_OUT_OF_RANGE,
  * FACET_NO_SPACE, or the driver's error.
  */
 enum facet_status facet_opencl_holder_place(struct facet_provider_instance *instance, uint32_t device,

@@ -13,7 +13,7 @@
 
 #include <facet/opencl_address.h>
 
-/* No number up to FACET_OPENCL_UNITS_MAX has more than 32 divisors, and 10 powers of two are smaller than it. */
+/* Numbers up to FACET_OPENCL_UNITS_MAX have at most 32 divisors, and 10 powers of two are smaller. */
 #define TEMPLATES_MAX 64
 
 #define SMALL_DEVICE 16
@@ -61,7 +61,7 @@ static enum facet_status find_template(const struct facet_device_info *info, con
                                        struct facet_partition_template *ret_template, struct facet_error *error)
 {
     if (!id)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "template_id: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "template_id: expected the id of a template, not NULL");
     for (uint32_t length = 1; length < info->compute_units; length++) {
         if (!is_template(info, length))
             continue;
@@ -75,7 +75,7 @@ static enum facet_status find_template(const struct facet_device_info *info, con
                           id);
 }
 
-/* Every start at which it fits. */
+/* Lists every start at which the template fits. */
 static enum facet_status opencl_placements(struct facet_provider_instance *instance, uint32_t device,
                                            const char *template_id, void *items, uint32_t item_size, uint32_t capacity,
                                            uint32_t *ret_count, struct facet_error *error)
@@ -124,7 +124,7 @@ static void describe_partition(const struct facet_device_info *info, const struc
     facet_opencl_holder_address(info, holder, partition->address);
 }
 
-/* Partitions never share an identity, even one after the other on the same units. */
+/* Each partition gets a new uuid, also one on the units of an earlier partition. */
 static enum facet_status make_uuid(const struct facet_device_info *info, char *ret_uuid, struct facet_error *error)
 {
     char text[128];
@@ -137,7 +137,7 @@ static enum facet_status make_uuid(const struct facet_device_info *info, char *r
     return FACET_OK;
 }
 
-/* Under the lock. Makes all of it or nothing. */
+/* Under the lock. On failure no partition is left. */
 static enum facet_status create_partition(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                           uint32_t start, uint32_t length, struct facet_partition_info *ret_info,
                                           struct facet_error *error)
@@ -191,7 +191,7 @@ static enum facet_status opencl_list(struct facet_provider_instance *instance, u
     return facet_opencl_holder_list(instance, device, &partitions, items, item_size, capacity, ret_count, error);
 }
 
-/* Only the daemon knows the users of a partition; OpenCL does not. So none is reported busy here. */
+/* OpenCL does not report the users of a partition, only the daemon knows them: FACET_BUSY is never returned. */
 static enum facet_status opencl_destroy(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                         struct facet_error *error)
 {

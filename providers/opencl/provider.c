@@ -7,14 +7,14 @@
  * tenant uses too.
  * Never: creates a context, a queue or a buffer.
  *
- * Identity: the uuid is CL_DEVICE_UUID_KHR where the device offers it; else it is a hash of the address, which changes
+ * Identity. The uuid is CL_DEVICE_UUID_KHR where the device offers it. Else it is a hash of the address, which changes
  * when a device of the same name is added before this one.
- * Environment: with OPENCL_LAYERS set the ICD loader puts layers, ours among them, between this provider and the
+ * Environment. If OPENCL_LAYERS is set, the ICD loader puts layers, ours among them, between this provider and the
  * devices, and the provider would describe a vGPU. A host that wants the physical devices (the daemon) clears that
  * variable.
- * Parts: OpenCL does not report the units that a sub-device gets. Units are numbered on the assumption that a driver
- * allocates them in order, as PoCL does; a sub-device belongs to the process that makes it, so that partitions and
- * workers are the bookkeeping of this instance and end with it.
+ * Parts. OpenCL does not report the units that a sub-device gets. Units are numbered on the assumption that a driver
+ * allocates them in order, as PoCL does. A sub-device belongs to the process that makes it. So partitions and workers
+ * are only recorded here, and end with the instance.
  */
 #include "opencl.h"
 
@@ -38,7 +38,7 @@ static void opencl_close(struct facet_provider_instance *instance)
     free(instance);
 }
 
-/* PoCL sets this to keep hwloc from loading plug-ins, and leaves it set: the host's children would inherit it. */
+/* PoCL sets this variable to keep hwloc from loading plug-ins. The host's children would inherit it. */
 static const char pocl_variable[] = "HWLOC_PLUGINS_PATH";
 
 /* Restores the earlier value; `before` NULL: unset. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: explaining why the ICD loader found no platform: it skips a library silently if it cannot open it.
- * Never: is used while there is a platform, or reads more than the loader does: a folder of files that name libraries.
+ * Owns: explaining why the ICD loader found no platform: the loader silently skips a library that it cannot open.
+ * Never: is used while there is a platform, or reads more than the loader does, a folder of files that name libraries.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #define VENDORS   "/etc/OpenCL/vendors"
 #define NAME_SIZE 256u
 
-/* The folder, and the variable that chooses it; NULL: none does. */
+/* The folder that the loader reads. *ret_variable: the variable that names it; NULL: none does. */
 static const char *choose_folder(const char **ret_variable)
 {
     static const char *const variables[] = {"OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"};
@@ -47,7 +47,7 @@ static bool read_library(const char *folder, const char *file, char library[NAME
     return found && library[0];
 }
 
-/* It stays open: some runtimes fail when they are unloaded, and the loader has opened it before. */
+/* The library stays open: some runtimes fail when they are unloaded, and the loader has opened it before. */
 static enum facet_status try_library(const char *folder, const char *file, struct facet_error *error)
 {
     char library[NAME_SIZE];

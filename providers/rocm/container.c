@@ -60,7 +60,7 @@ static enum facet_status rocm_container_items(struct facet_provider_instance *in
         return status;
     if (partition_uuid && *partition_uuid)
         status = add_part(instance, device, partition_uuid, &found, error);
-    else if (!instance->gpus[device].is_cut) /* otherwise its own node is that of its first part */
+    else if (!instance->gpus[device].is_cut) /* the node of a partitioned GPU is that of its first part */
         add_nodes(&found, instance->gpus[device].render);
     if (status != FACET_OK)
         return status;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding the GPUs, and their description in struct facet_device_info and the properties.
- * Never: guesses: a value that neither AMD SMI nor the kernel has stays unset.
+ * Never: guesses a value: one that neither AMD SMI nor the kernel reports stays unset.
  */
 #include <stdlib.h>
 
 #include "rocm.h"
 #include "sysfs.h"
 
-#define PROPERTIES_SIZE 16384 /* the image of conformance is by far the longest */
+#define PROPERTIES_SIZE 16384 /* the conformance image is by far the longest property */
 #define MAX_CLOCK_MHZ   100000u
 #define NOT_KNOWN       UINT32_MAX
 
@@ -49,7 +49,7 @@ static void describe_names(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
         FACET_KIT_TEXT(info->driver_version, driver.driver_version);
 }
 
-/* The GPU as the compute driver reports it: all its dies, partitioned or not. */
+/* Describes the GPU by the compute driver's nodes: the sum of its dies, partitioned or not. */
 static void describe_nodes(struct rocm_gpu *gpu, struct facet_device_info *info)
 {
     struct rocm_node nodes[ROCM_MAX_PARTS];
@@ -68,7 +68,7 @@ static void describe_nodes(struct rocm_gpu *gpu, struct facet_device_info *info)
     }
 }
 
-/* "16.0 GT/s PCIe" is the fourth generation; each doubles the one before, the first being 2.5. */
+/* "16.0 GT/s PCIe" is the fourth generation: the first has 2.5 GT/s, and each doubles the one before. */
 static uint16_t generation_of(const char *speed)
 {
     static const char *const speeds[] = {"2.5", "5.0", "8.0", "16.0", "32.0", "64.0"};
@@ -124,8 +124,8 @@ static void describe_modes(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
 }
 
 /*
- * Only an initialised runtime reports whether a device maps memory, and it is not initialised here: if it has the
- * functions, all devices count as able.
+ * Only an initialised runtime reports whether a device maps memory, and it is not initialised here. If the runtime has
+ * the functions, all devices are taken to support them.
  */
 static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, const struct rocm_math *math,
                                         const struct facet_device_info *info)
@@ -178,8 +178,8 @@ static bool smi_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, cha
 }
 
 /*
- * A uuid made of the GPU's permanent number; else AMD SMI's own, which changes when the GPU is partitioned; else one
- * made of the slot's address.
+ * The uuid is made of the GPU's permanent number. Without that number it is AMD SMI's uuid, which changes when the GPU
+ * is partitioned. Without either it is made of the PCI address.
  */
 static void set_uuid(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_info *info)
 {
@@ -234,7 +234,7 @@ static void pci_text(const amdsmi_bdf_t *bdf, char text[16])
              (unsigned)(value >> 3 & 0x1f));
 }
 
-/* The first processor of a socket is the GPU; others are its partitions. A GPU that is lost must not hide the rest. */
+/* The first processor of a socket is the GPU; others are its partitions. A lost GPU must not hide the other GPUs. */
 static enum facet_status find_by_smi(struct facet_provider_instance *instance, struct facet_error *error)
 {
     const struct rocm_smi *smi = &instance->smi;
@@ -278,7 +278,7 @@ struct text {
     size_t length;
 };
 
-/* Adds "key=value" when it fits; every value but the image of conformance is bounded, and those all fit. */
+/* Adds "key=value" if it fits. All values are bounded, and fit, except the conformance image. */
 static void put_pair(struct text *text, const char *key, const char *value)
 {
     size_t room = sizeof text->bytes - text->length;
@@ -316,7 +316,8 @@ static void put_modes(struct text *text, const struct rocm_smi *smi, const struc
     put_pair(text, "memory_partition", modes.memory);
 }
 
-/* A version is two digits each of major, minor and step, the last written as a hexadecimal digit: 90010 is gfx90a. */
+/* The target is two digits each of major, minor and step. gfx names have the step as one hexadecimal digit: 90010 is
+ * gfx90a. */
 static void put_target(struct text *text, const struct rocm_gpu *gpu)
 {
     char target[32];
@@ -328,7 +329,7 @@ static void put_target(struct text *text, const struct rocm_gpu *gpu)
     put_pair(text, "kernel_target", target);
 }
 
-/* For `facet provider check`: a code object is no text, so only the one that the environment names is published. */
+/* The image for `facet provider check`. A code object is not text, so the environment has to name a file. */
 static void put_conformance(struct text *text)
 {
     const char *image = getenv("FACET_ROCM_CONFORMANCE_IMAGE");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the HIP runtime as providers/kit/gpu calls it.
- * Never: decides anything but the time of initialisation: each function is one call, and the translation of its result.
+ * Never: contains a policy, except when to initialise: each function is one call, and the translation of its result.
  *
- * HIP has one device per thread, and no stack of them: enter_device() saves the thread's own for leave_device(), so the
- * two do not nest.
+ * HIP has one current device per thread, and no stack of devices. enter_device() saves the current one for
+ * leave_device(), so the two do not nest.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static enum facet_status check_result(struct gpu_machine *machine, struct facet_
 
 static hipDeviceptr_t pointer_of(uint64_t address)
 {
-    return (hipDeviceptr_t)(uintptr_t)address; /* NOLINT: so the runtime wants a pointer */
+    return (hipDeviceptr_t)(uintptr_t)address; /* NOLINT: the runtime takes a pointer */
 }
 
 /* --- devices --- */
@@ -44,7 +44,7 @@ static int attribute_or_zero(const struct rocm_runtime *runtime, const struct gp
 {
     int value;
 
-    /* An attribute that this runtime does not know is absent. */
+    /* An attribute that this runtime does not know reads as 0. */
     return runtime->hipDeviceGetAttribute(&value, which, device->ordinal) == hipSuccess ? value : 0;
 }
 
@@ -105,7 +105,7 @@ static enum facet_status retain_device(struct gpu_machine *machine, uint32_t ind
         status = start_runtime(instance, error);
     if (status != FACET_OK)
         return status;
-    /* Searches by bus address: the runtime's numbering depends on HIP_VISIBLE_DEVICES, and may lack the GPU. */
+    /* Searches by PCI address: the runtime's numbers depend on HIP_VISIBLE_DEVICES, which may also hide the GPU. */
     status = check_result(
         machine, error, "hipDeviceGetByPCIBusId",
         instance->runtime.hipDeviceGetByPCIBusId(&machine->devices[index].ordinal, machine->infos[index].pci_address));
@@ -198,7 +198,7 @@ static enum facet_status fill_memory(struct gpu_machine *machine, uint64_t addre
                         runtime_of(machine)->hipMemsetD8(pointer_of(address), value, bytes));
 }
 
-/* --- memory at addresses that stay --- */
+/* --- physical memory, mapped at reserved addresses --- */
 
 static enum facet_status reserve_addresses(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
                                            struct facet_error *error)
@@ -232,7 +232,7 @@ static enum facet_status create_memory(struct gpu_machine *machine, uint32_t dev
 
 static hipMemGenericAllocationHandle_t handle_of(gpu_memory_handle memory)
 {
-    return (hipMemGenericAllocationHandle_t)(uintptr_t)memory; /* NOLINT: it was one */
+    return (hipMemGenericAllocationHandle_t)(uintptr_t)memory; /* NOLINT: the number was made of such a handle */
 }
 
 static void release_memory(struct gpu_machine *machine, gpu_memory_handle memory)
@@ -348,8 +348,8 @@ static bool is_about_image(hipError_t result)
 }
 
 /*
- * The runtime gets no length: it takes it from the header of the ELF file. The margin keeps it from reading past a
- * short one.
+ * The runtime gets no length of the image: it takes that from the header of the ELF file. The margin keeps it from
+ * reading past the end of a short image.
  */
 static enum facet_status load_module(struct gpu_machine *machine, const void *image, uint64_t bytes,
                                      gpu_module_handle *ret_module, struct facet_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: health, and events: the driver's notifications, and differences between one reading of a GPU and the next.
+ * Owns: health, and two kinds of events: the driver's notifications, and differences between two readings of a GPU.
  * Never: waits for the driver. A state that changes and changes back between two readings is missed; a notification is
  * not.
  */
@@ -84,7 +84,7 @@ void rocm_events_begin(struct facet_provider_instance *instance)
 
     for (size_t i = 0; i < NOTIFICATIONS; i++)
         mask |= AMDSMI_EVENT_MASK_FROM_INDEX(notifications[i].number);
-    /* A GPU without such events reports none. */
+    /* A GPU without notifications reports none. */
     for (uint32_t i = 0; i < instance->gpu.count; i++)
         if (instance->gpus[i].handle &&
             ROCM_SMI(smi, amdsmi_init_gpu_event_notification, instance->gpus[i].handle) == AMDSMI_STATUS_SUCCESS)
@@ -125,7 +125,7 @@ static void add_notification(struct facet_provider_instance *instance, const amd
     }
 }
 
-/* Takes at most as many as are kept, so that a GPU that reports without end does not block the caller. */
+/* Takes at most as many notifications as are kept, so that a GPU that never stops sending does not block the caller. */
 static void take_notifications(struct facet_provider_instance *instance)
 {
     for (uint32_t i = 0; i < FACET_KIT_EVENTS; i++) {
@@ -164,7 +164,7 @@ static void read_all_gpus(struct facet_provider_instance *instance)
             !rocm_gpu_read_state(&instance->smi, gpu, &now))
             continue;
         report_changes(instance, device, &now);
-        if (!now.has_ecc) { /* the count so far is kept when one reading fails */
+        if (!now.has_ecc) { /* a failed reading keeps the count of the one before */
             now.has_ecc = gpu->last_reading.has_ecc;
             now.ecc_uncorrected = gpu->last_reading.ecc_uncorrected;
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the file of each GPU with the holders of its partitions. All partitions of a mode exist as soon as the GPU is
- * in it, and the driver does not know their holders.
- * Never: trusts a file of an earlier mode: after a restart of the machine the GPU is in its first one.
+ * Owns: a file for each GPU, which records the holders of its partitions. The driver makes all partitions of a mode
+ * when the GPU enters that mode, and does not know holders.
+ * Never: uses a record of another mode than the GPU's: after a restart of the machine the GPU is in its default mode.
  *
  * The file is FACET_ROCM_STATE/rocm-<pci address>; without the variable the folder is Facet's runtime folder
  * (FACET_RUNTIME_DIR, else /run/facet for root, else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>).
@@ -50,7 +50,7 @@ static void parse_record(struct rocm_holdings *holdings)
         holdings->names[i] = strtoull(end, &end, 16);
 }
 
-/* Opens the folder, which must be ours alone: another user may have made one in /tmp first. */
+/* Opens the folder, which no other user may write: another user may have made one in /tmp first. */
 static enum facet_status open_folder(const char *path, int *ret_folder, struct facet_error *error)
 {
     struct stat status;
@@ -114,7 +114,7 @@ void rocm_holdings_settle(struct rocm_holdings *holdings, const char *mode)
     FACET_KIT_TEXT(holdings->previous, mode);
 }
 
-/* The name is the clock, but later than any name here, because the clock may have been set back. */
+/* The name is the time, but at least one more than any name here, because the clock may have been set back. */
 void rocm_holdings_take(struct rocm_holdings *holdings, uint32_t number)
 {
     uint64_t name = facet_kit_now_ns();
@@ -135,7 +135,8 @@ enum facet_status rocm_holdings_write(const struct rocm_holdings *holdings, stru
     length += snprintf(line + length, sizeof line - (size_t)length, "\n");
 
     /*
-     * Shorter than a block, in place: a reader holds the lock, and a killed writer leaves the old or the new content.
+     * The line is shorter than a block and written in place. Readers hold the lock, and a killed writer leaves the old
+     * or the new content.
      */
     if (pwrite(holdings->file, line, (size_t)length, 0) != length || ftruncate(holdings->file, length) != 0)
         return facet_kit_fail(error, FACET_IO, "the file of the GPU's partitions: %s", strerror(errno));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: checking that an image is complete. Never: checks its content: the runtime does. */
+/* Owns: checking that an image is complete. Never: checks the code, which the runtime does. */
 #include "image.h"
 
 #include <elf.h>

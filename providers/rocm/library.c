@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening AMD SMI and translating its results. Never: unloads it; its threads may run longer than we use it. */
+/* Owns: opening AMD SMI and translating its results. Never: unloads it: its threads may run after our last call. */
 #include "library.h"
 
 #include <ctype.h>
@@ -52,7 +52,7 @@ enum facet_status rocm_smi_fail(const struct rocm_smi *smi, struct facet_error *
     return facet_kit_fail(error, rocm_smi_status(result), "%s: %u, %.160s", call, (unsigned)result, text);
 }
 
-/* By the name of the loaded file: libamd_smi.so.26.0, or the target of a link of that name. */
+/* The release by the name of the loaded file: libamd_smi.so.26.0, or the target of such a link. */
 static unsigned release_of(void *library)
 {
     struct link_map *map = NULL;
@@ -65,7 +65,7 @@ static unsigned release_of(void *library)
     return number && isdigit((unsigned char)number[4]) ? (unsigned)strtoul(number + 4, NULL, 10) : 0;
 }
 
-/* The library is loaded, but the kernel's driver is not: it knows no devices. */
+/* Whether the library is loaded but the kernel's driver is not. Then there are no devices. */
 static bool no_driver(amdsmi_status_t result)
 {
     return result == AMDSMI_STATUS_DRIVER_NOT_LOADED || result == AMDSMI_STATUS_NO_DRV;

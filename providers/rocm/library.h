@@ -3,7 +3,7 @@
  * AMD SMI, opened at run time.
  *
  * Owns: the table of its functions, its release, and the translation of its results.
- * Never: treats a broken library as an absent one; passes a struct to a release with another layout: with such a
+ * Never: treats a broken library as an absent one, or passes a struct to a release with another layout. With such a
  * release, only functions that are the same in every release are used (vendor/amdsmi).
  */
 #ifndef FACET_ROCM_LIBRARY_H
@@ -21,7 +21,7 @@
     X(amdsmi_get_processor_handles)                                                                                    \
     X(amdsmi_get_gpu_device_bdf)
 
-/* NULL where the installed library lacks one. */
+/* Functions that may be missing: NULL where the installed library lacks one. */
 #define ROCM_SMI_OPTIONAL(X)                                                                                           \
     X(amdsmi_status_code_to_string)                                                                                    \
     X(amdsmi_get_gpu_device_uuid)                                                                                      \
@@ -37,7 +37,7 @@
     X(amdsmi_get_gpu_compute_partition)                                                                                \
     X(amdsmi_get_gpu_memory_partition)
 
-/* NULL also in a release before VENDOR_AMDSMI_STRUCTS. */
+/* Functions with structs: NULL also in a release before VENDOR_AMDSMI_STRUCTS. */
 #define ROCM_SMI_STRUCTS(X)                                                                                            \
     X(amdsmi_get_gpu_asic_info)                                                                                        \
     X(amdsmi_get_gpu_driver_info)                                                                                      \

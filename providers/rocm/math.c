@@ -167,7 +167,7 @@ static enum facet_status math_support(struct facet_provider_instance *instance, 
 
 /* --- running --- */
 
-/* Handles belong to a device, which is entered. */
+/* Makes the library's handle of the device, which is entered, if there is none yet. */
 static enum facet_status take_blas(struct rocm_math *math, uint32_t device)
 {
     int version = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: activations and softmax of f32 through MIOpen, and the two forms of gelu, which MIOpen lacks, composed of its
- * steps.
- * Never: keeps intermediate results: they are memory of this provider for the duration of the operation.
+ * Owns: activations and softmax of f32 through MIOpen, and gelu in both forms, which MIOpen lacks, composed of MIOpen's
+ * operations.
+ * Never: keeps intermediate results after the operation.
  *
  * x * sigmoid(x) is two steps. gelu by tanh is x * sigmoid(2u), with u = sqrt(2 / pi) * (x + 0.044715 x^3), as (1 +
  * tanh(u)) / 2 is sigmoid(2u). gelu by erf is relu(x) - |x| / 2 * erfc(|x| / sqrt(2)), and for z >= 0
  *
  *     erfc(z) = (a1 t + a2 t^2 + .. + a5 t^5) * exp(-z^2), t = 1 / (1 + p z), to 1.5e-7
  *
- * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26), far more exact than the ABI requires. No two
- * large numbers are subtracted; exp(s) for s <= 0 is elu(s) + 1.
+ * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26), far more exact than the ABI requires. No
+ * difference of two large numbers is taken. exp(s) for s <= 0 is elu(s) + 1.
  */
 #include "math_library.h"
 
@@ -65,7 +65,7 @@ static void run_softmax(struct work *work, const void *input, void *output)
     const struct rocm_math_call *call = work->call;
     const void *from = input;
 
-    if (input == output) { /* MIOpen does not say whether it works in place */
+    if (input == output) { /* MIOpen does not document whether softmax works in place */
         if (call->runtime->hipMemcpyDtoDAsync(work->memory[0], output, work->bytes, call->stream) != hipSuccess)
             work->result = miopenStatusInternalError;
         from = work->memory[0];
@@ -97,7 +97,7 @@ static void gelu_by_tanh(struct work *work, const void *input, void *output)
 static void run_gelu(struct work *work, const void *input, void *output)
 {
     static const float factors[] = {1.061405429F, -1.453152027F, 1.421413741F, -0.284496736F, 0.254829592F};
-    const double p = 0.3275911 * 0.70710678118654752; /* of |x|, not of |x| / sqrt(2) */
+    const double p = 0.3275911 * 0.70710678118654752; /* a factor of |x|, so it includes 1 / sqrt(2) */
     void *size = work->memory[0], *t = work->memory[1], *sum = work->memory[2], *decay = work->memory[3];
 
     apply_mode(work, miopenActivationABS, 0, 0, 0, input, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: attention, as two products with a softmax between them (gpu/attention.h).
- * Never: keeps the scores: they and their softmax are memory of this provider for the duration of the operation.
+ * Never: keeps the scores and their softmax after the operation.
  */
 #include <stdlib.h>
 

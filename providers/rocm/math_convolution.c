@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: forward convolution through MIOpen. Never: searches by running: it uses solutions that MIOpen knows. */
+/* Owns: forward convolution through MIOpen. Never: runs solutions to find the fastest: it uses MIOpen's own ranking. */
 #include "math_library.h"
 
 #include "math_check.h"

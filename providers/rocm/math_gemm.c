@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: products of matrices through hipBLASLt: its types (gpu/blaslt.h has the calls). Never: lets f32 be multiplied
- * in a lower precision.
+ * Owns: products of matrices through hipBLASLt: its names and types (gpu/blaslt.h has the calls). Never: lets f32 be
+ * multiplied in a lower precision.
  */
 #include "math_library.h"
 

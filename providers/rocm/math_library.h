@@ -3,23 +3,23 @@
  * Mathematics by AMD's libraries, opened at run time.
  *
  * Owns: the tables of hipBLASLt's and MIOpen's functions, their handles, and the functions that operations share.
- * Never: computes anything; calls a library from a thread other than the executor's, once an operation is queued;
- * initialises HIP: hipBLASLt needs a context to report its version, so the version is not in `support`.
+ * Never: computes anything, or runs an operation in a thread other than the executor's. Never initialises HIP:
+ * hipBLASLt needs a context to report its version, so the version is not in `support`.
  *
  * The libraries are libhipblaslt.so.1 or 0 and libMIOpen.so.1, or the files that FACET_ROCM_HIPBLASLT and
  * FACET_ROCM_MIOPEN name. Products of matrices need the first, convolution the second, attention both. Without both
- * there is no mathematics. hipBLASLt must be 0.7 (ROCm 6.1) or newer: before, its types had other numbers, and
- * operations that need it fail as unsupported.
+ * there is no mathematics. hipBLASLt must be 0.7 (ROCm 6.1) or newer: earlier releases number types differently, so
+ * operations that need hipBLASLt fail as unsupported with them.
  *
  *   - gemm: f32, bf16, f16, and int8 with an int32 result.
  *   - convolution: f32, forward. Not the 16-bit types: an f32 bias is added only after rounding.
- *   - attention: f32: products, a softmax and, if causal, a mask that is added; all scores are in memory at a time. Not
- *     the 16-bit types, because the ABI has scores in f32.
- *   - activation: f32: gelu and silu, which MIOpen lacks, are composed of its steps (math_activation.c).
+ *   - attention: f32, by products, a softmax and, if causal, a mask that is added. All scores are in memory at a time.
+ *     Not the 16-bit types, because the ABI has scores in f32.
+ *   - activation: f32. gelu and silu, which MIOpen lacks, are composed of other operations (math_activation.c).
  *   - normalization: f32.
  *
- * The libraries choose the multiplying units themselves: 16-bit types and int8 are multiplied by matrix cores, f32 in
- * f32. So FACET_MATH_NO_TENSOR has no effect, as `tensor_types` 0 says, and FACET_MATH_MIXED rounds nothing.
+ * The libraries choose the units themselves: they multiply 16-bit types and int8 by matrix cores, and f32 in f32. So
+ * FACET_MATH_NO_TENSOR has no effect, which `tensor_types` reports by 0, and FACET_MATH_MIXED rounds nothing.
  */
 #ifndef FACET_ROCM_MATH_LIBRARY_H
 #define FACET_ROCM_MATH_LIBRARY_H
@@ -76,7 +76,7 @@
     X(miopenConvolutionForwardImmediate)
 
 struct rocm_math {
-    void *blas_library, *dnn_library; /* NULL: it is absent, or lacks a function */
+    void *blas_library, *dnn_library; /* NULL: the library is absent, or lacks a function */
 #define ROCM_MATH_MEMBER(name) __typeof__(&name) name;
     ROCM_BLAS(ROCM_MATH_MEMBER)
     ROCM_DNN(ROCM_MATH_MEMBER)
@@ -90,7 +90,7 @@ struct rocm_math {
 struct rocm_math_call {
     const struct rocm_runtime *runtime;
     const struct rocm_math *math;
-    hipblasLtHandle_t blas; /* NULL: the operation does not need it; `dnn` too */
+    hipblasLtHandle_t blas; /* NULL, as `dnn`, if the operation does not need it */
     miopenHandle_t dnn;
     hipStream_t stream;
     const struct facet_math *operation;
@@ -112,8 +112,8 @@ enum facet_status rocm_scratch_take(const struct rocm_math_call *call, uint64_t 
 void rocm_scratch_give(const struct rocm_math_call *call, void *memory);
 
 /*
- * math_gemm.c: in the call's type, laid out by `flags`. With `addend` not NULL, the one matrix there, laid out as C is,
- * is added to each product instead of beta times C.
+ * math_gemm.c: products in the call's type, laid out by `flags`. If `addend` is not NULL, it is one matrix in C's
+ * layout, which is added to each product instead of beta times C.
  */
 enum facet_status rocm_math_gemm(const struct rocm_math_call *call, const struct facet_gemm *gemm, uint32_t flags,
                                  void *addend);
@@ -126,7 +126,7 @@ enum facet_status rocm_math_normalization(const struct rocm_math_call *call);
 /* math_convolution.c: a tensor of f32; the caller destroys it unless it is NULL. */
 miopenStatus_t rocm_math_tensor(const struct rocm_math *math, uint64_t n, uint64_t c, uint64_t h, uint64_t w,
                                 miopenTensorDescriptor_t *ret_tensor);
-/* math_activation.c: over the channels of a tensor, not in place. */
+/* math_activation.c: softmax over the channels of a tensor. `output` is not `input`. */
 miopenStatus_t rocm_math_softmax(const struct rocm_math_call *call, miopenTensorDescriptor_t tensor, const void *input,
                                  void *output);
 

@@ -3,8 +3,8 @@
  * Owns: batch normalization of f32 through MIOpen.
  * Never: uses MIOpen's training: that returns 1 / sqrt(variance + epsilon), and a variance over one element fewer.
  *
- * Training measures first: the mean of each channel, the input less that, and the mean of its squares. The rest is the
- * same as with a given mean and variance.
+ * Training first computes the mean of each channel, the input minus the mean, and the mean of the squares of that. Then
+ * it normalizes as with a given mean and variance.
  */
 #include "math_library.h"
 
@@ -13,13 +13,13 @@ static const float one = 1, zero = 0;
 /* Memory that is taken for the operation; NULL: none. */
 struct scratch {
     void *input;   /* a copy, if the operation is in place */
-    void *centred; /* the input less its mean */
+    void *centred; /* the input minus the mean of its channel */
     void *workspace, *scale, *bias;
 };
 
 struct work {
     const struct rocm_math_call *call;
-    miopenTensorDescriptor_t input_tensor, channel_tensor; /* channel: one number for each */
+    miopenTensorDescriptor_t input_tensor, channel_tensor; /* channel_tensor: one number for each channel */
     miopenReduceTensorDescriptor_t average;
     uint64_t bytes, vector_bytes;
     size_t workspace_bytes;
@@ -58,7 +58,7 @@ static miopenStatus_t average_channels(const struct work *work, const void *from
                                                 work->channel_tensor, to);
 }
 
-/* The mean of one element is itself, and MIOpen has nothing to reduce. */
+/* For channels of one element, which MIOpen does not reduce: the mean is the element. */
 static enum facet_status compute_moments_of_one(const struct work *work)
 {
     const struct rocm_math_call *call = work->call;
@@ -102,7 +102,7 @@ static enum facet_status compute_moments(struct work *work)
     return rocm_dnn_status(result);
 }
 
-/* A missing scale is 1, a missing bias 0; an operation in place reads a copy. */
+/* A missing scale is 1, a missing bias is 0. An operation in place reads a copy of its input. */
 static enum facet_status complete_operands(struct work *work)
 {
     const struct rocm_math_call *call = work->call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a GPU's sensors, by AMD SMI or else by the kernel's files.
- * Never: turns the time in which any work runs into a share of busy units: the library's activity is neither `busy_ns`
+ * Never: reports AMD SMI's activity, the time in which any work runs, as a share of busy units: it is neither `busy_ns`
  * nor `compute_active_milli`.
  */
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #define MAX_CELSIUS   250
 #define MAX_WATTS     100000u
 
-/* Unknown values have all bits set, in 32 or 64 of them. */
+/* AMD SMI sets all 32 or 64 bits of an unknown value. */
 static bool watts_of(const amdsmi_power_info_t *info, uint64_t *ret_watts)
 {
     const uint64_t readings[] = {info->current_socket_power, info->socket_power, info->average_socket_power};
@@ -49,7 +49,7 @@ static void read_power(const struct rocm_smi *smi, const struct rocm_gpu *gpu, s
     }
 }
 
-/* The hottest point, by which the driver throttles; its files call that the second sensor. */
+/* Reads the hottest point, by which the driver throttles: the second sensor in the driver's files. */
 static void read_temperature(const struct rocm_smi *smi, const struct rocm_gpu *gpu, struct facet_device_metrics *to)
 {
     int64_t celsius;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the modes of a GPU as a whole: reading them, their meaning, and setting that of its compute dies.
- * Never: sets the mode of the memory; passes a mode's number to a release of AMD SMI that may number it differently:
- * then it writes the kernel's file, which takes the name.
+ * Owns: the two modes of a GPU, of its compute dies and of its memory: reading and interpreting both, and setting the
+ * first.
+ * Never: sets the mode of the memory, or passes a mode's number to a release of AMD SMI that may number modes
+ * differently. Then it writes the name into the kernel's file.
  */
 #include <errno.h>
 
@@ -12,7 +13,7 @@
 static const struct {
     const char *name;
     int number;
-    uint32_t parts; /* 0: one per die */
+    uint32_t parts; /* 0: one for each die */
 } modes_known[] = {
     {"SPX", AMDSMI_COMPUTE_PARTITION_SPX, 1}, {"DPX", AMDSMI_COMPUTE_PARTITION_DPX, 2},
     {"TPX", AMDSMI_COMPUTE_PARTITION_TPX, 3}, {"QPX", AMDSMI_COMPUTE_PARTITION_QPX, 4},
@@ -82,7 +83,7 @@ static enum facet_status refuse_mode(struct facet_error *error, const struct roc
                               mode);
     if (status == FACET_PERMISSION)
         return facet_kit_fail(error, FACET_PERMISSION, "%s: only an administrator may set its mode", gpu->pci);
-    return facet_kit_fail(error, status, "%s does not go into mode %s: %.160s", gpu->pci, mode, reason);
+    return facet_kit_fail(error, status, "%s cannot be put into mode %s: %.160s", gpu->pci, mode, reason);
 }
 
 static enum facet_status set_by_kernel(const struct rocm_gpu *gpu, const char *mode, struct facet_error *error)
@@ -113,7 +114,7 @@ enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gp
     enum facet_status status = rocm_smi_status(result);
     if (status == FACET_OK)
         return FACET_OK;
-    /* A refusal depends on the present state of the GPU and its memory. */
+    /* The same call may succeed in another state of the GPU and its memory. */
     if (status == FACET_INTERNAL || status == FACET_UNSUPPORTED)
         status = FACET_BAD_STATE;
     char reason[64];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: compute partitions: the templates of a GPU, and the holders of its parts.
- * Never: changes the mode of a GPU that has holders of parts, or is in use as a whole; changes the mode of its memory.
+ * Never: changes the mode of a GPU whose parts have holders, or that a process uses, or the mode of its memory.
  *
- * A GPU's compute dies are its slices. A mode ("CPX") partitions all of them at once, into equal parts, so there is one
+ * A GPU's compute dies are its slices. A mode ("CPX") partitions all dies at once, into equal parts. So there is one
  * template for each mode, named by the modes of compute and memory: "CPX/NPS1". Taking the first part of a GPU sets the
- * template's mode; releasing the last one restores the earlier mode. The administrator sets the mode of the memory; the
- * templates are those compatible with it.
+ * template's mode; releasing the last part restores the earlier mode. An administrator sets the mode of the memory, and
+ * only templates that are compatible with it are listed.
  *
- * A part has its own memory only if there are as many parts of memory as of compute; else several share one, and the
- * driver does not report their shares.
+ * A part has its own memory only if there are as many parts of memory as of compute. Otherwise several parts share one
+ * part of memory, and the driver does not report their shares.
  */
 #include <stdlib.h>
 
@@ -42,7 +42,7 @@ static uint32_t memory_parts(const char *memory)
     return parts >= 1 && parts <= ROCM_MAX_PARTS ? (uint32_t)parts : 0;
 }
 
-/* The driver's rule: parts of memory are shared evenly. */
+/* The driver's rule: each part of memory serves the same number of parts of compute. */
 static bool modes_go_together(const char *compute, uint32_t parts, uint32_t of_memory)
 {
     if (of_memory == 1 || parts == of_memory)
@@ -103,8 +103,7 @@ static enum facet_status open_view(struct facet_provider_instance *instance, uin
         return status;
     if (!rocm_modes_read(&instance->smi, ret_view->gpu, &ret_view->modes)) {
         rocm_holdings_close(&ret_view->holdings);
-        return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": it does not say its mode any more",
-                              device);
+        return facet_kit_fail(error, FACET_DEVICE_LOST, "device %" PRIu32 ": its mode cannot be read any more", device);
     }
     rocm_holdings_settle(&ret_view->holdings, ret_view->modes.compute);
     list_templates(ret_view);
@@ -128,7 +127,7 @@ static enum facet_status find_template(const struct view *view, const char *id, 
                                        struct facet_error *error)
 {
     if (!id)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "template_id: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "template_id: expected the id of a template, not NULL");
     for (uint32_t i = 0; i < view->template_count; i++)
         if (strcmp(view->templates[i].info.id, id) == 0) {
             *ret_template = &view->templates[i];
@@ -152,7 +151,7 @@ static void name_part(const struct view *view, const struct template *template, 
     facet_kit_uuid_of(text, uuid);
 }
 
-/* The part's own digits, if the compute driver has it already. */
+/* The address has the part's own number, once the compute driver has a node for the part. */
 static void address_part(const struct view *view, const struct template *template, uint32_t number, char *address,
                          size_t size)
 {
@@ -322,7 +321,7 @@ static enum facet_status rocm_partition_create(struct facet_provider_instance *i
         return status;
     /* Nothing is taken for a caller that has no room for the answer. */
     if (!ret_info || ret_info->size < sizeof ret_info->size)
-        status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info: expected a struct that says its size");
+        status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info: expected a struct with its size set");
     if (status == FACET_OK)
         status = take_partition(&view, template_id, start, &info, error);
     close_view(&view);
@@ -359,7 +358,7 @@ static enum facet_status find_part(const struct view *view, const char *uuid, ui
     char name[64];
 
     if (!uuid)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected that of a partition, not NULL");
     for (uint32_t number = 0; template && number < template->info.max_count; number++) {
         if (!(view->holdings.held_parts >> number & 1))
             continue;
@@ -387,8 +386,8 @@ static enum facet_status give_back(struct view *view, const char *uuid, struct f
     view->holdings.held_parts &= ~(UINT32_C(1) << number);
     status = rocm_holdings_write(&view->holdings, error);
     /*
-     * No part has a holder any more, so the mode is free. If it cannot be restored now, it stays: the next taking of a
-     * part, or an administrator, changes it.
+     * If no part has a holder any more, the earlier mode is restored. A failure is ignored: the next create, or an
+     * administrator, can change the mode.
      */
     if (status == FACET_OK && !view->holdings.held_parts && strcmp(view->holdings.previous, view->holdings.mode) != 0)
         rocm_mode_set(&view->instance->smi, view->gpu, view->holdings.previous, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the processes on a GPU and its partitions with their memory, by AMD SMI or the compute driver's files.
- * Never: reports running time from either: neither counts the time of compute queues.
+ * Never: reports running time: neither source counts the time of compute queues.
  */
 #include <dirent.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static amdsmi_status_t read_by_smi(const struct rocm_smi *smi, const struct rocm
     for (uint32_t i = 0; result == AMDSMI_STATUS_SUCCESS && i < count; i++) {
         amdsmi_kfd_info_t info = {.current_partition_id = NOT_KNOWN};
 
-        /* Without its number a partition is identified by its position; with one processor there is no choice. */
+        /* A partition without a number is identified by its position in the list of processors. */
         ROCM_SMI(smi, amdsmi_get_gpu_kfd_info, processors[i], &info);
         result =
             read_list(smi, processors[i], info.current_partition_id != NOT_KNOWN ? info.current_partition_id : i, list);
@@ -134,7 +134,7 @@ static int by_pid(const void *left, const void *right)
     return (one->partition > other->partition) - (one->partition < other->partition);
 }
 
-/* A process is listed once for each part of a GPU that it uses. */
+/* Leaves one entry for each part of a GPU that a process uses. */
 static void merge_duplicates(struct list *list)
 {
     uint32_t kept_count = 0;

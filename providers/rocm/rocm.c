@@ -3,21 +3,21 @@
  * The ROCm provider: AMD's GPUs, as AMD SMI, the kernel's driver amdgpu, and the HIP runtime show them.
  *
  * Owns: the entry, opening and closing, and the tables.
- * Never: reports a value that it could not read; changes how a GPU's memory is partitioned: that reloads the driver for
- * all processes.
+ * Never: reports a value that it could not read, or changes how a GPU's memory is partitioned, which reloads the driver
+ * for all processes.
  *
  * Libraries. Both are opened at run time: libamd_smi.so and libamdhip64.so, or the files that FACET_ROCM_SMI and
  * FACET_ROCM_HIP name; and hipBLASLt and MIOpen for mathematics (math_library.h). Without AMD SMI the kernel's files
  * are read, which have less. Without HIP, devices can be listed and shared, but there is no memory and no kernels. If
  * one is installed and cannot be used, a property has the reason: `smi_error`, `hip_error`.
  *
- * HIP is initialised with the first context, not before: the driver partitions no GPU while any process has it open.
+ * HIP is initialised with the first context, not before: the driver cannot partition a GPU that any process has open.
  *
- * Modes. `shared` and `soft` on a GPU in its normal mode. A GPU that is partitioned when it is found is `partitioned`,
- * and is not offered as a whole. The machine's administrator decides that before the provider is opened, by the GPU's
+ * Modes. A GPU in its normal mode offers `shared` and `soft`. A GPU that is partitioned when it is found offers
+ * `partitioned` only, and not the whole GPU. The administrator decides that before the provider is opened, by the GPU's
  * mode, or by FACET_ROCM_PARTITIONS=1, with which every GPU that can be partitioned counts as partitioned. `hard` is
- * not offered to programs: the driver cannot limit another process to a number of compute units. Workers whose contexts
- * belong to this provider do have hard limits (gpu/limit.c, slice.h).
+ * not offered to programs, because the driver cannot limit another process to a number of compute units. Workers whose
+ * contexts belong to this provider can have hard limits (gpu/limit.c, slice.h).
  *
  * Address. "amd-" and 16 hexadecimal digits, the GPU's or the partition's own (vendor/hip/runtime.h).
  */
@@ -28,7 +28,7 @@
 
 static void rocm_close(struct facet_provider_instance *instance)
 {
-    /* Work that the runtime does not end still uses the instance, so nothing is freed. */
+    /* If the machine cannot be closed, work that the runtime does not end still uses the instance: nothing is freed. */
     if (!instance || !gpu_machine_close(&instance->gpu))
         return;
     rocm_events_end(instance);

@@ -5,10 +5,10 @@
  * Owns: the structs and the lock order.
  * Never: declares the vendor's interface; that is in vendor/amdsmi and vendor/hip.
  *
- * Locks. AMD SMI is safe from any thread. The lock of a file (holdings.c) keeps all processes from changing a GPU's
- * mode while its parts are examined. `lock` guards the events and the last reading of each GPU. `runtime_lock` guards
- * the opening of the HIP runtime, and is held with no other but that of a context's creation. Data found at open never
- * changes afterwards and is read without a lock.
+ * Locks. AMD SMI may be called from any thread. The lock of a file (holdings.c) keeps all processes from changing a
+ * GPU's mode while its parts are examined. `lock` guards the events and the last reading of each GPU. `runtime_lock`
+ * guards the opening of the HIP runtime; the only lock held with it is that of the creation of a context. Data found at
+ * open never changes afterwards and is read without a lock.
  */
 #ifndef FACET_ROCM_H
 #define FACET_ROCM_H
@@ -29,7 +29,7 @@
 
 #define ROCM_MAX_PARTS 8u /* partitions of a GPU */
 
-/* The state of a GPU at one reading; events are differences between two readings. */
+/* The state of a GPU at one reading. Events are differences between two readings. */
 struct rocm_reading {
     bool present, has_ecc;
     uint32_t health; /* enum facet_health */
@@ -38,7 +38,7 @@ struct rocm_reading {
 
 struct rocm_gpu {
     amdsmi_socket_handle socket;
-    amdsmi_processor_handle handle; /* NULL: AMD SMI does not know it; the kernel does */
+    amdsmi_processor_handle handle; /* NULL: only the kernel, and not AMD SMI, lists the GPU */
     char pci[16];
     uint64_t unique_id; /* 0: not known */
     uint32_t dies;      /* for partitioning; 0: not known */
@@ -50,7 +50,7 @@ struct rocm_gpu {
 };
 
 struct facet_provider_instance {
-    struct gpu_machine gpu; /* first, where providers/kit/gpu finds it */
+    struct gpu_machine gpu; /* must be first: gpu_machine_of() casts the instance */
     struct rocm_smi smi;
     char smi_error[256]; /* the reason why AMD SMI is not used; empty otherwise */
     struct rocm_gpu gpus[GPU_MOST];
@@ -75,7 +75,7 @@ enum facet_status rocm_device_properties(struct facet_provider_instance *instanc
 /* "amd-" and the digits of a GPU or partition; empty when they are unknown. */
 void rocm_address_of(uint64_t unique_id, char *address, size_t size);
 
-/* metrics.c. Reading sets a bit for each field that was read; false when none was. */
+/* metrics.c. A reading sets a bit for each field that was read; false when none was. */
 extern const struct facet_metrics_ops rocm_metrics_ops;
 bool rocm_metrics_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu,
                        struct facet_device_metrics *ret_metrics);
@@ -131,24 +131,24 @@ enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gp
 /* holdings.c: the partitions of a GPU that have a holder, shared by all processes of the machine. */
 struct rocm_holdings {
     int file;                       /* locked while it is open */
-    char mode[ROCM_MODE_SIZE];      /* the GPU's mode for them */
-    char previous[ROCM_MODE_SIZE];  /* the mode before that */
+    char mode[ROCM_MODE_SIZE];      /* the GPU's mode with these partitions */
+    char previous[ROCM_MODE_SIZE];  /* the mode before, to be restored */
     uint32_t held_parts;            /* a bit for each partition */
-    uint64_t names[ROCM_MAX_PARTS]; /* a unique name for each that is taken */
+    uint64_t names[ROCM_MAX_PARTS]; /* a unique name for each partition that is taken */
 };
-/* Locks and reads. */
+/* Locks and reads the file. */
 enum facet_status rocm_holdings_open(const char *pci_address, struct rocm_holdings *ret_holdings,
                                      struct facet_error *error);
 /* Releases the parts that were taken in a mode other than `mode`, the GPU's present one. */
 void rocm_holdings_settle(struct rocm_holdings *holdings, const char *mode);
-/* Takes one, under a new name. */
+/* Takes partition `number`, under a new name. */
 void rocm_holdings_take(struct rocm_holdings *holdings, uint32_t number);
 enum facet_status rocm_holdings_write(const struct rocm_holdings *holdings, struct facet_error *error);
 void rocm_holdings_close(struct rocm_holdings *holdings);
 
 /* partition.c */
 extern const struct facet_partition_ops rocm_partition_ops;
-/* Whether a GPU is partitioned, or shall be (rocm.c), and can be. */
+/* Whether a GPU can be partitioned, and is, or is to be by FACET_ROCM_PARTITIONS. */
 bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu);
 /* FACET_BUSY when a GPU that was whole when it was found has been partitioned since. */
 enum facet_status rocm_check_whole(const struct facet_provider_instance *instance, uint32_t device,

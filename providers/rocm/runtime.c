@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: opening the HIP runtime, and translating its results. Never: unloads it; its threads may run longer than we use
- * it.
+ * Owns: opening the HIP runtime, and translating its results. Never: unloads it: its threads may run after our last
+ * call.
  */
 #include "runtime.h"
 

@@ -3,10 +3,9 @@
  * The HIP runtime, opened at run time.
  *
  * Owns: the table of its functions, and the translation of its results.
- * Never: links to it; initialises it before the first context (rocm.c has the reason).
+ * Never: links to it, or initialises it before the first context (rocm.c has the reason).
  *
- * Any function may be missing: an older runtime lacks the newer ones. Without those in `needed` there is no memory at
- * all (ROCm 5.2 has them).
+ * An older runtime lacks the newer functions. Without those of ROCM_NEEDED, which ROCm 5.2 has, there is no memory.
  */
 #ifndef FACET_ROCM_RUNTIME_H
 #define FACET_ROCM_RUNTIME_H
@@ -35,7 +34,7 @@
     X(hipMemcpyDtoD)                                                                                                   \
     X(hipMemsetD8)
 
-/* Memory at addresses that stay. */
+/* Physical memory that is mapped at reserved addresses. */
 #define ROCM_MAPPING(X)                                                                                                \
     X(hipMemAddressReserve)                                                                                            \
     X(hipMemAddressFree)                                                                                               \
@@ -63,7 +62,7 @@
     X(hipMemcpyDtoDAsync)                                                                                              \
     X(hipMemsetD8Async)
 
-/* Memory in the order of a stream. */
+/* Memory that is allocated and freed in the order of a stream. */
 #define ROCM_SCRATCH(X)                                                                                                \
     X(hipMallocAsync)                                                                                                  \
     X(hipFreeAsync)
@@ -88,7 +87,7 @@ struct rocm_runtime {
 /* Opens libamdhip64.so of ROCm 7, 6 or 5, or the file that FACET_ROCM_HIP names. */
 void rocm_runtime_open(struct rocm_runtime *ret_runtime);
 
-/* Whether it has all functions of ROCM_MAPPING, of ROCM_EXECUTING. */
+/* Whether the runtime has all functions of ROCM_MAPPING; of ROCM_EXECUTING. */
 bool rocm_runtime_maps(const struct rocm_runtime *runtime);
 bool rocm_runtime_executes(const struct rocm_runtime *runtime);
 

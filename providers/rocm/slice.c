@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: slices as masks of units. Never: takes a unit from the worker that it is reserved for. */
+/* Owns: slices as masks of units. Never: gives a worker a unit that is reserved for another. */
 #include "slice.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 struct slice {
     struct rocm_units mask;
-    uint32_t units, words; /* words: of the GPU's mask, by its number of units */
-    bool is_promised;      /* reserved for one worker */
+    uint32_t units, words; /* words: of a mask of all units of the GPU */
+    bool is_promised;      /* its units are reserved for one worker */
 };
 
 static struct facet_provider_instance *instance_of(struct gpu_machine *machine)
@@ -63,12 +63,12 @@ enum facet_status rocm_slice_take(struct gpu_machine *machine, uint32_t device, 
                                   gpu_slice_handle *ret_slice, uint32_t *ret_units, struct facet_error *error)
 {
     struct rocm_units *promised = &instance_of(machine)->promised[device], mask;
-    uint32_t left = choose_units(machine, device, NULL, promised, units, &mask);
+    uint32_t available = choose_units(machine, device, NULL, promised, units, &mask);
 
-    if (units > left)
+    if (units > available)
         return facet_kit_fail(error, FACET_NO_SPACE,
                               "%" PRIu32 " compute units: expected at most the %" PRIu32 " that no worker has", units,
-                              left);
+                              available);
     enum facet_status status = new_slice(machine, device, &mask, units, true, ret_slice, error);
     if (status != FACET_OK)
         return status;
@@ -82,13 +82,13 @@ enum facet_status rocm_slice_bound(struct gpu_machine *machine, uint32_t device,
                                    uint32_t units, gpu_slice_handle *ret_slice, struct facet_error *error)
 {
     const struct rocm_units *promised = &instance_of(machine)->promised[device];
-    const struct slice *whole = within;
+    const struct slice *outer = within;
     struct rocm_units mask;
 
-    if (units >= (whole ? whole->units : units_of(machine, device)))
+    if (units >= (outer ? outer->units : units_of(machine, device)))
         return FACET_OK;
-    if (whole)
-        choose_units(machine, device, &whole->mask, NULL, units, &mask);
+    if (outer)
+        choose_units(machine, device, &outer->mask, NULL, units, &mask);
     else if (choose_units(machine, device, NULL, promised, units, &mask) < units)
         choose_units(machine, device, NULL, NULL, units, &mask);
     return new_slice(machine, device, &mask, units, false, ret_slice, error);

@@ -5,8 +5,8 @@
  * Owns: the units reserved for workers, and the slice functions of the driver's table.
  * Never: limits another program.
  *
- * A mask needs no service and no memory. A stream with one waits for the default stream of the runtime, which has the
- * transfers that the host waits for: those run after the submitted work of other slices.
+ * A mask needs no service and no memory. A stream with a mask and the runtime's default stream wait for each other. The
+ * default stream has the transfers that the host waits for, so these run after the submitted work of other slices.
  */
 #ifndef FACET_ROCM_SLICE_H
 #define FACET_ROCM_SLICE_H

@@ -210,10 +210,10 @@ static bool read_properties(const char *path, struct properties *ret_properties)
                 *wanted[i].value = value;
     fclose(file);
     *ret_properties = all;
-    return all.simds > 0; /* a processor's node has none */
+    return all.simds > 0; /* the node of a CPU has none */
 }
 
-/* A location is bus, device and function, and above them the partition. */
+/* The bits of location_id are, from the lowest: function, device, bus; the partition is above them. */
 static void describe_node(const struct properties *all, uint64_t gpu_id, struct rocm_node *ret_node)
 {
     *ret_node = (struct rocm_node){

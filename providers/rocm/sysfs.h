@@ -3,7 +3,7 @@
  * A GPU by the files of the kernel's driver amdgpu, with or without a library of the vendor's.
  *
  * Owns: the paths of these files, and reading and writing them.
- * Never: takes an absent file, or one without a number, for a value.
+ * Never: returns a value for a file that is absent, or has no number.
  *
  * FACET_ROCM_ROOT: a folder used in place of / for all of this; for tests.
  */

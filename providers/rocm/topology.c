@@ -48,7 +48,7 @@ enum facet_status rocm_device_nodes(struct facet_provider_instance *instance, vo
                                 error);
 }
 
-/* A link over PCIe, by the NUMA nodes: the switches within one of them are unknown. */
+/* A link over PCIe, as far as the NUMA nodes tell: switches within a NUMA node are unknown. */
 static bool read_pcie(const struct facet_device_info *a, const struct facet_device_info *b,
                       struct facet_topology_link *link)
 {
@@ -74,7 +74,7 @@ static bool read_link(const struct facet_provider_instance *instance, uint32_t a
             AMDSMI_STATUS_SUCCESS &&
         type == AMDSMI_LINK_TYPE_XGMI) {
         link.type = FACET_LINK_XGMI;
-        link.level = hops <= 1 ? FACET_LEVEL_SINGLE_SWITCH : FACET_LEVEL_MULTI_SWITCH; /* a direct fabric */
+        link.level = hops <= 1 ? FACET_LEVEL_SINGLE_SWITCH : FACET_LEVEL_MULTI_SWITCH; /* XGMI as if through switches */
         known = true;
     } else {
         known = read_pcie(&instance->gpu.infos[a], &instance->gpu.infos[b], &link);

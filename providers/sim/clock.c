@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the model's time: following the wall clock at a speed, or stepping to the awaited moment.
+ * Owns: the model's time, which follows the wall clock at a speed, or steps to the awaited moment.
  * Never: waits with the lock held, or passes a fault or a completion without applying it.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* value * by / to, without overflow in between, at most UINT64_MAX. */
+/* value * by / to, at most UINT64_MAX; the product does not overflow. */
 static uint64_t scale(uint64_t value, uint64_t by, uint64_t to)
 {
     facet_kit_u128 scaled = (facet_kit_u128)value * by / to;
@@ -108,7 +108,7 @@ static uint64_t real_time_of(const struct sim_clock *clock, uint64_t model_ns, u
 
     if (since_start >= deadline_ns - clock->started_ns)
         return deadline_ns;
-    return clock->started_ns + since_start + 1; /* rounded up: no earlier */
+    return clock->started_ns + since_start + 1; /* rounded up, so as not to wake early */
 }
 
 bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns, uint64_t timeout_ns)
@@ -120,7 +120,7 @@ bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns,
     if (sim_clock_now(instance) < change_ns) {
         if (!clock->stepped)
             sleep_until(instance, real_time_of(clock, change_ns, deadline_ns));
-        else if (change_ns == UINT64_MAX) /* nothing will change by itself: only another thread's call can */
+        else if (change_ns == UINT64_MAX) /* only a call of another thread can change anything */
             sleep_until(instance, deadline_ns);
         else
             clock->now_ns = change_ns;

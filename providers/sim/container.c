@@ -41,7 +41,7 @@ static void add_settings(struct item_list *list, const char *uuid, const char *p
     }
 }
 
-/* The whole device's node, or only the partition's: its parent's would give access to the whole device. */
+/* Adds the node of the device or of the partition. A partition's container does not get the device's node. */
 static enum facet_status add_node(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                   struct item_list *list, struct facet_error *error)
 {

@@ -13,7 +13,7 @@
 #include "machine.h"
 #include "sim.h"
 
-/* The beginning of an operation on a device: faults that hit `operation`, then sim_check_device(). */
+/* Begins an operation on a device: applies faults that hit `operation`, then calls sim_check_device(). */
 enum facet_status sim_begin(struct facet_provider_instance *instance, uint32_t device, const char *operation,
                             struct facet_error *error);
 
@@ -28,7 +28,7 @@ void sim_clock_close(struct sim_clock *clock);
 
 struct sim_events {
     uint64_t last; /* sequence of the newest; event n is at n % SIM_EVENTS_KEPT */
-    struct facet_event kept[SIM_EVENTS_KEPT];
+    struct facet_event ring[SIM_EVENTS_KEPT];
 };
 
 /* --- faults.c --- */
@@ -42,7 +42,7 @@ void sim_faults_close(struct sim_faults *faults);
 
 /* Applies all faults that are due at the model's time, in order. True when there were any. */
 bool sim_faults_apply(struct facet_provider_instance *instance);
-/* When the next one is due; UINT64_MAX: none is left. */
+/* The time of the next fault; UINT64_MAX: none is left. */
 uint64_t sim_faults_next(const struct facet_provider_instance *instance);
 
 bool sim_fault_lost(const struct facet_provider_instance *instance, uint32_t device);

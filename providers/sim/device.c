@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the operations on devices: description, health, topology.
- * Never: fails a query for health because the device is lost: that is the answer.
+ * Never: fails a query for the health of a lost device: FACET_HEALTH_FAILED is the answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static enum facet_status device_nodes(struct facet_provider_instance *instance, 
 }
 
 /* A link is down by a fault of its own, or because a device at its end is lost. */
-static bool is_up(const struct facet_provider_instance *instance, uint32_t link)
+static bool is_link_up(const struct facet_provider_instance *instance, uint32_t link)
 {
     const struct sim_machine *machine = instance->machine;
 
@@ -97,7 +97,7 @@ static enum facet_status device_links(struct facet_provider_instance *instance, 
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of links");
     for (uint32_t i = 0; i < machine->link_count; i++) {
         links[i] = machine->links[i];
-        links[i].up = is_up(instance, i);
+        links[i].up = is_link_up(instance, i);
     }
     status =
         facet_kit_list_items(links, sizeof *links, machine->link_count, items, item_size, capacity, ret_count, error);

@@ -241,7 +241,7 @@ void sim_context_free(struct sim_context *context)
     while ((object = TAILQ_FIRST(&context->objects)))
         free_object(object);
     sim_space_close(&context->space);
-    free(context->account); /* only one that was never linked still has it */
+    free(context->account); /* a context that was unlinked has none */
     free(context);
 }
 

@@ -2,8 +2,8 @@
 /*
  * The engine: contexts and their objects, and the load of their kernels on devices.
  *
- * Owns: everything with a number (contexts, page objects, modules, streams), accounts, and device loads. One table has
- * all of it, so numbers are unique in the instance.
+ * Owns: objects with a number (contexts, page objects, modules, streams), accounts, and device loads. One table has all
+ * objects, so numbers are unique in the instance.
  * Never: knows profiles, partitions or limits beyond the result of sim_share_of().
  *
  * Files: engine.c (contexts, numbers), engine_account.c (use per worker), engine_space.c and engine_store.c (memory),
@@ -39,11 +39,11 @@ enum sim_kind {
     SIM_KIND_STREAM = 4,
 };
 
-/* The beginning of everything with a number. */
+/* Each object with a number begins with this struct. */
 struct sim_object {
     enum sim_kind kind;
     uint64_t number;
-    struct sim_context *context; /* for a context: itself */
+    struct sim_context *context; /* the context that it belongs to; of a context, itself */
     TAILQ_ENTRY(sim_object) link;
 };
 TAILQ_HEAD(sim_objects, sim_object);
@@ -66,17 +66,17 @@ struct sim_module {
 
 struct sim_launch {
     TAILQ_ENTRY(sim_launch) queued;  /* in its stream */
-    TAILQ_ENTRY(sim_launch) running; /* on its device, while it is begun */
+    TAILQ_ENTRY(sim_launch) running; /* on its device, once it has begun */
     struct sim_stream *stream;
     struct sim_module *module;
     const struct sim_kernel *kernel;
     uint64_t groups;
     bool begun;
-    struct sim_device_part part; /* since it began */
+    struct sim_device_part part; /* set when it begins */
     struct sim_solo_time solo;   /* at the present clock */
     uint32_t pool;               /* index into sim_load.pools */
-    uint64_t total_ns;           /* at the present pace */
-    uint64_t remaining;          /* in SIM_WHOLE_WORK */
+    uint64_t total_ns;           /* for all of its work, at the present pace */
+    uint64_t remaining;          /* work; SIM_WHOLE_WORK when it has not begun */
     uint64_t elapsed_ns;         /* on the device so far */
     struct facet_launch request;
     unsigned char arguments[];
@@ -96,10 +96,10 @@ struct sim_account {
     uint32_t device;
     char worker[FACET_WORKER_SIZE];
     char partition_uuid[SIM_UUID_SIZE];
-    uint32_t contexts;       /* lost ones too */
+    uint32_t contexts;       /* including lost ones */
     struct sim_usage *usage; /* its use: in a shared file, or `own_usage` */
     struct sim_usage own_usage;
-    uint64_t busy_ns; /* of its kernels; concurrent ones add up */
+    uint64_t busy_ns; /* of its kernels; the times of concurrent kernels add up */
     uint64_t unit_ns; /* units at work times time */
     uint32_t units_active;
     uint64_t read_at_ns, read_unit_ns; /* at the last reading */
@@ -116,14 +116,14 @@ struct sim_context {
     struct sim_space space;
     uint32_t device;
     bool lost;   /* lost with its device: it can only be destroyed */
-    bool saving; /* a snapshot is being written: it must not change */
+    bool saving; /* a snapshot of it is being written: it must not change */
 };
 TAILQ_HEAD(sim_contexts, sim_context);
 
-/* The kernels of one part of a device: those of an exclusive range of units, or all others. */
+/* The kernels that share units: those on one worker's exclusive units, or all others of a device. */
 struct sim_pool {
     struct sim_demand demand;
-    uint64_t units; /* sum of the units wanted */
+    uint64_t units; /* that the kernels want, summed */
 };
 
 __extension__ typedef unsigned __int128 sim_wide;
@@ -132,7 +132,7 @@ __extension__ typedef unsigned __int128 sim_wide;
 struct sim_integrals {
     uint64_t at_ns;
     uint64_t unit_ns;       /* units at work */
-    sim_wide tensor_ns;     /* units times milli of them that are tensor work */
+    sim_wide tensor_ns;     /* units at work, times the milli of their work that is tensor work */
     sim_wide memory_ns;     /* milli of the peak bandwidth */
     uint32_t compute_milli; /* of the interval that ended here */
     uint32_t tensor_milli;
@@ -142,7 +142,7 @@ struct sim_integrals {
 /* One device over time. */
 struct sim_load {
     uint32_t device;
-    uint64_t at_ns; /* the time of everything below */
+    uint64_t at_ns; /* the model's time up to which the members below are computed */
     struct sim_launches running;
     struct sim_pool *pools; /* by first unit; the last one is for contexts that share */
     uint32_t slowdown_milli;
@@ -159,10 +159,10 @@ struct sim_load {
     uint64_t rx_bytes, tx_bytes;
 };
 
-/* A worker that is off its device: kept here, or in a file of the caller's (fd -1). */
+/* A worker that a snapshot took off its device. `fd`: a memory file with its contexts; -1: they are in the caller's. */
 struct sim_parked {
     LIST_ENTRY(sim_parked) link;
-    bool process; /* by snapshot_processes: everything of the process */
+    bool process; /* taken by snapshot_processes: all contexts of this process */
     uint32_t device;
     char worker[FACET_WORKER_SIZE]; /* empty: every worker of the device */
     int fd;
@@ -203,7 +203,7 @@ enum facet_status sim_engine_begin(struct facet_provider_instance *instance, con
  */
 enum facet_status sim_context_find(struct facet_provider_instance *instance, const char *operation, uint64_t number,
                                    struct sim_context **ret_context, struct facet_error *error);
-/* The object of that kind and number, if it belongs to the context. NULL: none. */
+/* The object of this kind and number, if it belongs to the context. NULL: there is none. */
 void *sim_object_find(const struct facet_provider_instance *instance, const struct sim_context *context,
                       enum sim_kind kind, uint64_t number);
 
@@ -211,15 +211,15 @@ void *sim_object_find(const struct facet_provider_instance *instance, const stru
 enum facet_status sim_context_refresh(struct facet_provider_instance *instance, struct sim_context *context,
                                       struct facet_error *error);
 
-/* Gives `object` the next number and enters it. */
+/* Gives `object` the next number, and enters it in the tables. */
 enum facet_status sim_object_enter(struct facet_provider_instance *instance, struct sim_context *context,
                                    struct sim_object *object, enum sim_kind kind, struct facet_error *error);
-/* Takes it out of the tables and frees it. */
+/* Takes the object out of the tables and frees it. */
 void sim_object_drop(struct facet_provider_instance *instance, struct sim_object *object);
 
 /* A context with an empty space, in no table; needs no lock. */
 enum facet_status sim_context_new(uint32_t page_bytes, struct sim_context **ret_context, struct facet_error *error);
-/* Frees a context that is in no table, with all it has; needs no lock. NULL is allowed. */
+/* Frees a context that is in no table, with its objects; needs no lock. NULL is allowed. */
 void sim_context_free(struct sim_context *context);
 /* Ends its work and removes it from all tables; sim_context_free() frees it. */
 void sim_context_unlink(struct facet_provider_instance *instance, struct sim_context *context);
@@ -231,7 +231,7 @@ enum facet_status sim_pages_new(struct sim_context *context, uint64_t bytes, str
 /* Whether a snapshot took the context of that number off its device. */
 bool sim_parked_has(const struct sim_engine *engine, uint64_t context);
 
-/* Called when a worker has a context again: it is no longer off its device; a snapshot of it in memory stays. */
+/* Called when a worker has a new context: it no longer counts as off its device. A snapshot of it in memory is kept. */
 void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *worker);
 
 /* Waits until the context's queued work is complete. Releases the lock meanwhile. FACET_TIMEOUT. */
@@ -241,14 +241,14 @@ enum facet_status sim_context_drain(struct facet_provider_instance *instance, ui
 /* --- engine_account.c --- */
 
 /*
- * Gives a context on its device a share and an account, and takes `bytes` for its existing memory. One transaction for
- * all processes, so that the state it was checked against cannot change meanwhile. Errors of sim_share_of(),
+ * Gives a context on its device a share and an account, and takes `bytes` for its existing memory. All is done in one
+ * transaction of the state, so that no process changes the state meanwhile. Errors: those of sim_share_of(),
  * FACET_QUOTA, FACET_NO_SPACE.
  */
 enum facet_status sim_account_enter(struct facet_provider_instance *instance, struct sim_context *context,
                                     const char *partition_uuid, const char *worker, uint64_t bytes,
                                     struct facet_error *error);
-/* Frees the account with its last context, whose bytes were released before. */
+/* The account is freed with its last context. The context's bytes were released before. */
 void sim_account_leave(struct sim_context *context);
 /*
  * Takes `bytes` more for a context, after updating its share: FACET_QUOTA, FACET_NO_SPACE. To release bytes, lower
@@ -262,8 +262,8 @@ struct sim_use {
 };
 
 /*
- * The use of a device: by a worker, in a partition ("": outside of any), in total. Other processes' use is as of the
- * last transaction.
+ * The bytes in use on a device: by a worker, in a partition ("": outside of partitions), in total. The use by other
+ * processes is that of the last transaction.
  */
 struct sim_use sim_engine_use(const struct facet_provider_instance *instance, uint32_t device, const char *worker,
                               const char *partition_uuid);
@@ -273,11 +273,11 @@ struct sim_use sim_engine_use(const struct facet_provider_instance *instance, ui
 enum facet_status sim_module_new(const void *image, uint64_t bytes, struct sim_module **ret_module,
                                  struct facet_error *error);
 void sim_module_free(struct sim_module *module);
-/* A launch that is checked, but not queued. `request->argument_bytes` are at `arguments`. */
+/* Makes a launch that is checked, but not queued. `arguments` has `request->argument_bytes` bytes. */
 enum facet_status sim_launch_new(struct sim_stream *stream, struct sim_module *module,
                                  const struct facet_launch *request, const void *arguments,
                                  struct sim_launch **ret_launch, struct facet_error *error);
-/* Queues it; sim_stream_begin_next() lets it begin. */
+/* Queues the launch; sim_stream_begin_next() lets it begin. */
 void sim_launch_queue(struct sim_launch *launch);
 
 /* --- engine_load.c --- */
@@ -287,14 +287,14 @@ enum facet_status sim_load_open(struct facet_provider_instance *instance, uint32
 void sim_load_close(struct sim_load *load);
 /* Brings one device to the model's time `now_ns`. */
 void sim_load_advance(struct facet_provider_instance *instance, struct sim_load *load, uint64_t now_ns);
-/* The time of the next change by itself; SIM_NEVER: none. */
+/* The time of the load's next change without a call; SIM_NEVER: there is none. */
 uint64_t sim_load_next(const struct facet_provider_instance *instance, const struct sim_load *load);
 
-/* Puts the first launch of the stream on the device, if it is not yet. */
+/* Puts the first launch of the stream on the device, if it is not there yet. */
 void sim_stream_begin_next(struct facet_provider_instance *instance, struct sim_stream *stream);
 /* Removes all launches from the stream with `status`: FACET_OK counts as cancelled, not failed. */
 void sim_stream_clear(struct facet_provider_instance *instance, struct sim_stream *stream, enum facet_status status);
-/* Takes the stream's kernel off the device and keeps its progress; the stream stays as it is. */
+/* Takes the stream's kernel off the device and keeps its progress. The stream keeps its launches. */
 void sim_stream_stop(struct facet_provider_instance *instance, struct sim_stream *stream);
 
 /* --- engine_save.c, engine_restore.c: the content of a snapshot; both need no lock --- */
@@ -303,13 +303,13 @@ void sim_stream_stop(struct facet_provider_instance *instance, struct sim_stream
 enum facet_status sim_save(const struct facet_provider_instance *instance, struct sim_context *const *contexts,
                            uint32_t count, const char *scope, int fd, struct facet_error *error);
 
-/* Every context goes back to the device of its index. */
+/* For `target`: each context goes back to the device that it was saved from. */
 #define SIM_SAME_DEVICE UINT32_MAX
 
 /*
- * Reads contexts for device `target`, each with its own memory and a new account, in no table and without a share.
- * Appends them to `ret_contexts`. `ret_scope`: as it was saved. FACET_CORRUPT, FACET_UNSUPPORTED, FACET_NO_MEMORY,
- * FACET_IO.
+ * Reads contexts for device `target`, and appends them to `ret_contexts`. Each has its own memory and a new account,
+ * and is in no table and without a share. `ret_scope`: as given to sim_save(). FACET_CORRUPT, FACET_UNSUPPORTED,
+ * FACET_NO_MEMORY, FACET_IO.
  */
 enum facet_status sim_restore(const struct facet_provider_instance *instance, uint32_t target, int fd,
                               char ret_scope[FACET_WORKER_SIZE], struct sim_contexts *ret_contexts,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: accounts: the use of each worker, and the check before it rises.
- * Never: raises a number outside of a transaction of the state, in which all processes' use was added up.
+ * Owns: accounts: the use of each worker, and the check before that use rises.
+ * Never: raises a number outside of a transaction of the state, in which the use by all processes was added up.
  */
 #include "engine.h"
 #include "machine.h"

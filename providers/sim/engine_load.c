@@ -3,7 +3,8 @@
  * Devices over time: running kernels, their pace and completion, and their effect on clock, power and heat.
  *
  * Owns: struct sim_load, and a launch from the head of its stream to completion.
- * Never: waits. Time passes only in sim_load_advance(), from one change to the next, each interval at constant pace.
+ * Never: waits. Time passes only in sim_load_advance(), from one change to the next; between two changes the pace is
+ * constant.
  */
 #include <stdlib.h>
 
@@ -40,7 +41,7 @@ void sim_load_close(struct sim_load *load)
 
 /* --- pace: the rate of each running kernel --- */
 
-/* At the present clock: the need of each kernel alone, and the total demand of each pool. */
+/* Computes at the present clock how long each kernel would take alone, and the total demand of each pool. */
 static void sum_demand(const struct sim_model *model, struct sim_load *load)
 {
     struct sim_launch *launch;
@@ -58,7 +59,7 @@ static void sum_demand(const struct sim_model *model, struct sim_load *load)
     }
 }
 
-/* The units at work for a kernel: all it wants, or its part of the part. */
+/* The units at work for a kernel: all that it wants, or its share of a pool that has fewer. */
 static uint32_t units_at_work(const struct sim_load *load, const struct sim_launch *launch)
 {
     const struct sim_pool *pool = &load->pools[launch->pool];
@@ -168,7 +169,7 @@ static void advance_launches(const struct sim_model *model, struct sim_load *loa
     load->now.at_ns = load->at_ns;
 }
 
-/* The next check of the temperature while it crosses the limit, in either direction. */
+/* The time of the next check of the temperature, while it is on its way across the limit in either direction. */
 static uint64_t next_temperature_check(const struct sim_model *model, const struct sim_load *load)
 {
     int64_t steady = sim_model_steady_uc(model, load->power_mw);
@@ -196,12 +197,12 @@ uint64_t sim_load_next(const struct facet_provider_instance *instance, const str
 
 /* --- launches --- */
 
-static enum facet_status read_word(const struct sim_space *space, uint64_t address, uint64_t *ret_words, size_t count)
+static enum facet_status read_words(const struct sim_space *space, uint64_t address, uint64_t *ret_words, size_t count)
 {
     return sim_space_read(space, address, count * sizeof *ret_words, ret_words, NULL);
 }
 
-/* fill and add, a chunk at a time. */
+/* The effects fill and add, a chunk at a time. */
 static enum facet_status change_words(struct sim_space *space, uint64_t address, uint64_t count, uint64_t value,
                                       bool add)
 {
@@ -214,7 +215,7 @@ static enum facet_status change_words(struct sim_space *space, uint64_t address,
         length = count - done < 1024 ? count - done : 1024;
         memset(words, 0, sizeof words);
         if (add)
-            status = read_word(space, at, words, length);
+            status = read_words(space, at, words, length);
         for (uint64_t i = 0; i < length; i++)
             words[i] += value;
         if (status == FACET_OK)
@@ -223,7 +224,7 @@ static enum facet_status change_words(struct sim_space *space, uint64_t address,
     return status;
 }
 
-/* The effect of a kernel on memory. All of its range is checked first. */
+/* Applies the effect of a kernel on memory. The whole range is checked first. */
 static enum facet_status apply_kernel_effect(struct sim_launch *launch)
 {
     struct sim_space *space = &launch->stream->object.context->space;
@@ -294,7 +295,8 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
     const struct sim_model *model = sim_device_model(instance, load->device);
     uint32_t slowdown = sim_fault_slowdown_milli(instance, load->device);
 
-    /* The core calls this with the time of a fault before it takes effect, so a new slowdown began at at_ns. */
+    /* The core advances the engine to the time of each fault before the fault takes effect. So a slowdown that is new
+     * here began at load->at_ns. */
     if (slowdown != load->slowdown_milli) {
         load->slowdown_milli = slowdown;
         set_pace(instance, load);

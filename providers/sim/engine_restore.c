@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a snapshot's bytes back into contexts that are in no table yet.
- * Never: trusts a number in them: each is checked before it is used, and memory is taken only for bytes that exist.
+ * Never: trusts a number in those bytes: each is checked before its use, and memory is taken only for bytes that exist.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ struct reader {
     const struct facet_provider_instance *instance;
     uint32_t target; /* device, or SIM_SAME_DEVICE */
     int fd;
-    struct sim_table numbers; /* of everything read */
+    struct sim_table numbers; /* of all objects read so far */
     struct facet_error *error;
 };
 
@@ -35,7 +35,7 @@ static enum facet_status read_bytes(struct reader *reader, void *ret_data, uint6
     return FACET_OK;
 }
 
-/* A called function reports its failure as the caller's fault; here the bytes are at fault. */
+/* Turns the refusal of a called function, which blames its arguments, into FACET_CORRUPT: the bytes are at fault. */
 static enum facet_status blame_bytes(struct reader *reader, enum facet_status status)
 {
     if (status == FACET_OK || status == FACET_NO_MEMORY || status == FACET_IO)
@@ -55,7 +55,7 @@ static enum facet_status enter_object(struct reader *reader, struct sim_context 
                                       enum sim_kind kind, uint64_t number)
 {
     if (number == 0 || number == UINT64_MAX || sim_table_find(&reader->numbers, number))
-        return CORRUPT(reader, "number %" PRIu64 ": expected another one for each thing", number);
+        return CORRUPT(reader, "number %" PRIu64 ": expected a different one for each object", number);
     if (!sim_table_reserve(&reader->numbers, 1))
         return no_memory(reader);
     sim_table_insert(&reader->numbers, number, object);
@@ -166,9 +166,9 @@ static enum facet_status get_launch(struct reader *reader, struct sim_stream *st
     if (status != FACET_OK)
         return status;
     struct sim_module *module = find_object(reader, stream->object.context, SIM_KIND_MODULE, saved.request.module);
-    bool whole = saved.remaining == SIM_WHOLE_WORK && saved.elapsed_ns == 0;
+    bool not_begun = saved.remaining == SIM_WHOLE_WORK && saved.elapsed_ns == 0;
     if (!module || saved.remaining <= SIM_ROUNDING || saved.remaining > SIM_WHOLE_WORK ||
-        (!whole && !TAILQ_EMPTY(&stream->queue)))
+        (!not_begun && !TAILQ_EMPTY(&stream->queue)))
         return CORRUPT(reader,
                        "a launch of module %" PRIu64 ": expected one of this context, and only the first under "
                        "way",
@@ -284,7 +284,7 @@ static bool is_text(const char *text, size_t size)
     return length < size;
 }
 
-/* The device must be of the same make and size. */
+/* The device must have the same name, memory, units and pages as the saved one. */
 static enum facet_status check_identity(struct reader *reader, const struct saved_context *saved)
 {
     uint32_t device = reader->target == SIM_SAME_DEVICE ? saved->device : reader->target;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: writing contexts as a snapshot's bytes. Never: changes them, or writes zeros. */
+/* Owns: writing contexts as a snapshot's bytes. Never: changes a context, or writes blocks of zeros. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ static bool is_zero(const unsigned char *data, uint64_t bytes)
     return bytes == 0 || (data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0);
 }
 
-/* One stretch of the store that may hold data, block by block. */
+/* Writes one stretch of the store that may hold data, block by block. */
 static void put_stretch(struct writer *writer, const struct sim_pages *pages, struct sim_range stretch)
 {
     unsigned char block[SIM_STORE_BLOCK];
@@ -76,14 +76,14 @@ static void put_pages(struct writer *writer, const struct sim_pages *pages)
 {
     const struct saved_pages saved = {pages->object.number, pages->bytes, pages->destroyed};
     const struct saved_extent none = {0, 0};
-    struct sim_range left = {pages->extent->range.at, pages->bytes}, stretch;
-    uint64_t end = left.at + left.bytes;
+    struct sim_range unsaved = {pages->extent->range.at, pages->bytes}, stretch;
+    uint64_t end = unsaved.at + unsaved.bytes;
 
     put_bytes(writer, &saved, sizeof saved);
-    while (writer->status == FACET_OK && sim_store_data(pages->object.context->space.store, left, &stretch)) {
+    while (writer->status == FACET_OK && sim_store_data(pages->object.context->space.store, unsaved, &stretch)) {
         put_stretch(writer, pages, stretch);
-        left.at = stretch.at + stretch.bytes;
-        left.bytes = end - left.at;
+        unsaved.at = stretch.at + stretch.bytes;
+        unsaved.bytes = end - unsaved.at;
     }
     put_bytes(writer, &none, sizeof none);
 }

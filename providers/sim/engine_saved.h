@@ -33,22 +33,22 @@ struct saved_context {
     uint64_t number;
     char worker[FACET_WORKER_SIZE];
     char partition_uuid[SIM_UUID_SIZE];
-    char device_name[128]; /* with the three below: identity of the device */
+    char device_name[128]; /* together with the next three members the identity of the device */
     uint64_t device_memory_bytes;
     uint32_t device_units;
     uint32_t page_bytes;
     uint32_t device; /* index when it was saved */
     uint32_t reserved;
-    uint64_t pages, modules, streams, reservations, mappings; /* how many of each follow */
+    uint64_t pages, modules, streams, reservations, mappings; /* the number of each that follows */
 };
 FACET_STATIC_ASSERT(sizeof(struct saved_context) == 328, "format: context");
 
 struct saved_pages {
     uint64_t number, bytes;
-    uint64_t destroyed; /* 1: goes with its last mapping */
+    uint64_t destroyed; /* 1: freed with its last mapping */
 };
 
-/* Members that are not written are zero. */
+/* Contents that no extent covers are zero. */
 struct saved_extent {
     uint64_t offset, bytes;
 };
@@ -63,7 +63,7 @@ struct saved_stream {
 };
 
 struct saved_launch {
-    uint64_t remaining, elapsed_ns; /* how far it is */
+    uint64_t remaining, elapsed_ns; /* as in struct sim_launch */
     struct facet_launch request;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: address ranges, mappings and their page objects' places. Never: moves bytes (engine_store.c does). */
+/* Owns: address ranges, mappings, and the places of page objects in the store. Never: moves bytes (engine_store.c). */
 #include "engine_space.h"
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static uint64_t range_end(struct sim_range range)
 }
 
 /*
- * A place for `bytes` between the ranges of `reserved`, `guard` apart, below `high`: after the last one, or, when those
- * addresses are used up, in the first gap that is large enough.
+ * Finds a place for `bytes` within `bounds`, at least `guard` from the ranges of `reserved`: after the last range, or,
+ * when the addresses there are used up, in the first gap that is large enough.
  */
 static bool find_place(const struct sim_table *reserved, struct sim_range bounds, uint64_t bytes, uint64_t align,
                        uint64_t guard, uint64_t *ret_at)
@@ -177,7 +177,7 @@ enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct
 
 void sim_space_give(struct sim_space *space, struct sim_extent *extent)
 {
-    /* A place that is not zeros must not be reused: then it stays taken until the space is closed. */
+    /* A place that could not be zeroed must not be reused: it stays taken until the space is closed. */
     if (sim_store_forget(space->store, extent->range))
         remove_range(&space->extents, &extent->range);
 }
@@ -195,7 +195,7 @@ enum facet_status sim_space_map(struct sim_space *space, struct sim_range range,
     return FACET_OK;
 }
 
-/* Makes `at` a border between mappings; there must be room for one more in the table. */
+/* Splits the mapping around `at`, if there is one, so that a mapping begins there. The table has room for one more. */
 static bool split_mapping(struct sim_space *space, uint64_t at)
 {
     size_t above = sim_table_above(&space->mappings, at);
@@ -222,9 +222,9 @@ enum facet_status sim_space_unmap(struct sim_space *space, struct sim_range rang
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
                               "address %#" PRIx64 ", bytes %" PRIu64 ": expected all of it to be mapped", range.at,
                               range.bytes);
-    /* An extra border has no visible effect, so a failure here changes nothing. */
+    /* A split has no visible effect, so a failure after the first one leaves everything as it was. */
     if (!split_mapping(space, range.at) || !split_mapping(space, range_end(range)))
-        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to cut a mapping");
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to split a mapping");
     for (uint64_t at = range.at; at < range_end(range);) {
         struct sim_mapping *mapping = sim_table_find(&space->mappings, at);
         struct sim_pages *pages = mapping->pages;

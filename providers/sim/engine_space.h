@@ -2,9 +2,9 @@
 /*
  * The memory of one context: its virtual addresses, its page objects, and its mappings.
  *
- * Owns: reservations, mappings, page objects, and the host memory behind them: one sparse memfd, so that memory costs
- * nothing until it is written, however large, and holes are known without reading.
- * Never: counts against a quota (engine.c does); changes anything on failure.
+ * Owns: reservations, mappings, page objects, and the host memory behind them. That is one sparse memfd, in which
+ * memory costs nothing until it is written, and holes are found without reading.
+ * Never: charges memory (engine_account.c does), or changes anything on failure.
  */
 #ifndef FACET_SIM_ENGINE_SPACE_H
 #define FACET_SIM_ENGINE_SPACE_H
@@ -71,7 +71,7 @@ struct sim_reservation *sim_space_find(const struct sim_space *space, uint64_t a
 struct sim_reservation *sim_space_around(const struct sim_space *space, uint64_t address);
 bool sim_space_is_mapped(const struct sim_space *space, struct sim_range range);
 
-/* Room in the store for a page object, all zeros. */
+/* Takes a place in the store for a page object, which is all zeros. */
 enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct sim_extent **ret_extent,
                                  struct facet_error *error);
 void sim_space_give(struct sim_space *space, struct sim_extent *extent);
@@ -90,7 +90,7 @@ enum facet_status sim_space_unmap(struct sim_space *space, struct sim_range rang
 /* Whether every byte is memory. */
 bool sim_space_is_memory(const struct sim_space *space, uint64_t address, uint64_t bytes);
 
-/* These check the whole range first: FACET_OUT_OF_RANGE. FACET_NO_MEMORY when the host has none. */
+/* These four check the whole range first: FACET_OUT_OF_RANGE. FACET_NO_MEMORY when the host has no more memory. */
 enum facet_status sim_space_write(struct sim_space *space, uint64_t address, const void *data, uint64_t bytes,
                                   struct facet_error *error);
 enum facet_status sim_space_read(const struct sim_space *space, uint64_t address, uint64_t bytes, void *ret_data,
@@ -103,7 +103,7 @@ enum facet_status sim_space_fill(struct sim_space *space, uint64_t address, uint
 /* Reads and writes at a place in the store, independent of mappings. */
 enum facet_status sim_store_write(int store, uint64_t at, const void *data, uint64_t bytes, struct facet_error *error);
 enum facet_status sim_store_read(int store, uint64_t at, void *ret_data, uint64_t bytes, struct facet_error *error);
-/* Makes it zeros again, and returns the host memory. False: it could not. */
+/* Gives the host memory of a range back, which is zeros then. False: that failed. */
 bool sim_store_forget(int store, struct sim_range range);
 /* The next stretch of `range` that may hold nonzero bytes; false: none. */
 bool sim_store_data(int store, struct sim_range range, struct sim_range *ret_data);

@@ -29,7 +29,7 @@ enum facet_status sim_store_write(int store, uint64_t at, const void *data, uint
     return FACET_OK;
 }
 
-/* Beyond the end of the file there are zeros, as in every hole. */
+/* Bytes beyond the end of the file read as zeros, as holes do. */
 enum facet_status sim_store_read(int store, uint64_t at, void *ret_data, uint64_t bytes, struct facet_error *error)
 {
     for (char *next = ret_data; bytes > 0;) {
@@ -106,7 +106,7 @@ static enum facet_status check_range(const struct sim_space *space, uint64_t add
                           "address %#" PRIx64 ", bytes %" PRIu64 ": expected all of it to be memory", address, bytes);
 }
 
-/* The two below move through the mappings of a range that was checked. */
+/* write_pieces() and read_pieces() move bytes through the mappings of a range that was checked. */
 static enum facet_status write_pieces(const struct sim_space *space, uint64_t address, const void *data, uint64_t bytes,
                                       struct facet_error *error)
 {

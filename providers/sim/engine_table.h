@@ -28,9 +28,9 @@ bool sim_table_reserve(struct sim_table *table, size_t more);
 /* There must be room, and no such key. */
 void sim_table_insert(struct sim_table *table, uint64_t key, void *value);
 void sim_table_remove(struct sim_table *table, uint64_t key);
-/* The value of exactly that key, or NULL. */
+/* The value of this key, or NULL. */
 void *sim_table_find(const struct sim_table *table, uint64_t key);
-/* The index of the first key above `key`; so the entry before it is the nearest at or below. */
+/* The index of the first key above `key`: the entry before it has the nearest key at or below. */
 size_t sim_table_above(const struct sim_table *table, uint64_t key);
 void sim_table_clear(struct sim_table *table);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the last events of an instance, and returning them.
- * Never: waits, or drops an event because it was read.
+ * Never: waits, or drops an event after it was read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ void sim_event(struct facet_provider_instance *instance, uint32_t kind, uint32_t
 {
     struct sim_events *events = instance->events;
     uint64_t sequence = ++events->last;
-    struct facet_event *event = &events->kept[sequence % SIM_EVENTS_KEPT];
+    struct facet_event *event = &events->ring[sequence % SIM_EVENTS_KEPT];
 
     memset(event, 0, sizeof *event);
     event->size = sizeof *event;
@@ -51,7 +51,7 @@ enum facet_status sim_events(struct facet_provider_instance *instance, uint64_t 
     if (!newer)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of events");
     for (uint64_t sequence = first; sequence <= events->last; sequence++)
-        newer[sequence - first] = events->kept[sequence % SIM_EVENTS_KEPT];
+        newer[sequence - first] = events->ring[sequence % SIM_EVENTS_KEPT];
     status = facet_kit_list_items(newer, sizeof *newer, (uint32_t)(events->last + 1 - first), items, item_size,
                                   capacity, ret_count, error);
     free(newer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: facet_device_ops.events, for the device table. Never: does anything else. */
+/* Owns: facet_device_ops.events, for the device table. Never: declares the events themselves (core.h). */
 #ifndef FACET_SIM_EVENTS_H
 #define FACET_SIM_EVENTS_H
 

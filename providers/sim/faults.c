@@ -3,8 +3,8 @@
  * Owns: the script of faults, and the faults in effect.
  * Never: invents a fault: each is in the script, with its model time.
  *
- * A script: {"faults": [{"at_ns": 5000, "device": 0, "kind": "lost"}, ...]}. `crash` and `block` wait for the next
- * operation on the device from then on, or for the one that "operation" names ("partition.create").
+ * A script: {"faults": [{"at_ns": 5000, "device": 0, "kind": "lost"}, ...]}. After `at_ns`, `crash` and `block` hit the
+ * next operation on the device, or the next one that "operation" names ("partition.create").
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static const struct sim_choice kinds[] = {{"lost", FAULT_LOST},
                                           {"block", FAULT_BLOCK},
                                           {NULL, 0}};
 
-/* The additional member of each kind of fault; others are refused. */
+/* The one member that each kind of fault has besides the common ones; any other is refused. */
 static const char *const members_of[] = {[FAULT_LOST] = NULL,           [FAULT_HANG] = NULL,
                                          [FAULT_ECC] = "count",         [FAULT_ECC_CORRECTED] = "count",
                                          [FAULT_LINK_DOWN] = "link",    [FAULT_LINK_UP] = "link",
@@ -329,7 +329,7 @@ static void apply_fault(struct facet_provider_instance *instance, const struct s
     case FAULT_SLOW:
         condition->slowdown_milli = fault->factor_milli;
         break;
-    case FAULT_RECOVER: /* counters go on; links come up by link_up */
+    case FAULT_RECOVER: /* error counters keep their values, and links stay down until a link_up */
         condition->lost = condition->hangs = condition->broken_memory = false;
         condition->slowdown_milli = 1000;
         condition->trap = NULL;
@@ -378,12 +378,11 @@ void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, con
     if (!trap || (trap->operation[0] && strcmp(trap->operation, operation) != 0))
         return;
     if (trap->kind == FAULT_CRASH) {
-        signal(
-            SIGSEGV,
-            SIG_DFL); /* as the script asks: the process ends as by a defect, whatever handler its host has installed */
+        signal(SIGSEGV,
+               SIG_DFL); /* the script asks for a crash: the process ends even if its host has installed a handler */
         raise(SIGSEGV);
     }
     pthread_mutex_unlock(&instance->lock);
-    for (;;) /* as the script asks: this operation never returns */
+    for (;;) /* the script asks for an operation that never returns */
         pause();
 }

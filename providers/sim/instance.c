@@ -12,8 +12,8 @@
 #include "provider_kit.h"
 #include "state.h"
 
-/* A file's name alone does not tell a user which variable has it. */
-static enum facet_status of_variable(const char *variable, enum facet_status status, struct facet_error *error)
+/* Adds the variable's name to the message: the name of a file does not tell a user which variable names it. */
+static enum facet_status prefix_variable(const char *variable, enum facet_status status, struct facet_error *error)
 {
     char message[sizeof error->message];
 
@@ -33,16 +33,16 @@ static enum facet_status open_parts(struct facet_provider_instance *instance, st
     if (!instance->events)
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for events");
     if (status == FACET_OK)
-        status = of_variable("FACET_SIM_PROFILE",
-                             sim_machine_open(getenv("FACET_SIM_PROFILE"), &instance->machine, error), error);
+        status = prefix_variable("FACET_SIM_PROFILE",
+                                 sim_machine_open(getenv("FACET_SIM_PROFILE"), &instance->machine, error), error);
     if (status == FACET_OK)
         status = sim_state_open(getenv("FACET_SIM_STATE"), instance->machine, &instance->state, error);
     if (status == FACET_OK)
         status = sim_visible_apply(instance->machine, instance->state, getenv("FACET_SIM_VISIBLE_DEVICES"), error);
     if (status == FACET_OK)
-        status = of_variable("FACET_SIM_FAULTS",
-                             sim_faults_open(getenv("FACET_SIM_FAULTS"), instance->machine, &instance->faults, error),
-                             error);
+        status = prefix_variable(
+            "FACET_SIM_FAULTS",
+            sim_faults_open(getenv("FACET_SIM_FAULTS"), instance->machine, &instance->faults, error), error);
     if (status == FACET_OK)
         status = sim_engine_open(instance, error);
     if (status == FACET_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the life of an instance, for the device table. Never: does anything else. */
+/* Owns: facet_device_ops.open and .close, for the device table. Never: declares the instance (sim.h). */
 #ifndef FACET_SIM_INSTANCE_H
 #define FACET_SIM_INSTANCE_H
 

@@ -69,7 +69,7 @@ enum facet_status sim_json_parse(const char *file, const char *text, size_t leng
     return FACET_OK;
 }
 
-/* The value for a message: short, or its kind. */
+/* Describes a value for a message: the value itself if it is short, else its kind. */
 static void describe_value(const json_t *value, char *text, size_t size)
 {
     static const char *const kinds[] = {"an object", "an array", "a text", "a number",
@@ -105,7 +105,7 @@ struct sim_json sim_json_member(const struct sim_json *at, const char *name)
 
     snprintf(member.path, sizeof member.path, "%.80s%s%.40s", at->path, dot, name);
     if (!member.value)
-        sim_json_refuse(&member, "it to be there");
+        sim_json_refuse(&member, "it to be present");
     return member;
 }
 

@@ -6,7 +6,8 @@
  * expectation.
  * Never: accepts an unknown member, or a truncated number.
  *
- * The first refusal of a document is kept: readers go on with zeros, and the caller checks `status` at the end.
+ * Readers return zeros for a value that they refuse, and go on. The first refusal is kept in `status`, which the caller
+ * checks at the end.
  */
 #ifndef FACET_SIM_JSON_H
 #define FACET_SIM_JSON_H

@@ -20,7 +20,7 @@ struct line {
 struct member {
     const char *key;
     uint64_t max;
-    size_t offset; /* of the 64-bit number in struct sim_kernel; effect and tensor_milli are handled apart */
+    size_t offset; /* of the 64-bit number in struct sim_kernel; effect and tensor_milli have code of their own */
 };
 
 static const struct member numbers[] = {
@@ -144,7 +144,7 @@ static enum facet_status parse_members(struct line *line, struct sim_kernel *ker
     if (!(seen & (SEEN_CYCLES | SEEN_BYTES | SEEN_DURATION)))
         return refuse_member(line, kernel->name, "cycles_per_group, bytes_per_group or duration_ns");
     if ((seen & SEEN_DURATION) && (seen & (SEEN_CYCLES | SEEN_BYTES)))
-        return refuse_member(line, "duration_ns", "it without cycles_per_group and bytes_per_group");
+        return refuse_member(line, "duration_ns", "no cycles_per_group and no bytes_per_group beside it");
     if ((seen & SEEN_DURATION) && kernel->duration_ns == 0)
         return refuse_member(line, "duration_ns", "at least 1");
     return FACET_OK;

@@ -6,8 +6,8 @@
  *     kernel NAME cycles_per_group=N bytes_per_group=N tensor_milli=N effect=none|fill|add|copy
  *     kernel NAME duration_ns=N tensor_milli=N effect=...
  *
- * A kernel costs either cycles and bytes per work-group, which the model turns into time, or a recorded time whatever
- * its grid. An effect really changes memory when the kernel completes; its arguments are three 64-bit words:
+ * A kernel costs either cycles and bytes per work-group, from which the model computes a time, or a recorded time, for
+ * any grid. An effect really changes memory when the kernel completes. Its arguments are three 64-bit words:
  *     fill  address, count, value    stores value to count words
  *     add   address, count, value    adds value to each of count words
  *     copy  to, from, count          copies count words
@@ -24,7 +24,7 @@
 #include <facet/error.h>
 
 #define SIM_IMAGE_MAX_BYTES (UINT64_C(1) << 24)
-/* For every number in an image, so that sums and products of the model stay within 128 bits. */
+/* The most that any number in an image may be, so that sums and products of the model stay within 128 bits. */
 #define SIM_COST_MAX ((UINT64_C(1) << 40) - 1)
 
 /* The value of the device property `conformance_image`; its kernel `fill` has the effect fill. */
@@ -45,7 +45,7 @@ struct sim_kernel {
     char name[64];
     uint64_t cycles_per_group;
     uint64_t bytes_per_group;
-    uint64_t duration_ns; /* recorded; 0: from cycles and bytes */
+    uint64_t duration_ns; /* the recorded time; 0: it is computed from cycles and bytes */
     uint32_t tensor_milli;
     uint32_t line;
     enum sim_effect effect;

@@ -14,9 +14,10 @@
 #include "state.h"
 #include "usage.h"
 
-/* Refuses if a worker without this kind of limit uses the device: nothing bounds its use. */
-static enum facet_status check_others(const struct facet_provider_instance *instance, const struct sim_record *record,
-                                      uint32_t device, uint32_t kind, struct facet_error *error)
+/* Refuses if a worker without this kind of limit uses the device, because its use has no bound. */
+static enum facet_status check_unlimited_users(const struct facet_provider_instance *instance,
+                                               const struct sim_record *record, uint32_t device, uint32_t kind,
+                                               struct facet_error *error)
 {
     const struct sim_partition *partition = sim_record_first_partition(record, device);
 
@@ -56,7 +57,7 @@ static enum facet_status find_worker(const struct facet_provider_instance *insta
                                      struct facet_error *error)
 {
     struct sim_worker *worker = sim_record_worker(record, device, name), new_worker = {.device = device};
-    enum facet_status status = check_others(instance, record, device, kind, error);
+    enum facet_status status = check_unlimited_users(instance, record, device, kind, error);
 
     if (worker && (worker->valid & kind))
         return facet_kit_fail(error, FACET_BAD_STATE, "worker %s has this limit; expected it to be cleared first",
@@ -120,7 +121,7 @@ static uint32_t units_promised(const struct sim_record *record, uint32_t device)
     return units;
 }
 
-/* The first of `units` adjacent free units. */
+/* Finds the first of `units` adjacent free units. */
 static enum facet_status find_units(const struct facet_provider_instance *instance, struct sim_record *record,
                                     const struct facet_device_info *info, const char *name, uint32_t units,
                                     uint32_t *ret_first, struct facet_error *error)

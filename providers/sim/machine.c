@@ -183,7 +183,7 @@ static void free_entries(struct dirent **entries, int count)
     free(entries);
 }
 
-/* A build folder has an empty folder where the sources have a full one. */
+/* Whether the folder has profiles: a build folder has an empty one of the same name. */
 static bool has_profiles(const char *folder)
 {
     struct dirent **entries = NULL;
@@ -194,7 +194,8 @@ static bool has_profiles(const char *folder)
 }
 
 /*
- * The folder of shipped profiles: beside this object where it is installed; in a build tree, below one of its parents.
+ * The folder of shipped profiles. Of an installed provider it lies beside this object; in a build tree, below one of
+ * the object's parent folders.
  */
 static void find_folder(char *folder, size_t size)
 {
@@ -215,7 +216,7 @@ static void find_folder(char *folder, size_t size)
     snprintf(folder, size, "%s/sim-profiles", FACET_PLUGIN_DIR);
 }
 
-/* "a100-40gb, h100"; or a text that there are none. */
+/* Lists the names of shipped profiles ("a100-40gb, h100"), or says that there are none. */
 static void list_shipped(const char *folder, char *list, size_t size)
 {
     struct dirent **entries = NULL;

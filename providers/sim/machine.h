@@ -32,7 +32,7 @@ struct sim_template {
 struct sim_partitioning {
     uint32_t slices; /* 0: the product cannot be partitioned */
     uint32_t compute_slices;
-    uint32_t first_units[SIM_MAX_SLICES + 1]; /* of each slice: its first compute unit; the last: the device's count */
+    uint32_t first_units[SIM_MAX_SLICES + 1]; /* the first compute unit of each slice, then the number of all units */
     uint32_t template_count;
     struct sim_template templates[SIM_MAX_TEMPLATES];
 };
@@ -49,9 +49,8 @@ struct sim_product {
 struct sim_device {
     struct facet_device_info info;
     const struct sim_product *product;
-    uint32_t
-        number; /* in the profile and in all files; info.index is the place among the devices that this process sees */
-    bool partial; /* only those partitions of it that `visible` names may be used */
+    uint32_t number; /* in the profile and in all files; info.index counts only the devices that this process sees */
+    bool partial;    /* only partitions of it that `visible` names may be used */
 };
 
 struct sim_machine {
@@ -82,8 +81,8 @@ enum facet_status sim_machine_template(const struct sim_machine *machine, uint32
 bool sim_link_touches(const struct facet_topology_link *link, uint32_t node);
 
 /*
- * visible.c: keeps the devices of `setting` (FACET_SIM_VISIBLE_DEVICES: uuids of devices and of partitions, with
- * commas; NULL or "": all). Called once, before any other use of them. FACET_NOT_FOUND.
+ * visible.c: hides all devices except those of `setting` (FACET_SIM_VISIBLE_DEVICES: uuids of devices and partitions,
+ * separated by commas; NULL or "": all). Called once, before the devices are used. FACET_NOT_FOUND.
  */
 enum facet_status sim_visible_apply(struct sim_machine *machine, const struct sim_state *state, const char *setting,
                                     struct facet_error *error);

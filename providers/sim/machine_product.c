@@ -14,7 +14,7 @@
 
 enum width { WIDTH_16, WIDTH_32, WIDTH_64 };
 
-/* Every number of a product, and its place. */
+/* Every number of a product, and where it is stored. */
 #define MODEL(member) offsetof(struct sim_product, model.member)
 #define INFO(member)  offsetof(struct sim_product, info.member)
 static const struct number {
@@ -92,7 +92,7 @@ static void store_number(struct sim_product *product, const struct number *numbe
     if (number->width == WIDTH_16)
         *(uint16_t *)place = (uint16_t)value;
     else if (number->width == WIDTH_32)
-        *(uint32_t *)place = (uint32_t)value; /* the signed temperatures as well */
+        *(uint32_t *)place = (uint32_t)value; /* also for the temperatures, which are signed */
     else
         *(uint64_t *)place = (uint64_t)value;
 }
@@ -159,7 +159,7 @@ static bool is_number(const char *name)
     return false;
 }
 
-/* The sources of the numbers, and the names of those that are modelled, kept as properties of the device. */
+/* Keeps the sources of the numbers, and the names of the modelled ones, as properties of the device. */
 static void read_sources(const struct sim_json *at, struct sim_product *product)
 {
     struct sim_json source = sim_json_member(at, "source"), modelled = sim_json_member(at, "modelled");
@@ -263,8 +263,7 @@ static void read_partitioning(const struct sim_json *at, struct sim_product *pro
 }
 
 /*
- * Capabilities that this provider has with every device; the engine stands behind memory, execution, snapshots and
- * metrics.
+ * The capabilities of every simulated device; the engine implements memory, execution, snapshots and metrics.
  */
 #define CAPABILITIES                                                                                                   \
     (FACET_CAN_LIMIT_MEMORY | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_SNAPSHOT | FACET_CAN_DEVICE_METRICS |                \

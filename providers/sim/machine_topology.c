@@ -3,8 +3,8 @@
  * Owns: reading nodes and links of a profile.
  * Never: invents a link: a pair of nodes that no entry names has none.
  *
- * An entry of "links" joins every node in "from" with every node in "to" that differ and that no earlier entry has
- * joined: special pairs come first, then the general rule.
+ * An entry of "links" joins every node in "from" with every other node in "to", except pairs that an earlier entry has
+ * joined. So entries for special pairs come before the general ones.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define NODES_MAX 192 /* besides the devices, and in one array of an entry */
+#define NODES_MAX 192 /* of "nodes", which are not devices, and of one array of an entry */
 #define ENTRY_MAX 256 /* entries of "links" */
 
 static const char *const node_members[] = {"kind", "name", "numa_node", "pci_address", NULL};
@@ -140,7 +140,7 @@ static bool add_link(struct topology *topology, const struct facet_topology_link
     return true;
 }
 
-/* The nodes that an array names. */
+/* Reads the nodes that an array names. */
 static size_t read_ends(const struct sim_json *at, const struct sim_machine *machine, uint32_t nodes[NODES_MAX])
 {
     size_t count = sim_json_count(at, 1, NODES_MAX);

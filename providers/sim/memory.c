@@ -6,7 +6,7 @@
 
 /* --- contexts --- */
 
-/* Enters a context that is otherwise complete. */
+/* Gives a new context its account and its number. */
 static enum facet_status enter_context(struct facet_provider_instance *instance, struct sim_context *context,
                                        const char *partition_uuid, const char *worker, struct facet_error *error)
 {
@@ -94,7 +94,7 @@ static enum facet_status memory_info(struct facet_provider_instance *instance, u
 
 /* --- pages, which are counted --- */
 
-/* New pages of a context, counted, after the check of quota and device. */
+/* Makes pages that are charged to the context's worker. FACET_QUOTA, FACET_NO_SPACE. */
 static enum facet_status make_pages(struct facet_provider_instance *instance, struct sim_context *context,
                                     uint64_t bytes, struct sim_pages **ret_pages, struct facet_error *error)
 {
@@ -142,7 +142,7 @@ static enum facet_status alloc_plain(struct facet_provider_instance *instance, s
     status = sim_space_map(&context->space, reservation->range, pages, 0, error);
     if (status != FACET_OK)
         goto fail_reservation;
-    pages->destroyed = true; /* freed with its mapping; its number is not known to the host */
+    pages->destroyed = true; /* freed with their mapping; the host does not know their number */
     reservation->plain = true;
     context->account->usage->reserved_bytes += bytes;
     *ret_address = reservation->range.at;
@@ -265,7 +265,7 @@ static enum facet_status memory_create_pages(struct facet_provider_instance *ins
     return status;
 }
 
-/* Pages that are not destroyed. */
+/* Finds pages of the context that are not destroyed. */
 static enum facet_status find_pages(const struct facet_provider_instance *instance, const struct sim_context *context,
                                     uint64_t number, struct sim_pages **ret_pages, struct facet_error *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the table `metrics`: readings of the modelled load, each field with its bit.
- * Never: returns a field that is not modelled or not known of another process: encoders, decoders and link errors have
- * no bit, nor has a device's load while another process has a context there.
+ * Never: returns a field that is not modelled, or that is unknown because it is another process's. Encoders, decoders
+ * and link errors have no bit, and a device's load has none while another process has a context there.
  *
  * Shares cover the time since the previous reading. A reading at the same moment repeats the previous one; before any
  * time has passed there is no share, and no bit.
@@ -75,7 +75,7 @@ static void fill_load(const struct sim_load *load, struct facet_device_metrics *
     ret_metrics->memory_active_milli = load->read.memory_milli;
 }
 
-/* Memory and faults include all processes; load is this one's alone. */
+/* Memory and faults are those of all processes; load is that of this process. */
 static void fill_device(struct facet_provider_instance *instance, uint32_t device,
                         struct facet_device_metrics *ret_metrics)
 {

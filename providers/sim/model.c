@@ -23,7 +23,7 @@ static uint64_t scale_rounded_up(uint64_t a, uint64_t b, uint64_t c)
     return quotient < SIM_TIME_MAX ? (uint64_t)quotient : SIM_TIME_MAX;
 }
 
-/* A partition has a share of the bandwidth by its memory; units without their own memory have one by their number. */
+/* A partition has the part of the bandwidth that its memory is of the device's; other units have theirs by number. */
 struct sim_device_part sim_model_device_part(const struct sim_model *model, const struct sim_share *share)
 {
     uint64_t part = share->compute_units, whole = model->compute_units;
@@ -154,7 +154,7 @@ int64_t sim_model_steady_uc(const struct sim_model *model, uint64_t power_mw)
     return (int64_t)model->ambient_mc * 1000 + (int64_t)smaller(above * model->heat_mc_per_w, SIM_TIME_MAX);
 }
 
-/* e^-x in 32 fractional bits: five terms of the series on a small part of x, then squared back up. */
+/* e^-x in 32 fractional bits: five terms of the series for x / 2^n, which is then squared n times. */
 static uint64_t exp_of_minus(wide x)
 {
     const uint64_t one = UINT64_C(1) << 32;

@@ -2,14 +2,14 @@
 /*
  * The model: durations of kernels, and their power and heat. Pure functions over whole numbers.
  *
- * Time. A unit runs `groups_per_unit` work-groups at a time (a slot each); a kernel takes as many waves as its groups
- * need slots of its units. Its duration is waves x cycles / clock, or bytes / bandwidth, whichever is longer
- * (roofline). Kernels that together want more slots or bandwidth than their pool has share it, each slowed down in the
- * same proportion.
+ * Time. A unit has `groups_per_unit` slots, each of which runs one work-group at a time. A kernel needs work-groups /
+ * slots waves, rounded up. Its duration is waves x cycles / clock, or bytes / bandwidth, whichever is longer
+ * (roofline). If kernels together want more slots or bandwidth than their pool has, all are slowed down in the same
+ * proportion.
  *
- * Heat. Power is idle plus the units at work times the clock. Above the power limit the clock goes down until it fits.
- * The temperature follows power through one time constant; at its limit the clock falls to its low mark until the
- * device has cooled by SIM_COOL_MC.
+ * Heat. Power is the idle power plus a part that is proportional to the units at work and to the clock. Above the power
+ * limit the clock is lowered until the power fits. The temperature follows the power with one time constant. At the
+ * thermal limit the clock falls to clock_low_mhz until the device has cooled by SIM_COOL_MC.
  *
  * Owns: the arithmetic; nothing overflows for values up to SIM_COST_MAX and groups up to SIM_GROUPS_MAX.
  * Never: reads a clock or keeps state. No floating point, so that the same input gives the same time everywhere.
@@ -28,8 +28,8 @@
 #define SIM_GROUPS_MAX (UINT64_C(1) << 48) /* of one launch */
 #define SIM_WHOLE_WORK (UINT64_C(1) << 60) /* the remaining work of a kernel that has not begun */
 /*
- * Each change of pace rounds the remaining work by less than 1, so a remainder below this is 0: else a kernel ends 1 ns
- * late.
+ * Each change of pace rounds the remaining work by less than 1. So less remaining work than this counts as 0: otherwise
+ * a kernel would end 1 ns late.
  */
 #define SIM_ROUNDING   UINT64_C(1024)
 #define SIM_FULL_SHARE (UINT64_C(1) << 20) /* of a pool's bandwidth */
@@ -50,7 +50,7 @@ struct sim_demand {
 /* A kernel alone on its part of the device. */
 struct sim_solo_time {
     uint64_t total_ns;  /* at least 1 */
-    uint64_t memory_ns; /* of that, how long the whole bandwidth of the part is needed */
+    uint64_t memory_ns; /* how long it would take at the whole bandwidth of the part */
     uint64_t slots;
     uint32_t units; /* at work */
 };
@@ -70,7 +70,7 @@ uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_dev
 
 /* The remaining work, in SIM_WHOLE_WORK, after `elapsed_ns` at a pace of `total_ns` for the whole of it. */
 uint64_t sim_model_progress(uint64_t remaining, uint64_t elapsed_ns, uint64_t total_ns);
-/* The time for the remaining work at that pace; SIM_NEVER at a pace of SIM_NEVER. */
+/* The time for the remaining work at a pace of `total_ns` for the whole of it; SIM_NEVER if that is SIM_NEVER. */
 uint64_t sim_model_remaining_ns(uint64_t remaining, uint64_t total_ns);
 
 uint64_t sim_model_power_mw(const struct sim_model *model, uint32_t active_units, uint32_t clock_mhz);

@@ -3,9 +3,9 @@
  * Owns: the rules of partitioning a device, and the operations on partitions.
  * Never: reports a placement as `free` by another rule than create uses: both call find_obstacle().
  *
- * The rules: a template begins at one of its starts; partitions do not share a memory slice; together they take no more
- * compute slices than there are; of one template there are at most max_count; all have one mode; and a partitioned
- * device has no user as a whole, and no limits.
+ * The rules. A partition begins at one of its template's starts. Partitions do not share a memory slice, take no more
+ * compute slices together than the device has, and have one mode. There are at most max_count partitions of a template.
+ * A partitioned device has no user as a whole, and no limits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static const struct sim_template *template_of(const struct facet_provider_instan
     return &partitioning_of(instance, partition->device)->templates[partition->template];
 }
 
-/* Refuses if a user of the device excludes partitions; FACET_OK: there is none. */
+/* Refuses if a limit or a context on the whole device excludes partitions. */
 static enum facet_status check_users(const struct facet_provider_instance *instance, const struct sim_record *record,
                                      uint32_t device, struct facet_error *error)
 {
@@ -49,7 +49,7 @@ static bool overlaps_partition(const struct sim_partition *a, uint32_t a_length,
     return a->start < start + length && start < a->start + a_length;
 }
 
-/* The obstacle to a partition of `template` beginning at `start`; FACET_OK: none. */
+/* Refuses, naming the obstacle, if a partition of `template` cannot begin at `start`; FACET_OK: it can. */
 static enum facet_status find_obstacle(const struct facet_provider_instance *instance, const struct sim_record *record,
                                        uint32_t device, uint32_t template, uint32_t start, struct facet_error *error)
 {
@@ -84,7 +84,7 @@ static enum facet_status find_obstacle(const struct facet_provider_instance *ins
     return check_users(instance, record, device, error);
 }
 
-/* The number of free placements, of any template, beside the record. */
+/* The number of free placements of all templates, with the partitions in the record. */
 static uint32_t count_free(const struct facet_provider_instance *instance, const struct sim_record *record,
                            uint32_t device)
 {
@@ -98,10 +98,10 @@ static uint32_t count_free(const struct facet_provider_instance *instance, const
     return free_placements;
 }
 
-/* The free placements that would remain with this partition in the record. */
-static enum facet_status free_placements_beside(const struct facet_provider_instance *instance,
-                                                struct sim_record *record, const struct sim_partition *partition,
-                                                uint32_t *ret_room, struct facet_error *error)
+/* The number of free placements that would remain if `partition` were in the record. */
+static enum facet_status count_free_after(const struct facet_provider_instance *instance, struct sim_record *record,
+                                          const struct sim_partition *partition, uint32_t *ret_room,
+                                          struct facet_error *error)
 {
     enum facet_status status = sim_record_add_partition(record, partition, error);
 
@@ -112,7 +112,7 @@ static enum facet_status free_placements_beside(const struct facet_provider_inst
     return FACET_OK;
 }
 
-/* The start that leaves the most placements; among equals the highest, as drivers choose. */
+/* Chooses the start that leaves the most placements; of several the highest, as drivers do. */
 static enum facet_status choose_start(const struct facet_provider_instance *instance, struct sim_record *record,
                                       struct sim_partition *partition, struct facet_error *error)
 {
@@ -125,7 +125,7 @@ static enum facet_status choose_start(const struct facet_provider_instance *inst
         partition->start = template->starts[i];
         status = find_obstacle(instance, record, partition->device, partition->template, partition->start, error);
         if (status == FACET_OK)
-            status = free_placements_beside(instance, record, partition, &room, error);
+            status = count_free_after(instance, record, partition, &room, error);
         if (status == FACET_OK && (!found || room > best)) {
             found = true;
             best = room;
@@ -146,8 +146,8 @@ static enum facet_status check_start(const struct sim_template *template, uint32
 }
 
 /*
- * Random, so that a uuid never recurs, even if the state folder was removed in between: a client that remembers a
- * partition would take another one for it.
+ * The uuid is random, so that it never recurs, even if the state folder was removed meanwhile. Otherwise a client that
+ * remembers a partition could take a later one for it.
  */
 static enum facet_status name_partition(struct sim_record *record, struct sim_partition *partition,
                                         struct facet_error *error)

@@ -3,10 +3,9 @@
  * The sim provider: machines that do not exist, described by profiles, for tests and for planning.
  *
  * Owns: the entry point and the list of tables.
- * Never: hides that it simulates: the trait FACET_PROVIDER_SIMULATED, and every name it returns, say so.
+ * Never: hides that it simulates: it has the trait FACET_PROVIDER_SIMULATED, and "simulated" in every name.
  *
- * facet_device_info.address of its devices is the device's uuid; of a partition, the partition's; of a worker's part,
- * "<device uuid>/<worker>".
+ * The address of a device or a partition is its uuid; that of a worker's part of a device is "<device uuid>/<worker>".
  */
 #include "provider_kit.h"
 #include "sim.h"

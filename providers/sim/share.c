@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the share of a worker's context, by partitions and limits.
- * Never: admits a context beside one that excludes it: whole device beside partitions, or unlimited beside limits.
+ * Never: admits a context on the whole device beside partitions, or one without a limit beside limits.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ uint64_t sim_memory_promised(const struct sim_record *record, uint32_t device, c
     return bytes;
 }
 
-/* A worker with one of the two limits gets, of the other resource, the unreserved rest. */
+/* A worker with only a memory limit shares the unreserved units; with only a compute limit, the unreserved memory. */
 static enum facet_status share_of_worker(const struct sim_record *record, const struct facet_device_info *info,
                                          const struct sim_worker *worker, struct sim_share *share,
                                          struct facet_error *error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the rest of a device beside the limits of its workers.
+ * Owns: computing the part of a device that the limits of its workers leave.
  * Never: changes a limit.
  */
 #ifndef FACET_SIM_SHARE_H

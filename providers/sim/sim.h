@@ -36,14 +36,14 @@ struct sim_events;  /* events.h: the last events */
 struct sim_engine;  /* engine.h: contexts, memory, streams */
 
 /*
- * Modelled time. Real: it follows CLOCK_MONOTONIC, times `speed_milli` / 1000. Stepped: it stands still until a thread
- * waits, and then jumps to the awaited moment, so tests are exact and fast.
+ * Modelled time. Not stepped, it follows CLOCK_MONOTONIC, times `speed_milli` / 1000. Stepped, it stands still until a
+ * thread waits, and then jumps to the awaited moment, so that tests are exact and fast.
  */
 struct sim_clock {
     bool stepped;
     uint32_t speed_milli; /* 1000: as fast as the wall clock */
-    uint64_t now_ns;      /* stepped: the model's time */
-    uint64_t started_ns;  /* real: CLOCK_MONOTONIC at model time 0 */
+    uint64_t now_ns;      /* if stepped: the model's time */
+    uint64_t started_ns;  /* if not: CLOCK_MONOTONIC at model time 0 */
     pthread_cond_t changed;
 };
 
@@ -65,8 +65,8 @@ struct sim_model {
     uint32_t clock_low_mhz;   /* fully throttled */
     uint64_t memory_bytes;
     uint32_t bandwidth_mbps;
-    uint64_t idle_mw, peak_mw, limit_mw; /* power: idle, every unit at work, where it throttles */
-    int32_t ambient_mc, limit_mc;        /* temperature: idle, where it throttles */
+    uint64_t idle_mw, peak_mw, limit_mw; /* power: idle, with every unit at work, above which the clock is lowered */
+    int32_t ambient_mc, limit_mc;        /* temperature: idle, above which the clock is lowered */
     uint32_t heat_mc_per_w;              /* steady rise over ambient per watt */
     uint64_t heat_time_ns;               /* time constant of the rise */
     uint32_t page_bytes;
@@ -107,9 +107,9 @@ enum facet_status sim_check_device(struct facet_provider_instance *instance, uin
 uint64_t sim_clock_now(const struct facet_provider_instance *instance);
 /*
  * Waits until the model's time is `until_ns`, or `timeout_ns` of real time have passed (false). Releases the lock while
- * it sleeps; stepped time jumps instead, but not over a fault or a completion: see sim_engine_next(). Also true after a
- * change on the way (a fault, a completion, sim_clock_changed()): the caller checks again, and waits on. Applies faults
- * and calls sim_engine_advance() as time passes.
+ * it sleeps. Stepped time jumps instead, but not over a fault or a completion (sim_engine_next()). The function also
+ * returns true after any earlier change (a fault, a completion, sim_clock_changed()): the caller checks its condition
+ * and waits again. Applies faults and calls sim_engine_advance() as time passes.
  */
 bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns, uint64_t timeout_ns);
 /* Wakes all threads in sim_clock_wait() after a change that they may be waiting for (a cancel, a new launch). */
@@ -121,13 +121,13 @@ void sim_clock_changed(struct facet_provider_instance *instance);
  */
 uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance, uint32_t device);
 /*
- * Applies faults of the script that hit one operation ("memory.alloc"): may crash the process or block forever, as the
- * script asks. The core's operations call it; the engine's may. Releases the lock before it blocks.
+ * Applies faults of the script that hit one operation ("memory.alloc"): may crash the process or block forever, if the
+ * script asks for that. Releases the lock before it blocks.
  */
 void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, const char *operation);
 /*
- * The number of corrected and uncorrected ECC errors so far. The core sends their events, as those of health and links;
- * the engine reports throttling, including FACET_THROTTLE_FAULT.
+ * The number of corrected and uncorrected ECC errors so far. The core sends the events of ECC errors, health and links;
+ * the engine sends those of throttling, including FACET_THROTTLE_FAULT.
  */
 void sim_fault_ecc(const struct facet_provider_instance *instance, uint32_t device, uint64_t *ret_corrected,
                    uint64_t *ret_uncorrected);
@@ -135,7 +135,7 @@ void sim_fault_ecc(const struct facet_provider_instance *instance, uint32_t devi
 void sim_event(struct facet_provider_instance *instance, uint32_t kind, uint32_t device, uint64_t value, uint32_t link,
                const char *uuid, const char *message);
 
-/* FACET_INVALID_ARGUMENT for an argument that is NULL. */
+/* Refuses an argument that is NULL: FACET_INVALID_ARGUMENT. */
 enum facet_status sim_null(const char *argument, struct facet_error *error);
 /* Takes the instance's lock until the end of the block: SIM_LOCK(instance). */
 #define SIM_LOCK(instance)                                                                                             \
@@ -154,7 +154,7 @@ bool sim_engine_uses_worker(const struct facet_provider_instance *instance, uint
 
 /* Completes all work that is due at the model's time `now_ns`. */
 void sim_engine_advance(struct facet_provider_instance *instance, uint64_t now_ns);
-/* The time of the engine's next change by itself; UINT64_MAX: never. */
+/* The time of the engine's next change without a call; UINT64_MAX: never. */
 uint64_t sim_engine_next(const struct facet_provider_instance *instance);
 /* The device was lost: its contexts are gone, their streams failed. */
 void sim_engine_lose(struct facet_provider_instance *instance, uint32_t device);

@@ -3,8 +3,8 @@
  * Owns: the table `snapshot`: taking workers off a device and bringing them back, completely or not at all.
  * Never: holds the lock while it reads or writes. Meanwhile operations on contexts that leave return FACET_BUSY.
  *
- * A running kernel is stopped where it is. It takes effect on memory only when it completes, so the snapshot lies
- * between two kernels for any observer, and the progress is kept.
+ * A running kernel is stopped, and its progress is kept. It changes memory only when it completes, so that memory in
+ * the snapshot is as between two kernels.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 #include "engine.h"
 
-/* The subject of an operation. */
+/* The contexts that an operation is for. */
 struct selection {
     bool process; /* all contexts on all devices */
     uint32_t device;
@@ -86,7 +86,7 @@ static const char *name_of(const struct selection *selection)
 
 /* --- off the device --- */
 
-/* The selected contexts. FACET_NOT_FOUND: none; FACET_BAD_STATE: they are off the device already. */
+/* Lists the selected contexts. FACET_NOT_FOUND: there are none; FACET_BAD_STATE: they are off the device already. */
 static enum facet_status select_contexts(const struct sim_engine *engine, const struct selection *selection,
                                          bool keep_here, struct set *ret_set, struct facet_error *error)
 {
@@ -115,7 +115,7 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
     return FACET_OK;
 }
 
-/* The record of a worker off its device: with `fd` -1 a memory file of our own holds it. */
+/* Makes the record of a worker off its device. If `fd` is -1, a new memory file holds its contexts. */
 static enum facet_status new_parked(const struct selection *selection, const struct set *set, int fd,
                                     struct sim_parked **ret_parked, struct facet_error *error)
 {
@@ -202,7 +202,7 @@ static enum facet_status take_workers_off(struct facet_provider_instance *instan
         return status;
     }
     struct sim_parked *earlier = find_parked(engine, selection);
-    if (earlier && earlier->fd >= 0) { /* an earlier snapshot in memory stays; this one is in a file */
+    if (earlier && earlier->fd >= 0) { /* an earlier snapshot in memory is kept, as this one is in a file */
         free_parked(parked);
         return FACET_OK;
     }
@@ -235,7 +235,8 @@ static enum facet_status check_number(const struct sim_engine *engine, uint64_t 
 }
 
 /*
- * Checks whether a context may come back now; makes room in the table, so that nothing fails after it has its account.
+ * Checks whether a context may come back now, and makes room in the table, so that nothing fails after the context has
+ * its account.
  */
 static enum facet_status check_context(struct facet_provider_instance *instance, const struct sim_context *context,
                                        struct facet_error *error)
@@ -293,7 +294,7 @@ static void link_context(struct facet_provider_instance *instance, struct sim_co
     TAILQ_INSERT_TAIL(&engine->contexts, context, link);
 }
 
-/* Links all of them, or frees them and leaves everything as it was. */
+/* Links all contexts, or frees them and leaves everything as it was. */
 static enum facet_status link_contexts(struct facet_provider_instance *instance, struct sim_contexts *contexts,
                                        struct set *ret_set, struct facet_error *error)
 {
@@ -366,8 +367,8 @@ static enum facet_status bring_workers_back(struct facet_provider_instance *inst
 }
 
 /*
- * Brings a worker back from this process's memory. The snapshot is out of the list until the outcome is known, so that
- * no other call brings it back, too.
+ * Brings a worker back from this process's memory. The snapshot is taken out of the list until that has succeeded or
+ * failed, so that no other call brings it back, too.
  */
 static enum facet_status bring_back_parked(struct facet_provider_instance *instance, const struct selection *selection,
                                            struct facet_error *error)
@@ -375,7 +376,7 @@ static enum facet_status bring_back_parked(struct facet_provider_instance *insta
     struct sim_parked *parked = find_parked(instance->engine, selection);
 
     if (!parked || parked->fd < 0)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "nothing is kept here of %s", name_of(selection));
+        return facet_kit_fail(error, FACET_NOT_FOUND, "%s: expected a snapshot of it in memory", name_of(selection));
     LIST_REMOVE(parked, link);
     enum facet_status status = FACET_OK;
     if (lseek(parked->fd, 0, SEEK_SET) < 0)

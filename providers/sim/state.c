@@ -28,7 +28,7 @@ struct sim_state {
     int lock_fd;
     char folder[512];
     char name[48];                    /* of the state file */
-    struct sim_record current, draft; /* draft: of the transaction under way */
+    struct sim_record current, draft; /* draft: the record that the transaction changes */
     struct sim_usages *usages;
 };
 
@@ -317,9 +317,9 @@ static bool write_all(int fd, const char *text, size_t length)
 }
 
 /*
- * The data is on the disk before the rename, so that the name never leads to half a file. The rename is the commit, and
- * the last step that can fail: it is not synced, because a change that all processes see could not be reported as
- * failed. A power cut may undo the last change, as with a driver.
+ * The data is synced before the rename, so that the name never leads to half a file. The rename is the commit, and the
+ * last step that can fail. It is not synced: if that failed, all processes would see a change that was reported as
+ * failed. So a power cut may undo the last change.
  */
 static enum facet_status replace_file(const struct sim_state *state, const char *text, size_t length,
                                       struct facet_error *error)
@@ -329,7 +329,7 @@ static enum facet_status replace_file(const struct sim_state *state, const char 
     bool done;
 
     snprintf(new_name, sizeof new_name, "%s.new", state->name);
-    unlinkat(state->folder_fd, new_name, 0); /* left by a killed process, or a link placed for us to follow */
+    unlinkat(state->folder_fd, new_name, 0); /* left by a killed process, or a link that must not be followed */
     fd = openat(state->folder_fd, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     done = fd >= 0 && write_all(fd, text, length) && fsync(fd) == 0;
     if (fd >= 0 && close(fd) != 0)

@@ -50,14 +50,14 @@ enum facet_status sim_state_peek(const struct sim_state *state, const struct sim
                                  struct sim_record *ret_record, struct facet_error *error);
 
 /*
- * FACET_BUSY when another process has held the folder for seconds, FACET_CORRUPT when the file is damaged. Sends events
- * for partitions that other processes made or destroyed since; reads the others' use again (usage.h).
+ * FACET_BUSY: another process has held the folder for seconds. FACET_CORRUPT: the file is damaged. Sends events for
+ * partitions that other processes have made or destroyed since the last transaction, and reads their use (usage.h).
  */
 enum facet_status sim_state_begin(struct facet_provider_instance *instance, struct sim_record **ret_record,
                                   struct facet_error *error);
 /*
- * Ends it and returns `status`, or the reason why a change could not be saved. With FACET_OK a changed record is kept,
- * and events are sent for new and removed partitions; otherwise the record is restored.
+ * Ends the transaction and returns `status`, or the reason why a change could not be saved. With FACET_OK a changed
+ * record is saved, and events are sent for new and removed partitions. Otherwise the record is restored.
  */
 enum facet_status sim_state_end(struct facet_provider_instance *instance, enum facet_status status,
                                 struct facet_error *error);
@@ -73,13 +73,13 @@ void sim_record_remove_worker(struct sim_record *record, const struct sim_worker
 /* NULL when there is none. */
 struct sim_partition *sim_record_partition(const struct sim_record *record, uint32_t device, const char *uuid);
 struct sim_worker *sim_record_worker(const struct sim_record *record, uint32_t device, const char *name);
-/* The first on a device, NULL when there is none: an obstacle to another mode. */
+/* The first partition, or worker, on a device, which excludes another mode; NULL: there is none. */
 const struct sim_partition *sim_record_first_partition(const struct sim_record *record, uint32_t device);
 const struct sim_worker *sim_record_first_worker(const struct sim_record *record, uint32_t device);
 
 void sim_record_clear(struct sim_record *record);
 
-/* state_text.c: the record as text with version and checksum, and back. The caller frees the text. */
+/* state_text.c: writes the record as text with version and checksum, and reads it. The caller frees the text. */
 enum facet_status sim_record_write(const struct sim_record *record, const struct sim_machine *machine, char **ret_text,
                                    size_t *ret_length, struct facet_error *error);
 enum facet_status sim_record_read(const char *file, const char *text, size_t length, const struct sim_machine *machine,

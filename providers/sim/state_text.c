@@ -12,7 +12,7 @@
 #define STATE_VERSION 1
 #define WORKERS_MAX   (SIM_MAX_DEVICES * 4096)
 
-/* 64-bit FNV-1a: detects torn and edited files, not an attacker. */
+/* 64-bit FNV-1a: detects files that are torn or were edited, but not an attacker's. */
 static uint64_t checksum(const char *text, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -41,19 +41,19 @@ static json_t *worker_json(const struct sim_worker *worker, const struct sim_mac
                      (int)worker->compute_units, "compute_milli", (int)worker->compute_milli);
 }
 
-/* NULL: no memory for all of it. */
+/* The record as a JSON document. NULL: no memory. */
 static json_t *make_document(const struct sim_record *record, const struct sim_machine *machine)
 {
     json_t *document = json_pack("{s:s, s:I, s:[], s:[]}", "machine", machine->name, "serial",
                                  (json_int_t)record->serial, "partitions", "workers");
     json_t *partitions = json_object_get(document, "partitions"), *workers = json_object_get(document, "workers");
-    int lost = 0;
+    int failures = 0;
 
     for (uint32_t i = 0; i < record->partition_count; i++)
-        lost |= json_array_append_new(partitions, partition_json(&record->partitions[i], machine));
+        failures |= json_array_append_new(partitions, partition_json(&record->partitions[i], machine));
     for (uint32_t i = 0; i < record->worker_count; i++)
-        lost |= json_array_append_new(workers, worker_json(&record->workers[i], machine));
-    if (!lost)
+        failures |= json_array_append_new(workers, worker_json(&record->workers[i], machine));
+    if (!failures)
         return document;
     json_decref(document);
     return NULL;

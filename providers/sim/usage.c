@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the usage files: making, mapping, reading and removing them.
- * Never: waits. A caller that adds up or claims holds the state's lock; one that releases holds nothing.
+ * Never: waits. A caller that reads the use or claims a place holds the state's lock; a caller that releases one need
+ * not.
  *
- * A file is made with the first claim, mapped for the life of the instance, and locked while its description is open.
- * So no process has to notice another's death, and the half-written file of a killed process is never read.
+ * A file is made with the first claim, mapped for the life of the instance, and locked while it is open. So the file of
+ * a dead process is recognised by its missing lock, and the half-written file of a killed process is never read.
  */
 #include "usage.h"
 
@@ -62,7 +63,7 @@ static void remove_file(struct sim_usages *usages)
         munmap(usages->file, sizeof *usages->file);
     usages->file = NULL;
     if (usages->fd >= 0) {
-        unlinkat(usages->folder_fd, usages->name, 0); /* if it stays, it is dead, and removed in the next transaction */
+        unlinkat(usages->folder_fd, usages->name, 0); /* if this fails, the next transaction removes the file */
         close(usages->fd);
     }
     usages->fd = -1;
@@ -87,7 +88,7 @@ static uint64_t own_pid_namespace(void)
 
 /* --- our own --- */
 
-/* The first free name; the transaction keeps others from choosing at the same time. */
+/* Creates the file under the first free name. The transaction keeps other processes from choosing at the same time. */
 static int make_name(struct sim_usages *usages)
 {
     int fd = -1;
@@ -233,7 +234,7 @@ static enum facet_status read_file(const char *name, int fd, const struct sim_ma
     return status;
 }
 
-/* Queries the lock and takes none, so that other processes do not take this one for the dead one. */
+/* Queries the lock without taking it: if this process took it, others would think that the file's process lives. */
 static enum facet_status visit_file(const struct sim_usages *usages, const char *name,
                                     const struct sim_machine *machine, struct sim_others *others,
                                     struct facet_error *error)
@@ -247,7 +248,7 @@ static enum facet_status visit_file(const struct sim_usages *usages, const char 
     if (fd < 0 || fcntl(fd, F_OFD_GETLK, &whole) != 0)
         status = facet_kit_fail(error, FACET_IO, "cannot look at %s in the state folder: %s", name, strerror(errno));
     else if (whole.l_type == F_UNLCK)
-        unlinkat(usages->folder_fd, name, 0); /* if that fails, it is skipped again next time */
+        unlinkat(usages->folder_fd, name, 0); /* of a dead process; if this fails, the next reading tries again */
     else
         status = read_file(name, fd, machine, others, error);
     if (fd >= 0)

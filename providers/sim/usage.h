@@ -2,8 +2,8 @@
 /*
  * The use of devices by all processes of a state folder.
  *
- * Owns: the usage file of this instance, and the content of the others'.
- * Never: counts a dead process: its file is locked for as long as it lives, and the kernel releases the lock.
+ * Owns: the usage file of this instance, and reading those of other processes.
+ * Never: counts a dead process: a process locks its file while it lives, and the kernel releases the lock when it ends.
  *
  * An instance without a state folder has no file, and sees no others.
  */
@@ -17,9 +17,8 @@
 struct sim_usages;
 
 /*
- * The use of a device or one of its partitions by one worker in one process. Its names change only within a transaction
- * of the state. The numbers also rise only there, so that a sum in a transaction is never too small, and fall at any
- * time.
+ * The use of a device or one of its partitions by one worker in one process. Names change only within a transaction of
+ * the state. Numbers rise only there, so that a sum in a transaction is never too small, but may fall at any time.
  */
 struct sim_usage {
     _Atomic uint32_t is_claimed; /* 0: this place is free */
@@ -47,7 +46,7 @@ struct sim_others {
     struct sim_other *items;
 };
 
-/* For the files NAME.use.N of a folder, which the caller keeps open; -1: there is none. */
+/* For the files NAME.use.N of a folder, which the caller keeps open. `folder_fd` -1: there is no folder. */
 enum facet_status sim_usages_open(int folder_fd, const char *name, struct sim_usages **ret_usages,
                                   struct facet_error *error);
 void sim_usages_close(struct sim_usages *usages);
@@ -63,7 +62,7 @@ bool sim_uses_worker(const struct facet_provider_instance *instance, uint32_t de
 /* As of the last transaction. */
 const struct sim_others *sim_others(const struct facet_provider_instance *instance);
 
-/* Claims a place that others see, in a transaction; *ret_usage is unchanged when there is no folder. */
+/* Claims a place in this process's file, in a transaction. Without a folder *ret_usage is unchanged. */
 enum facet_status sim_usage_claim(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,
                                   const char *worker, struct sim_usage **ret_usage, struct facet_error *error);
 /* Gives the place back; may be called outside a transaction. */

@@ -3,8 +3,8 @@
  * Owns: FACET_SIM_VISIBLE_DEVICES: the devices of the profile that this process sees, and their order.
  * Never: hides devices from the state: records of hidden devices are kept for the processes that see them.
  *
- * Hidden devices stay in the array, after the visible ones, which are counted; so a partition or limit of a hidden one
- * has an index that no operation accepts.
+ * Hidden devices stay in the array after the visible ones, and device_count leaves them out. So a partition or limit of
+ * a hidden device has an index that no operation accepts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static bool find_visible(struct sim_machine *machine, const struct sim_record *r
     return device->partial;
 }
 
-/* Visible devices first, each part in its order. False: no memory. */
+/* Moves hidden devices behind the visible ones; both keep their order. False: no memory. */
 static bool sort_devices(struct sim_machine *machine, const struct sim_record *record)
 {
     struct sim_device *hidden = calloc(machine->device_total, sizeof *hidden);
@@ -105,7 +105,7 @@ static uint32_t node_place(const struct sim_machine *machine, uint32_t node)
     return place < machine->device_count ? place : UINT32_MAX;
 }
 
-/* Nodes keep their order, so they move down or stay. */
+/* Removes the nodes of hidden devices. Nodes keep their order, so each moves down or stays. */
 static void sort_topology(struct sim_machine *machine)
 {
     uint32_t nodes = 0, links = 0;

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Providers with one defect each: the suite must find it, and say what it is.
+"""Providers with one defect each: the conformance suite must find the defect, and name it.
 
-Owns: the assertion that each defect must fail. Never: is content with any failure.
+Owns: the assertion that must fail for each defect. Never: accepts the failure of another assertion instead.
 """
 import functools
 import json
@@ -181,7 +181,7 @@ def check(*arguments):
 
 
 def results(name, *arguments, deadline=120):
-    """With a deadline in seconds that a busy machine does not miss."""
+    """Exit status and report of a check. The default deadline (in seconds) is long enough for a busy machine."""
     done = check("--json", "--deadline", str(deadline), *arguments, provider(name))
     equal(done.stderr, "", name)
     return done.returncode, json.loads(done.stdout)
@@ -193,12 +193,12 @@ def failed(answer):
 
 @functools.cache
 def groups():
-    """The group of each assertion, as the good provider's whole run has it."""
+    """The group of each assertion, from a whole run with the good provider."""
     return {row["text"]: row["group"] for row in results("none")[1]["results"]}
 
 
 def group_options(name):
-    """The group that a defect shows in is enough; without one of that text, all of them."""
+    """Options that run only the group with the assertion that the defect must fail; none if that is not one group."""
     found = {group for text, group in groups().items() if DEFECTS[name] in text}
     return ["--only", found.pop()] if len(found) == 1 else []
 
@@ -211,19 +211,19 @@ def test_that_defect_is_found(name):
             status, answer = results(name, **patience)
         equal(status, 1, "exit status")
         contains("\n".join(failed(answer)), DEFECTS[name])
-    defect.__name__ = f"{name} is found out"
+    defect.__name__ = f"the defect {name} is found"
     return test(defect)
 
 
 @test
-def the_good_provider_passes_whole():
+def the_good_provider_passes_the_whole_suite():
     status, answer = results("none")
     equal((status, failed(answer), answer["skipped"]), (0, {}, 0))
     equal(answer["passed"] >= 150, True, f"assertions, {answer['passed']},")
 
 
 @test
-def every_broken_provider_is_known_here():
+def every_broken_provider_is_in_the_list_of_defects():
     files = {name[len("broken_"):-len(".so")] for name in os.listdir(FOLDER)
              if name.startswith("broken_") and name.endswith(".so")}
     equal(files, set(DEFECTS) | {"none"})
@@ -234,7 +234,7 @@ for defect_name in sorted(DEFECTS)[::int(os.environ.get("FACET_TEST_ONE_IN", "1"
 
 
 @test
-def how_a_provider_ended_is_said():
+def a_failure_says_how_the_provider_ended():
     for name, words in (("crashes", "crashed with signal 11"), ("exits", "called exit(3)"),
                         ("hangs", "no answer within 3 s")):
         _, answer = results(name, "--only", "device", deadline=3)
@@ -243,7 +243,7 @@ def how_a_provider_ended_is_said():
 
 
 @test
-def the_tap_is_sound():
+def the_tap_output_is_well_formed():
     lines = check("--deadline", "120", provider("limit_of_zero")).stdout.splitlines()
     numbered = [line for line in lines if line.startswith(("ok ", "not ok "))]
     equal(lines[0], "TAP version 13")
@@ -262,7 +262,7 @@ def test_isolated_verdict(name, expected):
         else:
             equal(failed(answer), {})
         equal(status, 1 if expected else 0, "exit status")
-    verdict.__name__ = f"{name} has the same verdict when isolated"
+    verdict.__name__ = f"the provider {name} has the same verdict when isolated"
     return test(verdict)
 
 
@@ -272,13 +272,13 @@ for defect_name in ("limit_of_zero", "double_destroy", "snapshot_loses_data", "p
 
 
 @test
-def one_group_alone():
+def the_option_only_runs_one_group():
     _, answer = results("none", "--only", "limit")
     equal({row["group"] for row in answer["results"]}, {"limit"})
 
 
 @test
-def wrong_requests_are_refused():
+def wrong_arguments_of_the_command_are_refused():
     for arguments, words in ((["--only", "nonsense", provider("none")], "expected one of entry, device"),
                              (["--deadline", "0", provider("none")], "expected 1 to 3600 seconds"),
                              (["/no/such/file.so"], "there is no such file"), ([], "FILE")):
@@ -288,7 +288,7 @@ def wrong_requests_are_refused():
 
 
 @test
-def a_file_that_is_no_provider_fails():
+def a_file_that_is_no_provider_fails_to_load():
     done = check(os.path.abspath(__file__))
     equal(done.returncode, 1)
     contains(done.stdout, "not ok 1 - load: the file can be loaded")

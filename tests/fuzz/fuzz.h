@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the parts that fuzz targets share: the entry point of libFuzzer, input as text, and stopping at a broken
- * promise.
+ * Owns: the parts that fuzz targets share: the entry point of libFuzzer, input as text, and stopping at a failed
+ * assertion.
  */
 #ifndef FACET_FUZZ_H
 #define FACET_FUZZ_H
@@ -35,7 +35,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
     return text;
 }
 
-/* Every refusal names the argument and is one terminated line. */
+/* Checks that a refusal names the argument, and has a message of one terminated line. */
 static inline void fuzz_check_refusal(enum facet_status status, const struct facet_error *error, const char *argument)
 {
     FUZZ_ASSERT(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_amount_parse(): an accepted amount comes back from its own text, a refused one has a reason. */
+/* Owns: fuzzing facet_amount_parse(): an accepted amount can be printed and parsed again; a refusal has a reason. */
 #include <facet/allocation.h>
 
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing kit_math_check(): any bytes as struct facet_math are refused, or are shapes whose operands are within
- * the ABI's bounds and of which nothing is left to be worked out.
+ * Owns: fuzzing kit_math_check() with any bytes as struct facet_math. They are refused, or the operands are within the
+ * ABI's bounds, and no default is left to be computed.
  */
 #include <facet/provider.h>
 
@@ -35,7 +35,7 @@ static void check_refused(enum facet_status status, const struct facet_error *er
     FUZZ_ASSERT(error->status == status && error->message[0] && memchr(error->message, '\0', sizeof error->message));
 }
 
-/* As many bytes as the host says it has, and not one more. */
+/* A copy of exactly as many bytes as the struct's size says, so that the sanitizer sees a read past them. */
 static struct facet_math *operation_of(const uint8_t *data, size_t size)
 {
     struct facet_math whole = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: fuzzing the operations of facet-cpu-math.so: a shape that passes the checks runs to its end, with operands of
- * exactly the bytes that the checks ask for. Input: operation, type, flags, then one byte for each number of the shape.
+ * exactly the bytes that the checks compute. Input: operation, type, flags, then one byte for each number of the shape.
  * Never: computes for long: large shapes are left out.
  */
 #include "math/engine.h"
@@ -13,12 +13,12 @@ __attribute__((visibility("default"))) const struct cpu_math_library *facet_cpu_
 
 #define BYTES_MOST    (UINT64_C(1) << 18)
 #define WORK_MOST     (UINT64_C(1) << 20)
-#define ADDRESS_TOKEN UINT64_C(0x100) /* times the index of an address: the numbers of a shape are smaller */
+#define ADDRESS_TOKEN UINT64_C(0x100) /* address number i is first i times this; numbers of a shape are smaller */
 #define UNITS         2
 
 static const uint32_t addresses[FACET_MATH_KINDS] = {3, 4, 2, 6, 4};
 
-/* Vectors that may be left out: convolution's bias; normalization's scale and bias. */
+/* Whether an optional operand is left out: convolution's bias, or normalization's scale and bias. */
 static bool is_operand_left_out(uint32_t operation, uint32_t index, uint8_t choice)
 {
     bool convolution = operation == FACET_MATH_CONVOLUTION && index == 3;
@@ -60,7 +60,7 @@ static uint64_t work_of(const struct facet_math *it)
     case FACET_MATH_ATTENTION:
         return a->batch * a->heads * a->queries * a->keys * a->dimension;
     default:
-        return 0; /* bounded by its operands */
+        return 0; /* the sizes of the operands bound the work */
     }
 }
 
@@ -84,7 +84,7 @@ static void run_operation(struct cpu_math_engine *engine, const struct facet_mat
     library->release(work);
 }
 
-/* The processor's units, as the provider names them. */
+/* The features of this processor that matter, in the words of /proc/cpuinfo. */
 static const char *processor_features(void)
 {
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the kernel cache's entries: once as they are, and once with a checksum that is right, as if an attacker
- * could write one, so that the code behind the checksum is reached too. An accepted entry survives being written again.
+ * Owns: fuzzing the kernel cache's entries, once as they are, and once with the right checksum, as an attacker could
+ * write it, so that the code behind that check is reached, too. An accepted entry can be written and read again.
  */
 #include "kernel/cache_entry.h"
 
@@ -33,7 +33,7 @@ static void read_once(const struct facet_cache_key *key, const unsigned char *by
     free(written);
 }
 
-/* As cache_entry.c has it. */
+/* Writes the right checksum, as cache_entry.c computes it. */
 static void seal_entry(unsigned char *bytes, size_t size)
 {
     XXH128_hash_t hash = XXH3_128bits(bytes, CHECKSUM_AT);

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_ASSERT(count >= 5 &&
                     count <= 2 * (size / sizeof *words)); /* a null constant of too many words is shortened */
         for (size_t i = 0; i < count; i++)
-            sum ^= words[i]; /* each can be read */
+            sum ^= words[i]; /* reads each word, for the sanitizer */
         __asm__ volatile("" : : "r"(sum));
         free(words);
     } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing targets' names, and the scan of a source that decides how it is compiled. */
+/* Owns: fuzzing the names of targets, and the scan of a source for the way to compile it. */
 #include "kernel/options.h"
 
 #include "fuzz.h"

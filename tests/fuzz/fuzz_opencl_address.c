@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the OpenCL address: platform and device name are separated by the first newline. A written address is
- * read again, and a readable one is written the same way.
+ * Owns: fuzzing the OpenCL address. The input has the names of platform and device, separated by the first newline. An
+ * address that was written can be parsed, and one that was parsed is written as it was.
  */
 #include <facet/opencl_address.h>
 
 #include "fuzz.h"
 
-/* Any text is an address or is refused; one with units is exactly the text that is written for them. */
+/* A text is refused, or is an address. An address with units is exactly the text that is written for it. */
 static void check_any_text(const char *text)
 {
     struct facet_opencl_place place;
@@ -22,7 +22,7 @@ static void check_any_text(const char *text)
     }
     FUZZ_ASSERT(place.start + place.count > place.start);
     if (strlen(place.device) > 226)
-        return; /* longer than any device's address */
+        return; /* a longer name than in any device's address */
     facet_opencl_address_part(place.device, place.start, place.count, written);
     FUZZ_ASSERT(strcmp(written, text) == 0);
 }

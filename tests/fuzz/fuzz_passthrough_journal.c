@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing journal_parse() and rule_parse(): an accepted text leads no write elsewhere, and comes out as it was.
+ * Owns: fuzzing journal_parse() and rule_parse(): an accepted text names only files that bind may write, and is written
+ * as it was.
  *
- * An input is tried as it is, and with a first line whose checksum is right, since no mutation finds that by itself.
+ * An input is tried as it is, and with a first line that has the right checksum, which no mutation finds.
  */
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing addresses of PCI functions: any text is one or is refused, and an accepted one comes back when printed.
+ * Owns: fuzzing addresses of PCI functions: a text is refused, or the address can be printed and parsed again.
  */
 #include <facet/pci.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_node_list_parse(): an accepted list makes a fleet or is refused by it, and nothing else. */
+/* Owns: fuzzing facet_node_list_parse(): facet_fleet_create() accepts or refuses the nodes of an accepted list. */
 #include <facet/placement.h>
 
 #include "fuzz.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing facet_published_parse(): an accepted text is terminated and printable, and comes out again as it was.
+ * Owns: fuzzing facet_published_parse(): an accepted input has terminated, printable texts, and is written as it was.
  */
 #include "vgpu/published.h"
 

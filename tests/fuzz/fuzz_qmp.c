@@ -15,7 +15,7 @@
 
 enum { DETACH = 1, IOMMUFD = 2 };
 
-/* All of it, as far as a socket takes it at once. */
+/* A socket whose other end has sent the data, as much of it as a socket takes at once. */
 static int socket_with(const uint8_t *data, size_t size)
 {
     int ends[2];
@@ -24,7 +24,7 @@ static int socket_with(const uint8_t *data, size_t size)
     if (size > 0)
         FUZZ_ASSERT(send(ends[1], data, size, MSG_NOSIGNAL) > 0);
     shutdown(ends[1], SHUT_WR);
-    /* The other end stays open as long as ours does, so that commands are taken. */
+    /* The other end can still be written to, so that commands do not fail. */
     FUZZ_ASSERT(dup2(ends[1], 100) == 100);
     close(ends[1]);
     return ends[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the sources of reservations: an even first byte, the body of a request; an odd one, the text of a row,
- * whose checksum is put right, since no input has it by luck.
+ * Owns: fuzzing the two sources of reservations. After an even first byte the input is the body of a request, after an
+ * odd one the text of a row, which gets the right checksum, because no mutation finds it.
  */
 #include <inttypes.h>
 
@@ -21,7 +21,7 @@ static void check_wanted(const struct reservation *wanted)
         FUZZ_ASSERT(wanted->items[i].amount > 0 && wanted->items[i].slot[0]);
 }
 
-/* An accepted reservation comes back from its own written form. */
+/* An accepted reservation can be written and read again. */
 static void check_again(const struct reservation *reservation)
 {
     CLEANUP_RESERVATION struct reservation again = {0};

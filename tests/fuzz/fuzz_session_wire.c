@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the messages between a session and its child. The first byte says in which direction the message goes
- * (even: a request), the next three which operation was called with how much room, the rest is the message.
+ * Owns: fuzzing the messages between a session and its child. The first byte is the direction of the message (even: a
+ * request). The next three are the operation and the room for its results; the message follows.
  */
 #include "session/call.h"
 
@@ -19,7 +19,7 @@ static const struct facet_parameter *output_of(enum facet_operation_id operation
     return NULL;
 }
 
-/* A request that is understood can be answered, and says the same when it is written again. */
+/* A request that is accepted can be answered, and is encoded as it was. */
 static void take_request(const uint8_t *data, size_t size)
 {
     struct facet_wire_reader reader = {.bytes = data, .left = size};
@@ -47,7 +47,7 @@ static void take_request(const uint8_t *data, size_t size)
     facet_wire_free(&again);
 }
 
-/* An answer that is refused leaves no trace; one that is taken stays within its room. */
+/* A refused answer writes no results; an accepted one stays within the room for them. */
 static void take_answer(enum facet_operation_id operation, uint32_t capacity, uint32_t item_size, const uint8_t *data,
                         size_t size)
 {
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(message, data + SETTINGS, size - SETTINGS);
     if (data[0] % 2 == 0)
         take_request(message, size - SETTINGS);
-    else /* room for at least one struct of any kind, which may be one that this library does not know so long */
+    else /* room for at least one struct of any kind, also one that is longer than this library's version of it */
         take_answer((enum facet_operation_id)(data[1] % FACET_OPERATION_COUNT), 1u + data[2] % 8, 16u + data[3] * 8u,
                     message, size - SETTINGS);
     free(message);

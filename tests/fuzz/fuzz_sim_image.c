@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing sim_image_parse(): an accepted image keeps the model's bounds, a refusal names its fault. */
+/* Owns: fuzzing sim_image_parse(): an accepted image keeps the model's bounds, and a refusal names the fault. */
 #include "kernel.h"
 
 #include "fuzz.h"

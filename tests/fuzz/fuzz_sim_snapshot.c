@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the bytes of a snapshot through snapshot.resume: nothing stays behind a refusal, and an accepted
- * snapshot can be saved, brought back and closed again.
+ * Owns: fuzzing the bytes of a snapshot through snapshot.resume: a refusal leaves no memory in use, and an accepted
+ * snapshot can be saved, resumed and closed again.
  */
 #include <sys/mman.h>
 #include <unistd.h>

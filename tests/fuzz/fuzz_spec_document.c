@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 
-/* A document that was read can be written, and is the same when it is read again. */
+/* A document that was accepted can be written, and is the same when it is read again. */
 static void check_node(struct facet_spec *spec)
 {
     struct facet_spec *again = NULL;
@@ -36,7 +36,7 @@ static void check_workload(struct facet_workload *workload)
 
     FUZZ_ASSERT(facet_workload_write(workload, &text, NULL) == FACET_OK);
     FUZZ_ASSERT(facet_workload_read(text, strlen(text), &again, NULL) == FACET_OK);
-    /* It agrees with itself. */
+    /* Merging a configuration into itself finds no contradiction, and changes nothing. */
     FUZZ_ASSERT(facet_workload_merge(again, "a", workload, "b", NULL) == FACET_OK);
     FUZZ_ASSERT(facet_workload_write(again, &second, NULL) == FACET_OK && strcmp(text, second) == 0);
     free(text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the reader of our resource files. As no input has the right checksum by luck, it is corrected first, so
- * that the code behind it is reached too.
+ * Owns: fuzzing the reader of our resource files. The checksum is corrected first, because no mutation finds the right
+ * one, and the code behind that check is to be reached, too.
  */
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: replaying a corpus through a fuzz target without libFuzzer, so that every compiler tests with it.
+ * Owns: replaying a corpus through a fuzz target without libFuzzer, so that it is a test with every compiler.
  * usage: replay_X FOLDER      exit status 1 when the folder holds no input
  */
 #include <dirent.h>

@@ -3,9 +3,9 @@
  * The cost of the driver's calls for the thread that makes them, on a GPU: run bare and in a vGPU by bench/gpu/cost.py,
  * which compares.
  *
- * Owns: the timed loops. Prints {"ns_per_call": ...}: the median of batches, so that those in which the machine did
+ * Owns: the timed loops. Prints {"ns_per_call": ...}: the median of batches, so that batches in which the machine did
  * something else do not count.
- * Never: includes anything of Facet but the driver's declarations.
+ * Never: includes anything of Facet, except the driver's declarations.
  *
  * usage: gpu-calls launch|pair|info MILLISECONDS LIVE
  * launch: an empty kernel; pair: allocate and free 4 KiB with LIVE others there; info: cuMemGetInfo.
@@ -16,7 +16,7 @@
 
 #include "driver.h"
 
-#define BATCH        64u /* launches: less than a stream takes before it makes the caller wait */
+#define BATCH        64u /* calls; fewer launches than a stream takes before the caller has to wait */
 #define BATCHES_MOST 65536u
 #define WARM_UP      20u
 #define BYTES        4096u

@@ -10,7 +10,7 @@ from suite import Skip, check, must, check_near
 
 
 @check("devices")
-def the_list_is_that_of_nvidia_smi(machine, record):
+def devices_are_listed_as_by_nvidia_smi(machine, record):
     rows = machine.smi("uuid,name,memory.total,memory.reserved,pci.bus_id,driver_version")
     record["gpus"] = [f"{row[1]}, {row[2]} MiB, {row[3]} of them reserved, driver {row[5]}" for row in rows]
     ours = {gpu["uuid"]: gpu for gpu in machine.gpus}
@@ -23,7 +23,7 @@ def the_list_is_that_of_nvidia_smi(machine, record):
 
 
 @check("devices")
-def readings_are_those_of_nvidia_smi(machine, record):
+def readings_are_near_those_of_nvidia_smi(machine, record):
     machine.require_soft_limits()
     machine.start_daemon()
     wait_until(lambda: machine.readings("facet_device_memory_used_bytes"), "the first readings")
@@ -42,7 +42,7 @@ def readings_are_those_of_nvidia_smi(machine, record):
 
 
 @check("devices")
-def mig_is_listed_as_it_is(machine, record):
+def mig_mode_and_instances_are_listed(machine, record):
     mode = machine.smi_of_gpu("mig.mode.current")[0]
     full = machine.facet_json("devices", machine.gpu["id"])
     record["mig"] = mode

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch, JAX and CuPy as tenants, where they are installed: they see the vGPU, compute right, and are refused kindly.
+"""PyTorch, JAX and CuPy as tenants, where they are installed: they see the vGPU, compute right, and survive a refusal.
 
 Owns: the choice of Python (--python). Never: installs anything.
 """
@@ -19,7 +19,7 @@ def run_program(machine, record, name):
     if machine.try_run([python, "-c", f"import {name}"]).returncode:
         raise Skip(f"{python} has no {name}")
     if machine.gpu["memory_bytes"] < 8 * GIB:
-        raise Skip("a framework wants a vGPU of 4 GiB, and the GPU is too small for two")
+        raise Skip("a framework needs a vGPU of 4 GiB, and the GPU is too small for two")
     quota = 4 * GIB
     said = machine.run_json(machine.in_vgpu(["-m", machine.size(quota), "-c", "50"],
                                         [python, PROGRAMS / f"{name}_tenant.py"]))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The oracle's kernels on the GPU: their results are those of the host and of a reference.
 
-Where the build has the compiler they are compiled here; else from the folder of --recorded, which tests/gpu/record makes
-on a machine that has it, with the host's results.
+If the build has the kernel compiler, the kernels are compiled here. Otherwise they are read from the folder of
+--recorded, which tests/gpu/record makes on a machine with the compiler, with the host's results.
 
-Owns: the list of programs, and their tallies. Never: knows a result.
+Owns: the list of programs, and the counts of passed cases. Never: contains an expected result.
 """
 import os
 import re
@@ -21,7 +21,7 @@ LIMIT_S = 120
 
 
 def image_variables(machine):
-    """Variables that say where the images come from."""
+    """The environment variables that name the folder of recorded images; none if the build has the compiler."""
     if machine.options.recorded:
         return {"FACET_TEST_REPLAY": str(machine.options.recorded.resolve())}
     if not (machine.build / "facet-kernel-compiler.so").exists():
@@ -46,7 +46,7 @@ def run_program(machine, name, images):
     return lines
 
 
-def is_made(line):
+def is_passed_case(line):
     return re.match(r"ok \d+", line) and "# SKIP" not in line
 
 
@@ -61,6 +61,6 @@ def compiled_kernels_compute_the_results_of_other_devices(machine, record):
     failed = []
     for name, lines in all_lines.items():
         skipped = [line for line in lines if "# SKIP" in line]
-        record[name] = f"{sum(map(bool, map(is_made, lines)))} passed, {len(skipped)} skipped"
+        record[name] = f"{sum(map(bool, map(is_passed_case, lines)))} passed, {len(skipped)} skipped"
         failed += [f"{name}: {line}" for line in lines if line.startswith(("not ok", "# "))]
     must(not failed, "\n".join(failed))

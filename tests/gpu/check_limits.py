@@ -10,12 +10,12 @@ KINDS = ("plain", "managed", "pool", "virtual", "array")
 
 
 def grab(machine, kind, quota, hold=0):
-    """Allocates as much as it can get; where nothing refuses, twice the quota."""
+    """A tenant that allocates memory of a kind until it is refused, or has twice the quota."""
     return machine.tenant("grab", kind, str(max(quota // MIB // 16, 4)), str(2 * quota // MIB), str(hold))
 
 
 def context_bytes(machine, quota):
-    """The cost of a context there, as the program sees it."""
+    """The memory that a context takes in a vGPU, as the program sees it."""
     device = machine.run_json(machine.in_vgpu(["-m", machine.size(quota)], machine.tenant("info")))["devices"][0]
     return device["total_bytes"] - device["free_bytes"]
 
@@ -78,7 +78,7 @@ def processes_share_one_quota(machine, record):
     must(second.returncode == 1 and f": {OUT_OF_MEMORY}" in second.stderr,
          f"a second context beside {first['granted_bytes']}: {second.returncode}, {second.stderr}")
     machine.kill(process)
-    wait_until(lambda: machine.facet_json("vgpu", "show", "shared")["memory_used_bytes"] == 0, "the dead one's memory")
+    wait_until(lambda: machine.facet_json("vgpu", "show", "shared")["memory_used_bytes"] == 0, "the memory of the killed program to be freed")
     again = machine.run_json([*inside, *machine.tenant("store")])
     machine.try_facet("vgpu", "destroy", "shared")
     must(again["wrong"] == 0, f"{again}")

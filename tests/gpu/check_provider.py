@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The provider keeps its contract on the real device: `facet provider check`.
 
-Owns: reading its TAP. Never: lets it make or destroy MIG instances: a GPU in that mode is left alone.
+Owns: reading the command's TAP output. Never: lets it make or destroy MIG instances: a GPU in MIG mode is left alone.
 """
 from suite import Skip, check, must
 
@@ -9,7 +9,7 @@ _conformance_output = {}
 
 
 def conformance(machine):
-    """The lines of the check, made once."""
+    """The lines of the check, which is run once."""
     cut = [gpu["id"] for gpu in machine.gpus if "partitioned" in gpu["modes"]]
     if cut:
         raise Skip(f"{', '.join(cut)} in MIG mode: the check would make instances and destroy them; "
@@ -33,11 +33,11 @@ def conformance_of_the_provider(machine, record):
     passed, failed, skipped = tally(conformance(machine))
     record.update(passed=len(passed), failed=len(failed), skipped=len(skipped))
     must(passed, f"nothing was checked: {_conformance_output['errors']}")
-    must(not failed, causes(conformance(machine)))
+    must(not failed, failed_assertions(conformance(machine)))
 
 
-def causes(lines):
-    """The lines that failed, each with the remarks below it."""
+def failed_assertions(lines):
+    """The lines of failed assertions, each with the diagnostics below it."""
     told, failing = [], False
     for line in lines:
         if not line.startswith(("#", " ")):

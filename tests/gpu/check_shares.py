@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tenants get the shares that they asked for, beside what the driver's own time-slicing gives.
+"""Tenants get the shares that they requested; the shares that the driver's own time-slicing gives are recorded, too.
 
-Owns: shares of two to four tenants, and limits alone. A share is counted in kernels of equal work that were completed.
-Never: knows how a share comes about.
+Owns: the shares of two to four tenants, and the limits of a tenant that is alone. A share is measured by counting
+completed kernels of equal work.
+Never: knows how Facet enforces shares.
 """
 import statistics
 import time
@@ -12,15 +13,15 @@ from suite import check, must
 
 KERNEL_US, DEPTH = 1000, 8
 SETTLE_BINS, BINS_A_SECOND = 10, 10
-START_S, START_S_FAKE = 3, 1  # until all have a context, and the kernel is loaded
-ASKED = {2: (70, 30), 3: (50, 30, 20), 4: (40, 30, 20, 10)}
-# Points, of the mean of all seconds. The aim is 1, and the result says what it was; a fake device is as exact as the
-# machine lets it be.
-MOST_ERROR, MOST_ERROR_FAKE = 5, 15
+START_S, START_S_FAKE = 3, 1  # time for all tenants to make a context and load the kernel
+REQUESTED = {2: (70, 30), 3: (50, 30, 20), 4: (40, 30, 20, 10)}
+# The most percentage points by which the mean of all seconds may differ from the request. The aim is 1, and the results
+# have the measured value. A fake device is only as exact as the load of the machine allows.
+TOLERANCE_POINTS, TOLERANCE_POINTS_FAKE = 5, 15
 
 
 def steps(machine: Machine):
-    """Work that takes KERNEL_US alone. A fake device takes that from the kernel's name."""
+    """The steps of a kernel that takes KERNEL_US alone. A fake device reads the time from the kernel's name."""
     return str(machine.run_json(machine.outside_vgpu(machine.tenant("calibrate", str(KERNEL_US))))["steps"])
 
 
@@ -29,7 +30,7 @@ def spin(machine, work, start_ns):
     return machine.tenant("spin", str(seconds), str(KERNEL_US), work, str(DEPTH), str(start_ns))
 
 
-def together(machine, commands_of):
+def kernels_by_second(machine, commands_of):
     """Kernels of each tenant in each second: a list of seconds."""
     start_ns = time.monotonic_ns() + (START_S_FAKE if machine.is_fake else START_S) * 10**9
     ends = machine.run_json_together(commands_of(start_ns))
@@ -39,8 +40,8 @@ def together(machine, commands_of):
     return [[sum(one[at:at + BINS_A_SECOND]) for one in bins] for at in range(0, len(bins[0]), BINS_A_SECOND)]
 
 
-def most_error(machine):
-    return MOST_ERROR_FAKE if machine.is_fake else MOST_ERROR
+def tolerance_points(machine):
+    return TOLERANCE_POINTS_FAKE if machine.is_fake else TOLERANCE_POINTS
 
 
 def percents(counts):
@@ -57,15 +58,16 @@ def error(seconds, asked):
 
 def compare(machine, record, count):
     machine.require_soft_limits()
-    asked, work = ASKED[count], steps(machine)
-    bare = together(machine, lambda at: [machine.outside_vgpu(spin(machine, work, at)) for _ in asked])
-    ours = together(machine, lambda at: [machine.in_vgpu(["-m", machine.size(machine.quota()), "-c", str(percent)],
-                                                         spin(machine, work, at)) for percent in asked])
+    asked, work = REQUESTED[count], steps(machine)
+    bare = kernels_by_second(machine, lambda at: [machine.outside_vgpu(spin(machine, work, at)) for _ in asked])
+    ours = kernels_by_second(
+        machine, lambda at: [machine.in_vgpu(["-m", machine.size(machine.quota()), "-c", str(percent)],
+                                             spin(machine, work, at)) for percent in asked])
     totals = [sum(map(sum, seconds)) for seconds in (bare, ours)]
     record.update(asked=list(asked), got=mean(ours), driver_alone=mean(bare), points_off=round(error(ours, asked), 2),
                   throughput=round(totals[1] / max(totals[0], 1), 3))
     must(totals[1] > 0, "no kernel was completed")
-    near_enough = [abs(got - wanted) <= most_error(machine) for got, wanted in zip(mean(ours), asked)]
+    near_enough = [abs(got - wanted) <= tolerance_points(machine) for got, wanted in zip(mean(ours), asked)]
     must(all(near_enough), f"asked {asked}, got {mean(ours)}")
 
 
@@ -85,14 +87,14 @@ def four_tenants(machine, record):
 
 
 @check("shares")
-def limits_hold_alone(machine, record):
+def limits_hold_for_a_tenant_that_is_alone(machine, record):
     machine.require_soft_limits()
     work = steps(machine)
-    free = together(machine, lambda at: [machine.outside_vgpu(spin(machine, work, at))])
+    free = kernels_by_second(machine, lambda at: [machine.outside_vgpu(spin(machine, work, at))])
     whole = 10**6 / KERNEL_US if machine.is_fake else statistics.mean(counts[0] for counts in free)
     for percent in (10, 30, 50, 80):
-        seconds = together(machine, lambda at, limit=percent: [
+        seconds = kernels_by_second(machine, lambda at, limit=percent: [
             machine.in_vgpu(["-c", f"{limit}:{limit}"], spin(machine, work, at))])
         got = 100 * statistics.mean(counts[0] for counts in seconds) / max(whole, 1)
         record[f"{percent} %"] = round(got, 1)
-        must(0 < got < percent + most_error(machine), f"limit of {percent} %: got {got:.1f} %")
+        must(0 < got < percent + tolerance_points(machine), f"limit of {percent} %: got {got:.1f} %")

@@ -20,10 +20,10 @@ def used_mib(machine):
 
 
 def start_mover(machine, pid):
-    """The process that moves `pid` off its devices, and the answer of its library."""
+    """Starts the process that moves `pid` off its devices; returns it and the result of AccelSnapshot()."""
     library = machine.build / "libfacet-tensorfusion.so"
     if not library.exists():
-        raise Skip("this build has no libfacet-tensorfusion.so, through which a snapshot is asked for")
+        raise Skip("this build has no libfacet-tensorfusion.so, through which a snapshot is requested")
     mover = subprocess.Popen(["python3", MOVER, library, str(pid)], env=machine.environment, text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     return mover, int(mover.stdout.readline() or -1)

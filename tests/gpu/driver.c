@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening the driver for the suite's programs. Never: handles a refusal that a test is about: its caller does. */
+/* Owns: opening the driver for the suite's programs. Never: handles a refusal that a test expects: the caller does. */
 #include "driver.h"
 
 #include <dlfcn.h>

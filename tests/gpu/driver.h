@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver as a program of the GPU suite finds it: opened by its name, functions by theirs.
+ * The CUDA driver, which programs of the GPU suite open at run time, by name.
  *
  * Owns: the functions that the programs call, and the kernels that they run, as PTX text.
- * Never: is linked against a driver; includes anything of Facet but the driver's declarations.
+ * Never: is linked against a driver, or includes anything of Facet, except the driver's declarations.
  */
 #ifndef FACET_TEST_GPU_DRIVER_H
 #define FACET_TEST_GPU_DRIVER_H
@@ -52,12 +52,12 @@ struct gpu {
     GPU_FUNCTIONS(GPU_FIELD)
 #undef GPU_FIELD
     CUdevice device;
-    CUcontext context; /* the primary one of device 0, current in the thread that opened it */
+    CUcontext context; /* the primary context of device 0, current in the thread that called gpu_enter() */
     int units;         /* its multiprocessors */
 };
 extern struct gpu gpu;
 
-/* The programs' only way to fail: says which call gave what, and ends the program with status 1. */
+/* Checks the result of a call. On failure it prints the call and its result, and ends the program with status 1. */
 #define GPU(call)       gpu_check(call, #call)
 #define GPU_BLOCK       128u
 #define GPU_BLOCKS_A_SM 8u
@@ -65,15 +65,15 @@ extern struct gpu gpu;
 #define GPU_SPIN_ADDEND UINT64_C(1442695040888963407)
 void gpu_check(CUresult result, const char *call);
 
-/* Opens libcuda.so.1 and initialises it; says on stderr what is missing. */
+/* Opens libcuda.so.1 and initialises it. False: the message on stderr says what is missing. */
 bool gpu_open(void);
 
 /* Makes the primary context of device 0 current. Ends the program when the driver refuses. */
 void gpu_enter(void);
 
 /*
- * The kernel spin(out, steps): every thread makes `steps` dependent steps and stores the result at out[its number]. The
- * name holds the time that it shall take ("spin_1000us"), which only a fake driver reads.
+ * The kernel spin(out, steps): every thread makes `steps` dependent steps, and stores the result at out[its number].
+ * The name has the time that the kernel is to take ("spin_1000us"), which only a fake driver reads.
  */
 CUfunction gpu_spin(uint32_t microseconds);
 

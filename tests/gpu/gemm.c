@@ -2,9 +2,9 @@
 /*
  * A product of two bf16 matrices through cuBLASLt, which is opened when the program runs: gpu-gemm N MILLISECONDS
  *
- * Owns: the timed loop, and the declarations of what it calls. Prints {"tflops": ..., "right": ...}; ends with 77 and
- * the reason on stderr where there is no cuBLASLt.
- * Never: chooses an algorithm: the library does. Includes anything of Facet but the driver's declarations.
+ * Owns: the timed loop, and the declarations of the functions that it calls. Prints {"tflops": ..., "right": ...}.
+ * Without cuBLASLt it ends with 77, and the reason on stderr.
+ * Never: chooses an algorithm, which the library does, or includes anything of Facet, except the driver's declarations.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 #define COMPUTE         68 /* CUBLAS_COMPUTE_32F */
 #define BF16_ONE        0x3f80u
 #define CALLS_PER_BATCH 8u
-#define BATCH_US        20000.0 /* at least, so that the launch is nothing */
+#define BATCH_US        20000.0 /* at least, so that the time of the launches does not matter */
 
 /* Handles are pointers, types numbers, and a status of 0 is success. */
 struct cublaslt {
@@ -68,11 +68,11 @@ static bool open_library(void)
 #undef OPEN
     bool whole = lt.cublasLtCreate && lt.cublasLtMatmulDescCreate && lt.cublasLtMatrixLayoutCreate && lt.cublasLtMatmul;
     if (!whole)
-        fputs("cuBLASLt lacks one of four functions\n", stderr);
+        fputs("cuBLASLt lacks one of the functions that gpu-gemm calls\n", stderr);
     return whole;
 }
 
-/* All ones: each element of the product is n. */
+/* All elements of the factors are 1, so each element of the product is n. */
 static void prepare_product(struct product *product)
 {
     uint64_t count = product->n * product->n;
@@ -124,7 +124,7 @@ static double time_us(const struct product *product, unsigned count)
     return (double)milliseconds * 1000.0;
 }
 
-/* The median of batches, of as many products as take long enough. */
+/* The median time of a product over batches, each of which has enough products to take BATCH_US. */
 static double measure_us(const struct product *product, uint64_t milliseconds)
 {
     unsigned count = CALLS_PER_BATCH, batch_count = 0;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The machine that the GPU suite runs on: its GPUs, programs on them bare and in virtual GPUs, its nvidia-smi.
 
-Owns: a daemon of its own (bench/harness.py), which GPU is used, and how much of it.
-Never: changes a setting of a GPU: no mode, clock, limit or reset; touches the user's own Facet.
+Owns: a daemon of its own (bench/harness.py), the choice of the GPU, and how much of its memory is used.
+Never: changes a setting of a GPU (a mode, clock or limit), resets one, or touches the user's own Facet.
 """
 import json
 import os
@@ -22,22 +22,22 @@ from suite import Failed, Skip  # noqa: E402
 MIB, GIB = 1 << 20, 1 << 30
 DEADLINE_S = 60
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
-# Small, since a fake device's memory is this machine's.
+# Little memory, because a fake device's memory is host memory.
 FAKE = {"FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_MEMORY": "512M", "FAKE_CUDA_CONTEXT": "16M"}
 
 
 def wait_until(condition, what):
-    """The condition's last value."""
+    """Waits for the condition to be true; returns its value."""
     end = time.monotonic() + DEADLINE_S
     while time.monotonic() < end:
         if value := condition():
             return value
         time.sleep(0.05)
-    raise Failed(f"waited {DEADLINE_S} s in vain: {what}")
+    raise Failed(f"waited {DEADLINE_S} s in vain for {what}")
 
 
 class Machine(harness.Bench):
-    """`missing` says why there is nothing to run on; else `gpu` is the device (docs/api.md) that is used."""
+    """`gpu` is the device (docs/api.md) that is used. If there is none, `missing` says why."""
 
     def __init__(self, build, options):
         super().__init__(build)
@@ -53,7 +53,7 @@ class Machine(harness.Bench):
         self.missing = self._find()
 
     def _find(self):
-        """Chooses the GPU; returns the name of a missing part, or an empty text."""
+        """Chooses the GPU; returns the reason if there is none, or an empty text."""
         if not (self.programs / "gpu-tenant").exists():
             return "this build has no provider cuda (-Dcuda)"
         done = self.try_facet("devices", "--json")
@@ -96,15 +96,15 @@ class Machine(harness.Bench):
         return [self.programs / "gpu-tenant", *arguments]
 
     def in_vgpu(self, limits, command):
-        """The command line that runs it in a vGPU of the chosen GPU."""
+        """The command line that runs `command` in a vGPU of the chosen GPU."""
         return [self.facet, "run", "-d", self.gpu["id"], *limits, "--", *command]
 
     def outside_vgpu(self, command):
-        """The command line that runs it without Facet, on the same GPU."""
+        """The command line that runs `command` without Facet, on the same GPU."""
         return ["env", f"CUDA_VISIBLE_DEVICES={self.gpu['uuid']}", *command]
 
     def run_json(self, command):
-        """The last line of its output, which is JSON."""
+        """Runs the command; returns the last line of its output, which is JSON."""
         done = self.try_run(command)
         if done.returncode:
             raise Failed(f"{' '.join(map(str, command))}: {done.returncode}, {done.stderr.strip()}{done.stdout}")
@@ -119,7 +119,7 @@ class Machine(harness.Bench):
         return [self.json_of(process) for process in [self.start(command) for command in commands]]
 
     def start_and_read(self, command):
-        """A program that goes on after its first line; that line. To be ended by end()."""
+        """Starts a program that continues after its first line; returns it and the line. end() ends it."""
         process = self.start(command)
         line = process.stdout.readline()
         if not line:
@@ -127,7 +127,7 @@ class Machine(harness.Bench):
         return process, json.loads(line)
 
     def end(self, process):
-        """The program is told by `facet run`."""
+        """Ends `facet run`, which ends its program."""
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=DEADLINE_S)
 
@@ -144,7 +144,7 @@ class Machine(harness.Bench):
     # --- devices ---
 
     def smi(self, fields, limits=None):
-        """nvidia-smi's answer: a list of cells for each GPU; in a vGPU with these limits when they are given."""
+        """nvidia-smi's answer, a list of cells for each GPU. With `limits` it runs in a vGPU with these limits."""
         program = self.programs / "gpu-smi" if self.is_fake else shutil.which("nvidia-smi")
         if not program:
             raise Skip("nvidia-smi is not there")
@@ -159,23 +159,23 @@ class Machine(harness.Bench):
         return next(row[1:] for row in self.smi(f"uuid,{fields}", limits) if row[0] == self.gpu["uuid"])
 
     def start_daemon(self):
-        """Readings are a daemon's; one that has nothing to do leaves a few seconds later."""
+        """Only a daemon has readings. A daemon without work ends after a few seconds."""
         self.facet_json("vgpu", "create", "--name", "first", "-d", self.gpu["id"])
         self.try_facet("vgpu", "destroy", "first")
 
     def readings(self, metric):
-        """{labels as text: value} of one of `facet metrics`, of the chosen GPU."""
+        """{labels as text: value} of one metric of `facet metrics`, for the chosen GPU."""
         lines = self.try_facet("metrics").stdout.splitlines()
         return {line.split("{")[1].split("}")[0]: float(line.split()[-1]) for line in lines
                 if line.startswith(f"{metric}{{") and f'device="{self.gpu["id"]}"' in line}
 
     def require_soft_limits(self):
-        """Programs can be limited on the GPU as it is."""
+        """Skips the check if programs cannot be limited on the GPU in its present mode."""
         if "soft" not in self.gpu["modes"]:
             raise Skip(f"{self.gpu['id']} is in MIG mode, which the suite does not change: only its listing is checked")
 
     def quota(self):
-        """Bytes of a vGPU that a test fills: the GPU's free memory is enough for two of them."""
+        """The memory in bytes of a vGPU that a test fills. The GPU's free memory is enough for two such vGPUs."""
         return min(4 * GIB, self.gpu["memory_bytes"] // 4 // MIB * MIB)
 
     def size(self, amount):

@@ -3,7 +3,7 @@
 
 usage: mover.py LIBRARY PID; prints the results of AccelSnapshot() and of AccelResume(), 0 for success.
 
-Owns: one process. Never: leaves it off the GPU.
+Owns: moving one process. Never: leaves it off the GPU.
 """
 import ctypes
 import sys

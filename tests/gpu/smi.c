@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu-smi --query-gpu=FIELD,... --format=csv,noheader,nounits      as nvidia-smi prints it, for a machine without one
+ * gpu-smi --query-gpu=FIELD,... --format=csv,noheader,nounits      prints what nvidia-smi would print
  *
- * Owns: the fields that the GPU suite asks for; a client of the management library as any monitor is.
- * Never: stands in for nvidia-smi where there is one; knows that the library may not be the vendor's.
+ * Owns: the fields that the GPU suite asks for. It is a client of the management library, as any monitor is.
+ * Never: is used where there is an nvidia-smi, or knows that the library may be a fake.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -9,11 +9,11 @@ _checks = []
 
 
 class Skip(Exception):
-    """A part that a check needs is missing; the text names it."""
+    """Raised when a part that a check needs is missing; the text names that part."""
 
 
 class Failed(Exception):
-    """A value is not the expected one; the message has both."""
+    """Raised when a value is not the expected one; the message has both."""
 
 
 def check(part):
@@ -39,14 +39,14 @@ def check_near(got, expected, most, what):
 
 
 def _outcome(function, machine, record):
-    """How it ended, and why."""
+    """The outcome of a check, and the reason."""
     try:
         function(machine, record)
     except Skip as skip:
         return "skipped", str(skip)
     except Failed as failed:
         return "failed", str(failed)
-    except Exception:  # after a failure in one, the others go on
+    except Exception:  # a failure in one check must not end the others
         return "failed", traceback.format_exc()
     return "passed", ""
 
@@ -61,7 +61,7 @@ def _say(number, name, outcome, reason):
 
 
 def run(machine, wanted):
-    """Every check of the wanted parts, as a list of {part, name, outcome, reason, record}."""
+    """Runs every check of the wanted parts; returns a list of {part, name, outcome, reason, record}."""
     chosen = [(part, function) for part, function in _checks if part in wanted]
     results = []
     print(f"1..{len(chosen)}", flush=True)

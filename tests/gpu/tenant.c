@@ -3,16 +3,16 @@
  * The tenant of the GPU suite: a plain program of the CUDA driver, which knows nothing of Facet.
  *
  * gpu-tenant info
- *     what it sees of the devices
+ *     prints what it sees of the devices
  *
  * gpu-tenant grab KIND CHUNK_MIB MOST_MIB HOLD_S
- *     as much memory of a kind as it is given, for so long; no more than MOST_MIB, as a limit may not hold
+ *     allocates memory of a kind until it is refused, at most MOST_MIB, and holds it for HOLD_S
  *
  * gpu-tenant store
  *     runs a kernel and reads what it stored
  *
  * gpu-tenant calibrate KERNEL_US
- *     the steps that make spin() take so long, alone on the device
+ *     prints the number of steps with which spin() takes KERNEL_US, alone on the device
  *
  * gpu-tenant spin SECONDS KERNEL_US STEPS DEPTH START_NS
  *     keeps DEPTH launches in flight; counts completions of each 100 ms
@@ -20,7 +20,8 @@
  * gpu-tenant check MIB SECONDS SEED
  *     writes memory, runs kernels, and reads it again and again
  *
- * Owns: the roles' names. Each prints one line of JSON and ends with 0, or says on stderr what failed and ends with 1.
+ * Owns: the roles' names. Each role prints one line of JSON and ends with 0, or prints the failure on stderr and ends
+ * with 1.
  * Never: measures the cost of a call; gpu-calls does.
  */
 #include "tenant.h"

@@ -2,7 +2,7 @@
 /*
  * The functions of gpu-tenant's roles.
  *
- * Owns: the functions behind the names of tenant.c; each takes as many arguments as that file states.
+ * Owns: the functions behind the names in tenant.c. Each takes as many arguments as that file states.
  * Never: is used by another program.
  */
 #ifndef FACET_TEST_GPU_TENANT_H

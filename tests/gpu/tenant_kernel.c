@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a tenant's roles with kernels. Never: knows how a share comes about. */
+/* Owns: a tenant's roles with kernels. Never: knows how Facet enforces a share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -59,7 +59,8 @@ static CUdeviceptr make_output(void)
     return out;
 }
 
-/* In two rounds: of a short kernel the launch itself is most. The device's clock rises meanwhile, too. */
+/* Calibrates in two rounds, because most of the time of a short kernel is its launch. Meanwhile the device's clock
+ * rises, too. */
 int role_calibrate(char **arguments)
 {
     uint32_t microseconds = (uint32_t)atoi(arguments[0]);
@@ -103,7 +104,7 @@ static void sleep_until(uint64_t when_ns)
         ;
 }
 
-/* Whether every thread of the last kernel came to the right result. */
+/* Whether every thread of the last kernel stored the right result. */
 static bool is_right(CUdeviceptr out, uint64_t steps)
 {
     uint64_t count = gpu_spin_words(), expected = gpu_spin_result(steps);

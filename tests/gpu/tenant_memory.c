@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a tenant's roles with memory. Never: frees its allocations: its end does, as that of any program. */
+/* Owns: a tenant's roles with memory. Never: frees its allocations: the end of the process does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tenant.h"
 
 #define MIB        ((size_t)1 << 20)
-#define BLOCK      (2 * MIB) /* that is checked: a whole page of the device, so that none is half used */
+#define BLOCK      (2 * MIB) /* memory that is checked at a time: a whole page of the device */
 #define WORDS      (BLOCK / 8)
 #define EDGE_BYTES 4096u
 #define ROW        ((size_t)16384) /* elements of an array's row */
@@ -19,7 +19,7 @@ static CUresult allocate_plain(size_t bytes)
     CUdeviceptr pointer;
     CUresult result = gpu.cuMemAlloc_v2(&pointer, bytes);
 
-    /* Both ends are written; all of it would be this machine's memory where the driver is a fake one. */
+    /* Only both ends are written: with a fake driver, all that is written takes host memory. */
     if (result == CUDA_SUCCESS) {
         GPU(gpu.cuMemsetD8_v2(pointer, 0x5a, EDGE_BYTES));
         GPU(gpu.cuMemsetD8_v2(pointer + bytes - EDGE_BYTES, 0x5a, EDGE_BYTES));
@@ -77,8 +77,8 @@ static const struct kind *find_kind(const char *name)
     return NULL;
 }
 
-/* Chunk by chunk, then by smaller ones, down to 2 MiB. Returns the driver's last refusal. A request for more managed
- * memory than a GPU has may hang the GPU for all: so there is a most. */
+/* Allocates chunk by chunk, then smaller chunks, down to 2 MiB. Returns the driver's last refusal. `most` bounds the
+ * sum, because a request for more managed memory than a GPU has may hang the GPU for all programs. */
 static CUresult allocate_all(const struct kind *kind, size_t chunk, size_t most, size_t *ret_bytes)
 {
     CUresult result = CUDA_SUCCESS;
@@ -104,7 +104,7 @@ int role_grab(char **arguments)
     size_t bytes, free_bytes, total;
 
     if (!kind || !chunk) {
-        fputs("grab: plain, managed, pool, virtual or array; then whole MiB twice\n", stderr);
+        fputs("grab: expected plain, managed, pool, virtual or array, then a CHUNK_MIB of at least 1\n", stderr);
         return 2;
     }
     gpu_enter();
@@ -117,7 +117,7 @@ int role_grab(char **arguments)
     return EXIT_SUCCESS;
 }
 
-/* The value of a word of a block in a round: no other tenant's memory, and no older round's, has it. */
+/* The value of a block's words in a round: memory of another tenant, or of an earlier round, has other values. */
 static uint64_t word_value(uint64_t seed, uint64_t block, uint64_t round)
 {
     return seed << 48 ^ block << 24 ^ round;
@@ -144,7 +144,7 @@ static void store_words(CUfunction function, CUdeviceptr block, uint64_t value)
     GPU(gpu.cuLaunchKernel(function, 64, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL));
 }
 
-/* Blocks that a kernel fills; each is read before it is filled anew. */
+/* Fills blocks by a kernel, round after round, and checks each block before it is filled again. */
 int role_check(char **arguments)
 {
     uint64_t count = strtoull(arguments[0], NULL, 10) * MIB / BLOCK, seed = strtoull(arguments[2], NULL, 10),

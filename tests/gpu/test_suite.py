@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU suite itself, over the fakes: it passes, it skips with reasons, and it detects a command that holds no limit.
+"""The GPU suite itself, over the fakes: it passes, it skips with reasons, and it detects limits that are not enforced.
 Owns: the list of checks that the suite may skip there. Never: runs on a real GPU.
 """
 import json
@@ -17,12 +17,14 @@ from tap import contains, equal, main, test  # noqa: E402
 
 BUILD = Path(os.environ["FACET_BUILD_DIR"])
 # Checks that no fake device can pass; any other skipped check is a fault of the suite.
-CANNOT = {"devices: mig is listed as it is", "cost: a product of bf16 matrices", "frameworks: pytorch",
-          "frameworks: jax", "frameworks: cupy", "kernels: compiled kernels compute the results of other devices"}
-DEPENDS = {"snapshot: memory leaves the gpu and comes back", "swap: two tenants of three quarters each"}  # on what this build has
+CANNOT_PASS_ON_FAKES = {"devices: mig mode and instances are listed", "cost: a product of bf16 matrices",
+                        "frameworks: pytorch", "frameworks: jax", "frameworks: cupy",
+                        "kernels: compiled kernels compute the results of other devices"}
+# Checks that are skipped if this build lacks the parts that they need.
+SKIPPED_IN_SOME_BUILDS = {"snapshot: memory leaves the gpu and comes back", "swap: two tenants of three quarters each"}
 
-# A command that enters no virtual GPU: the limits that it is given are not enforced.
-LAWLESS = """#!/bin/sh
+# A `facet` that runs programs without a virtual GPU, so that no limit is enforced.
+UNLIMITED_FACET = """#!/bin/sh
 if [ "$1" = run ] && [ "$2" != --help ]; then
     while [ "$1" != -- ]; do shift; done
     shift
@@ -43,17 +45,18 @@ def run(build, *arguments, **environment):
 
 
 def names(lines, verdict, marked=""):
-    """Checks with that verdict, and that mark behind their names."""
+    """The names of the checks with this verdict, and this mark behind the name."""
     return {line.split(" - ", 1)[1].split(" # ")[0] for line in lines if line.startswith(verdict) and marked in line}
 
 
 @test
-def over_the_fakes_all_is_well():
+def the_suite_passes_over_the_fakes():
     done, files = run(BUILD, "--fake")
     lines = done.stdout.splitlines()
     equal((done.returncode, names(lines, "not ok")), (0, set()), done.stdout + done.stderr)
     skipped = names(lines, "ok ", "# SKIP")
-    equal((CANNOT <= skipped, skipped <= CANNOT | DEPENDS), (True, True), f"skipped {sorted(skipped)}")
+    equal((CANNOT_PASS_ON_FAKES <= skipped, skipped <= CANNOT_PASS_ON_FAKES | SKIPPED_IN_SOME_BUILDS), (True, True),
+          f"skipped {sorted(skipped)}")
     record = json.loads(files[".json"])
     equal((record["result"]["fake"], record["result"]["driver"]), (True, "580.65.06"))
     equal(len(record["result"]["checks"]), int(lines[0].removeprefix("1..")), "checks in the results")
@@ -62,7 +65,7 @@ def over_the_fakes_all_is_well():
 
 
 @test
-def without_a_gpu_everything_is_skipped_with_the_reason():
+def without_a_gpu_every_check_is_skipped_with_the_reason():
     done, files = run(BUILD, FACET_CUDA_NVML="/nonexistent/libnvidia-ml.so.1")
     lines = [line for line in done.stdout.splitlines() if not line.startswith("1..")]
     equal((done.returncode, files), (0, {}), done.stderr)
@@ -76,7 +79,7 @@ def limits_that_are_not_enforced_are_detected():
             if entry.name != "facet":
                 os.symlink(entry, Path(folder) / entry.name)
         command = Path(folder) / "facet"
-        command.write_text(LAWLESS.format(facet=BUILD / "facet"))
+        command.write_text(UNLIMITED_FACET.format(facet=BUILD / "facet"))
         command.chmod(0o755)
         done, _ = run(folder, "limits", "--fake", "--patience", "5", FACET_LIB_DIR=str(BUILD))
     lines = done.stdout.splitlines()
@@ -87,7 +90,7 @@ def limits_that_are_not_enforced_are_detected():
 
 
 @test
-def an_unknown_part_is_reported():
+def an_unknown_part_of_the_suite_is_refused():
     done, _ = run(BUILD, "nonsense")
     equal(done.returncode, 2)
     contains(done.stderr, "unknown part 'nonsense'; there are devices, limits, shares, cost")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: activation: number by number, and softmax over channels.
- * Never: calls oneDNN: its eltwise has no f16, and its softmax over strided channels uses no vectors.
+ * Owns: activation: functions of single numbers, and softmax over channels.
+ * Never: calls oneDNN, whose eltwise has no f16, and whose softmax over strided channels uses no vectors.
  */
 #include <string.h>
 
@@ -9,16 +9,16 @@
 #include "provider_kit.h"
 
 #define ELEMENTS      UINT64_C(65536) /* of a work-group, about */
-#define CACHED_VALUES UINT64_C(16384) /* of them are f32 in scratch memory at a time */
+#define CACHED_VALUES UINT64_C(16384) /* elements that are f32 in scratch memory at a time, at most */
 
 struct activation {
     struct cpu_math_piece piece;
     struct facet_activation activation;
     uint32_t type, type_bytes;
     uint64_t count;     /* elements */
-    uint64_t positions; /* of one image: channels are so far apart */
+    uint64_t positions; /* of one image, and elements from one channel to the next */
     uint64_t width;     /* positions of a work-group */
-    uint64_t depth;     /* channels at a time */
+    uint64_t depth;     /* channels that are in scratch memory at a time */
     uint64_t images;    /* of a work-group, when positions is 1 */
 };
 
@@ -34,7 +34,7 @@ static void run_each(const void *arguments, const struct facet_host_group *group
 
 /* ---- softmax: all channels of some positions ---- */
 
-/* Several passes over channels where they do not fit into scratch memory: the largest, the sum, the quotients. */
+/* Channels that do not fit into scratch memory are read in three passes: for the largest, the sum, the quotients. */
 struct lines {
     const struct activation *plan;
     uint64_t at, width; /* first element, positions */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: attention, a block of queries at a time over blocks of keys: the softmax is carried along, so that never more
- * than one block of products is in memory.
- * Never: keeps more of K and V packed than PACK_BYTES; partial sums wait in memory while the next are packed.
+ * Owns: attention, a block of queries at a time over blocks of keys. The sums and largest scores of the softmax are
+ * updated with each block, so that no more than one block of products is in memory.
+ * Never: keeps more of K and V packed than PACK_BYTES. Partial sums are kept in memory while the next keys are packed.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +10,13 @@
 #include "math/engine.h"
 #include "provider_kit.h"
 
-#define TILE       (UINT64_C(32) << 20) /* multiplications of a work-group, both products */
+#define TILE       (UINT64_C(32) << 20) /* multiplications of a work-group, in both products */
 #define PACK_BYTES (UINT64_C(32) << 20)
 #define QUERIES    UINT64_C(128)
 #define KEYS       UINT64_C(256)
 #define STEPS_MOST (UINT64_C(1) << 20)
 
-/* Heads, over all of the batch, and keys that are packed at a time. */
+/* The heads, counted over the whole batch, and the keys that are packed at a time. */
 struct step {
     uint64_t h0, heads, k0, keys;
     bool packs;
@@ -29,9 +29,9 @@ struct attention {
     bool causal;
     enum cpu_math_as as;
     uint64_t type_bytes, as_bytes;
-    uint64_t heads;                                         /* over all of the batch */
+    uint64_t heads;                                         /* counted over the whole batch */
     uint64_t block_q, block_k, step_h, step_k;              /* step_k: a multiple of block_k, or all */
-    struct cpu_math_primitive *scores[2][2], *values[2][2]; /* by whether queries and keys are those of an edge */
+    struct cpu_math_primitive *scores[2][2], *values[2][2]; /* [queries of an edge block][keys of an edge block] */
     bool packs;
     struct step *steps;
     uint32_t step_count;
@@ -42,7 +42,7 @@ struct attention {
 
 enum { AT_QUERIES, AT_SCORES, AT_WEIGHTS, AT_PRODUCTS, AT_CARRIED, AT_REST };
 
-/* The values known so far of a block of queries. */
+/* The values of a block of queries over the keys so far. */
 struct carried {
     float *sums, *largest, *output;
 };
@@ -97,7 +97,7 @@ static void *scratch_of(const struct block *block, int what)
     return block->scratch + block->plan->scratch_offsets[what];
 }
 
-/* Q as it is multiplied. */
+/* The block's queries in the type in which they are multiplied. */
 static const void *load_queries(const struct block *block)
 {
     const struct attention *plan = block->plan;
@@ -150,7 +150,7 @@ static void weigh_scores(const struct block *block, float *scores, uint64_t keys
     }
 }
 
-/* Subtracts the weights rounded to bf16, which leaves the rest of them. */
+/* Subtracts from the weights their values in bf16, which leaves what the rounding lost. */
 static void subtract_rounded(const struct cpu_math_loops *loops, float *weights, const uint16_t *rounded,
                              uint64_t count)
 {
@@ -165,8 +165,8 @@ static void subtract_rounded(const struct cpu_math_loops *loops, float *weights,
 }
 
 /*
- * The weights by V. Where bf16 is multiplied weights go in two parts, the second of which has the digits that the first
- * one lost: only outputs are rounded. Operations that may be mixed use the first part alone.
+ * Adds the weights by V. Where bf16 is multiplied, weights have two parts: the second has the digits that rounding the
+ * first one lost, so that only outputs are rounded. Operations of FACET_MATH_MIXED use the first part alone.
  */
 static enum facet_status add_values(const struct block *block, float *weights, const void *v, uint64_t keys)
 {
@@ -237,7 +237,7 @@ static void end_block(const struct block *block)
     }
 }
 
-/* The carried state: in memory between steps, or in scratch memory where one step has all keys. */
+/* The block's carried values: in scratch memory if one step has all keys, else in the piece's memory. */
 static struct carried carried_of(const struct attention *plan, const struct block *block)
 {
     float *place = scratch_of(block, AT_CARRIED);

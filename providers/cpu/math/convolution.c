@@ -7,10 +7,10 @@
 #include "math/strips.h"
 #include "math_check.h"
 
-#define CHANNELS  UINT64_C(64) /* below them there is more to write than to multiply */
-#define POSITIONS UINT64_C(64) /* below them a product's rows are short of vectors */
+#define CHANNELS  UINT64_C(64) /* with fewer, writing outputs takes longer than multiplying */
+#define POSITIONS UINT64_C(64) /* with fewer, a product's rows are too short for full vectors */
 
-/* Whether the windows are the input as it lies. */
+/* Whether the matrix of windows is the input itself. */
 static bool is_pointwise(const struct facet_convolution *convolution)
 {
     for (int i = 0; i < 2; i++)
@@ -19,7 +19,7 @@ static bool is_pointwise(const struct facet_convolution *convolution)
     return true;
 }
 
-/* Each group of each image is one product: out_channels by the filter's elements, times those by positions. */
+/* Each group of each image is one product: (out_channels x filter elements) * (filter elements x positions). */
 static enum facet_status prepare_product(struct cpu_math_engine *engine, const struct facet_math *operation,
                                          struct cpu_math_piece **ret_piece, struct facet_error *error)
 {
@@ -49,9 +49,9 @@ static enum facet_status prepare_product(struct cpu_math_engine *engine, const s
 }
 
 /*
- * Whether it is a product of operands that lie there already, without a bias: nothing is packed, and outputs are
- * written in place. Bringing channels together and apart again costs a tenth of the time of a 1 x 1 filter of hundreds
- * of channels.
+ * Whether the convolution is computed as a product that reads its operands as they are: it has no bias, nothing is
+ * packed, and outputs are written in place. Strips would have to transpose inputs and outputs, which takes a tenth of
+ * the time of a 1 x 1 filter of hundreds of channels.
  */
 static bool is_product(const struct cpu_math_engine *engine, const struct facet_math *operation)
 {

@@ -2,10 +2,10 @@
 /*
  * Declarations that the files of facet-cpu-math.so share.
  *
- * Owns: the engine: primitives of oneDNN that were made once and are used again, memory between operations.
- * Never: lets oneDNN start threads: it is called with one thread in the units of the executor, which are the threads.
+ * Owns: the engine, which keeps primitives of oneDNN and memory for the next operations.
+ * Never: lets oneDNN start threads: the executor's units call it, each with one thread.
  *
- * Thread rule: any thread, except a piece of work, which its units run and one thread releases. A primitive may run in
+ * Thread rule: any thread. A piece of work is run by units, and then released by one thread. A primitive may run in
  * several threads at a time, as each brings its own scratch memory.
  */
 #ifndef CPU_MATH_ENGINE_H
@@ -38,12 +38,12 @@ enum cpu_math_as {
 };
 
 /*
- * Memory objects of one run at a time; their addresses are set anew. Making and freeing them would take a tenth of the
+ * oneDNN's memory objects for one run; each run sets their addresses. Making and freeing them would take a tenth of the
  * time of a small product.
  */
 struct cpu_math_memories;
 
-/* A primitive: from, weights -> to. */
+/* A primitive of oneDNN, which computes `to` out of `from` and `weights`. */
 struct cpu_math_primitive {
     TAILQ_ENTRY(cpu_math_primitive) link;
     uint32_t references;
@@ -52,17 +52,17 @@ struct cpu_math_primitive {
     dnnl_memory_desc_t from, weights, to, scratch;
     uint64_t scratch_bytes;
     char name[40];
-    /* For the next runs; NULL: in use, or never made. */
+    /* Memory objects for the next runs; NULL: they are in use, or were never made. */
     _Atomic(struct cpu_math_memories *) cached_memories[CPU_MATH_CACHED_MEMORIES];
 };
 
 struct cpu_math_engine {
     dnnl_engine_t dnnl;
-    dnnl_stream_t stream; /* of all units: it holds nothing that a primitive of one thread would change */
+    dnnl_stream_t stream; /* all units use it at once: primitives of one thread do not change it */
     const struct cpu_math_loops *loops;
     const struct cpu_math_microkernels *microkernels; /* NULL: oneDNN takes packed operands */
     uint32_t units;
-    uint32_t lanes;                /* of f32 in a vector where an unfilled one is felt; 0: in none */
+    uint32_t lanes;                /* f32 in a vector, where vectors that are not full are slow; 0: they are not */
     bool tensor_bf16, tensor_int8; /* units that multiply in less than 32 bits */
 
     pthread_mutex_t lock;
@@ -78,13 +78,13 @@ struct cpu_math_engine {
 
 /* --- onednn.c --- */
 
-/* C = A * B of one tile. Elements between rows and columns. */
+/* C = A * B of one tile. a_row to c_row: elements from one row, or column, to the next. */
 struct cpu_math_matmul {
     uint64_t m, n, k;
     enum cpu_math_as as;
     uint64_t a_row, a_column, b_row, b_column;
-    uint64_t c_row; /* 0: in one piece */
-    bool rounds_c;  /* C is bf16, rounded once; else the sums themselves */
+    uint64_t c_row; /* 0: rows follow each other */
+    bool rounds_c;  /* C is bf16, rounded once; else C is the sums themselves */
     /*
      * B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS.
      * FACET_UNSUPPORTED: the library does not take B in that order. An unordered B would be ordered anew for each tile.
@@ -97,8 +97,8 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
                                   struct cpu_math_primitive **ret_primitive, struct facet_error *error);
 
 /*
- * A convolution of one image without padding, channels last in its input and output; the filter in an order of the
- * library's own, which another primitive brings about. Writes the sums. FACET_UNSUPPORTED: it has none.
+ * A convolution of one image without padding, with channels last in its input and output. The filter is in oneDNN's own
+ * order, into which cpu_math_filter_order() brings it. Writes the sums. FACET_UNSUPPORTED: oneDNN has no primitive.
  */
 struct cpu_math_convolve {
     uint64_t in_channels, out_channels, input_height, input_width;
@@ -113,20 +113,20 @@ enum facet_status cpu_math_filter_order(struct cpu_math_engine *engine, const st
 uint64_t cpu_math_filter_bytes(const struct cpu_math_primitive *convolution);
 bool cpu_math_same_filter(const struct cpu_math_primitive *left, const struct cpu_math_primitive *right);
 
-/* Runs one in this thread alone. */
+/* Runs a primitive in this thread alone. */
 enum facet_status cpu_math_execute(struct cpu_math_engine *engine, struct cpu_math_primitive *primitive,
                                    const void *from, const void *weights, void *to, void *scratch);
 
-/* An array of primitives that were taken; NULLs are allowed. */
+/* Drops the references to an array of primitives; NULLs are allowed. */
 void cpu_math_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *const *primitives, uint32_t count);
 void cpu_math_forget_all(struct cpu_math_engine *engine);
 
 /* --- gather.c --- */
 
-/* Numbers of a type as they are multiplied. */
+/* Converts numbers of a type to the type in which they are multiplied. */
 void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void *from, uint64_t count, uint32_t type,
                       enum cpu_math_as as);
-/* rows x columns with these strides, one of which is 1, into one piece, as they are multiplied. */
+/* rows x columns with these strides, one of which is 1, copied row by row as the type in which they are multiplied. */
 struct cpu_math_gather {
     uint64_t from, row, column, rows, columns;
     uint32_t type; /* enum facet_math_type */
@@ -134,14 +134,14 @@ struct cpu_math_gather {
 };
 void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, void *to);
 /*
- * As cpu_math_gather(), for rows of an ordered B, which has `depth` of them: panels of CPU_MATH_ORDER_COLUMNS columns,
- * one behind the other; of bf16 pairs of rows. `to` is where the first row of the first panel goes.
+ * As cpu_math_gather(), for rows of an ordered B, which has `depth` rows. It lies in panels of CPU_MATH_ORDER_COLUMNS
+ * columns, one behind the other; rows of bf16 are in pairs. `to` is where the first row of the first panel goes.
  */
 void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
                     void *to);
 
 /*
- * As cpu_math_order(), in panels for the microkernels, which take f32 and int16: an even number of rows of integers.
+ * As cpu_math_order(), in panels for the microkernels, which take f32 and int16. The number of rows of int16 is even.
  * `to` is where the first row of the first panel goes.
  */
 void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
@@ -149,30 +149,30 @@ void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math
 
 /* --- work.c --- */
 
-/* All pieces begin with it. */
+/* A prepared operation. The plan of each kind of operation begins with this struct. */
 struct cpu_math_piece {
     struct cpu_math_work work;
     TAILQ_ENTRY(cpu_math_piece) link;
     struct facet_math operation;
-    bool is_repeatable; /* its work-groups change nothing in it, so it may be run once more */
+    bool is_repeatable; /* its work-groups do not change it, so it may be run again */
     struct cpu_math_engine *engine;
-    void (*release)(struct cpu_math_piece *piece); /* releases the fields behind it; then the piece is freed */
-    /* Memory that its work-groups share: the first of them takes it, so that queued pieces have none. */
+    void (*release)(struct cpu_math_piece *piece); /* releases the plan's own fields, before the piece is freed */
+    /* Memory that its work-groups share. The first of them takes it, so that queued pieces have none. */
     uint64_t memory_bytes, memory_capacity;
     _Atomic(char *) memory;
 };
-/* `bytes` are its own, zeros except the piece that they begin with. */
+/* `bytes`: the size of the plan that begins with the piece; its own fields are zero. */
 enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
                                      void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
                                      struct facet_error *error);
 void cpu_math_piece_free(struct cpu_math_piece *piece);
-/* Some finished pieces are kept: preparing a small operation takes as long as running it. NULL: none of this operation
- * is. */
+/* Takes a kept piece of the same operation; NULL: there is none. Some finished pieces are kept, because preparing a
+ * small operation takes as long as running it. */
 struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation);
-/* Keeps the piece instead of freeing it. False: it is not one to keep. */
+/* Keeps the piece instead of freeing it. False: the piece cannot be run again, or is too large to keep. */
 bool cpu_math_piece_keep(struct cpu_math_piece *piece);
 void cpu_math_pieces_forget(struct cpu_math_engine *engine);
-/* FACET_OUT_OF_RANGE: more work-groups, or scratch memory, than can be. */
+/* FACET_OUT_OF_RANGE: more than 2^32 work-groups, or bytes of scratch memory. */
 enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,
                                         uint32_t phases, const uint64_t *ends, struct facet_error *error);
 /*
@@ -180,7 +180,7 @@ enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char
  */
 bool cpu_math_piece_ready(struct cpu_math_piece *piece);
 void cpu_math_piece_fail(struct cpu_math_piece *piece, enum facet_status status);
-/* The phase of a work-group, and the first of that phase. */
+/* The phase of a work-group. *ret_first: the first work-group of that phase. */
 uint32_t cpu_math_phase_of(const struct cpu_math_work *work, uint64_t group, uint64_t *ret_first);
 
 /* --- small things --- */

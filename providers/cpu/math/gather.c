@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: bringing parts of matrices into one piece.
+ * Owns: copying parts of matrices into contiguous memory.
  * Never: leaves that to oneDNN's reorders: reordering a panel costs more than multiplying it.
  */
 #include <string.h>
@@ -27,7 +27,7 @@ void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void
         memcpy(to, from, count * bytes_of(type));
 }
 
-/* Columns lie in one piece. */
+/* For matrices whose columns are contiguous. */
 static void gather_transposed(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, char *to)
 {
     uint64_t bytes = bytes_of(matrix->type), as_bytes = cpu_math_as_bytes(matrix->as);
@@ -64,7 +64,7 @@ void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math
                          matrix->as);
 }
 
-/* Along rows first, so that each page of B is met once. */
+/* Goes along rows first, so that each page of B is read once. */
 void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, uint64_t depth,
                     void *to)
 {
@@ -85,7 +85,7 @@ void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_
         }
 }
 
-/* Rows [row, row + rows) of some columns, each in one piece: as they lie, or transposed into `transposed`. */
+/* Rows [row, row + rows) of some columns, each row contiguous: where they are, or transposed into `transposed`. */
 static const char *rows_of(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, uint64_t row,
                            uint64_t rows, uint64_t column, uint64_t columns, void *transposed, uint64_t *ret_stride)
 {
@@ -100,7 +100,7 @@ static const char *rows_of(const struct cpu_math_engine *engine, const struct cp
     return transposed;
 }
 
-/* Whole blocks, so that each page of B is met once, and nothing is transposed twice. */
+/* Takes whole blocks, so that each page of B is read once, and nothing is transposed twice. */
 void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *matrix, uint64_t depth,
                      void *to)
 {

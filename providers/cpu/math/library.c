@@ -16,7 +16,7 @@ static bool has_feature(const char *features, const char *feature)
     return strstr(features, word) != NULL;
 }
 
-/* A level is supported when all of its features are: the words are those of /proc/cpuinfo. */
+/* A level is supported when all of its features are. They are named as in /proc/cpuinfo. */
 static const struct cpu_math_loops *choose_loops(const char *features)
 {
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@ static const struct cpu_math_loops *choose_loops(const char *features)
 #endif
 }
 
-/* With AVX-512 oneDNN takes B as it was packed once for all tiles, and multiplies in wider vectors. */
+/* With AVX-512 oneDNN multiplies in wider vectors, and takes a B that was packed once for all tiles. */
 static const struct cpu_math_microkernels *choose_microkernels(const struct cpu_math_loops *loops)
 {
 #if defined(__x86_64__)
@@ -46,7 +46,7 @@ static const struct cpu_math_microkernels *choose_microkernels(const struct cpu_
 #endif
 }
 
-/* Only the widest were measured. */
+/* 0 except for the widest vectors: others were not measured. */
 static uint32_t vector_lanes(const struct cpu_math_loops *loops)
 {
 #if defined(__x86_64__)
@@ -117,7 +117,7 @@ static void report_support(const struct cpu_math_engine *engine, struct facet_ma
              version->patch);
 }
 
-/* Without units for it a type is multiplied as f32, and so is everything when they are not wanted. */
+/* Without tensor units for a type it is multiplied as f32, and so are all types with FACET_MATH_NO_TENSOR. */
 enum cpu_math_as cpu_math_as_of(const struct cpu_math_engine *engine, uint32_t type, uint32_t flags)
 {
     bool bf16 = type == FACET_MATH_BF16 || (type == FACET_MATH_F32 && (flags & FACET_MATH_MIXED));

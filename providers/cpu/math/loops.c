@@ -162,7 +162,7 @@ static uint64_t bytes_of(uint32_t type)
 
 /* ---- products ---- */
 
-/* Sums wrap, as those of the units that multiply do. */
+/* Sums wrap, as those of tensor units do. */
 static void store_integers(uint32_t *c, const void *products, uint64_t count, const struct cpu_math_store *store)
 {
     const float *floats = products;
@@ -232,8 +232,8 @@ static void copy_around_cache(char *to, const char *from, uint64_t bytes)
 }
 
 /*
- * Whole lines of the cache, which then need not be read before they are overwritten. False: they are not whole, or C is
- * read.
+ * Writes whole cache lines past the caches, so that they are not read before they are overwritten. False: the row is
+ * not whole lines, or C has to be read.
  */
 static bool store_streamed(char *c, const char *products, uint64_t count, const struct cpu_math_store *store)
 {
@@ -268,7 +268,7 @@ static void add_values(float *to, const float *from, uint64_t count)
         to[i] += from[i];
 }
 
-/* Eight rows of eight: three times over, rows i and i + 4 are merged, element by element. */
+/* Transposes eight rows of eight: rows i and i + 4 are merged element by element, three times. */
 #define MERGE(to, from)                                                                                                \
     for (int i = 0; i < 4; i++) {                                                                                      \
         to[2 * i] = __builtin_shufflevector(from[i], from[i + 4], 0, 8, 1, 9, 2, 10, 3, 11);                           \
@@ -324,7 +324,7 @@ static void transpose_elements(void *to, uint64_t to_row, const void *from, uint
 
 /* ---- functions ---- */
 
-/* 2^n * (1 + r + ...) with x = n * ln 2 + r; in two steps, so that subnormal results are right, too. */
+/* 2^n * (1 + r + ...) with x = n * ln 2 + r. Scaling by 2^n takes two steps, so that subnormal results are right. */
 INLINE float exp_of(float x)
 {
     float clamped = x > 89.0f ? 89.0f : x < -105.0f ? -105.0f : x;
@@ -379,7 +379,7 @@ INLINE float tanh_of(float x)
     return size < 0.625f ? p * z * x + x : x < 0 ? -large : x != x ? x : large;
 }
 
-/* 1 - erf(x) for x >= 1, with its digits. Minimax polynomials in 1 / x^2. */
+/* 1 - erf(x) for x >= 1, to full precision. Minimax polynomials in 1 / x^2. */
 INLINE float erfc_large(float x)
 {
     static const float near[] = {2.326819970068386e-2f,  -1.387039388740657e-1f, 3.687424674597105e-1f,
@@ -400,7 +400,7 @@ INLINE float erfc_large(float x)
         p = p * z + near[i];
         q = q * z + far[i];
     }
-    /* exp(-x^2) of a square that is not rounded: the part of x with few bits, and the rest */
+    /* exp(-x^2) without rounding the square: x is split into a part with few bits and a remainder */
     float high = float_of(bits_of(x) & 0xfffff000u), rest = (x - high) * (x + high);
     return exp_of(-high * high) * exp_of(-rest) * inverse * (x < 2.0f ? p : q);
 }
@@ -443,7 +443,7 @@ static void apply_activation(float *values, uint64_t count, uint32_t kind, float
         EACH(tanh_of(x));
     case FACET_ACTIVATION_GELU:
         EACH(gelu_of(x));
-    case FACET_ACTIVATION_GELU_TANH: /* (1 + tanh(y)) / 2 is sigmoid(2 y), which keeps its digits */
+    case FACET_ACTIVATION_GELU_TANH: /* (1 + tanh(y)) / 2 is sigmoid(2 y), which loses no digits */
         EACH(x * sigmoid_of(0x1.988454p+0f * x * (1.0f + 0.044715f * x * x)));
     case FACET_ACTIVATION_SILU:
         EACH(x * sigmoid_of(x));

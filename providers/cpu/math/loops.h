@@ -16,9 +16,9 @@
 struct cpu_math_store {
     uint32_t type;      /* of C: enum facet_math_type; INT8 stands for the int32 that int8 gives */
     uint32_t integers;  /* whether the products are int32; else f32 */
-    uint32_t streams_c; /* past the caches, where that is possible: others see it after cpu_math_streamed() */
+    uint32_t streams_c; /* writes past the caches where possible: others see C after cpu_math_streamed() */
     float alpha, beta;
-    const void *bias; /* of this row: one number; NULL: none */
+    const void *bias; /* the one number of this row; NULL: none */
 };
 
 static inline void cpu_math_streamed(void)
@@ -43,7 +43,7 @@ struct cpu_math_loops {
     void (*activate)(void *to, const void *from, uint64_t count, uint32_t type, uint32_t kind, float alpha);
     /* (x - subtract) * factor + add */
     void (*linear)(void *to, const void *from, uint64_t count, uint32_t type, float subtract, float factor, float add);
-    /* Sum, and sum of squares, of the numbers less `shift`. */
+    /* Adds the sum, and the sum of squares, of (x - shift). */
     void (*moments)(const void *from, uint64_t count, uint32_t type, float shift, double *add_sum, double *add_squares);
     void (*scale)(float *values, uint64_t count, float factor);
     float (*largest)(const float *values, uint64_t count);

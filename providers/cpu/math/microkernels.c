@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define ROWS   6u /* by two vectors of columns: twelve sums, two vectors of B, and a factor fit in 16 registers */
+#define ROWS   6u /* of two vectors of columns: 12 sums, two vectors of B, and a factor fit in 16 registers */
 #define LANES  8u
 #define INLINE static inline __attribute__((always_inline))
 
@@ -16,7 +16,7 @@ static uint64_t least(uint64_t left, uint64_t right)
 
 /* ---- multiplying ---- */
 
-/* Sums have the types of their variables: where types change some compilers copy them in each step. */
+/* A sum has one type throughout: where the type changes, some compilers copy the sum in each step. */
 typedef float f32_lanes __attribute__((vector_size(32)));
 typedef uint32_t int16_lanes __attribute__((vector_size(32))); /* wraps */
 
@@ -54,7 +54,7 @@ struct part {
     bool adds;
 };
 
-/* By name, row by row: of an array some compilers would keep the sums in memory. */
+/* The sums of each row are variables, not an array, which some compilers would keep in memory. */
 #define EACH_ROW(DO, type) DO(0, type) DO(1, type) DO(2, type) DO(3, type) DO(4, type) DO(5, type)
 
 #define BEGIN_ROW(i, type)                                                                                             \
@@ -78,7 +78,7 @@ struct part {
         type##_store(part->c + i * part->c_row + LANES, right_##i);                                                    \
     }
 
-/* `packs`: rows of B are apart, and are packed by the way. */
+/* `packs`: B is not packed yet, and the function packs it as it reads it. */
 #define DEFINE_ROWS(type)                                                                                              \
     INLINE void type##_rows(const struct part *part, unsigned rows, bool packs)                                        \
     {                                                                                                                  \
@@ -103,7 +103,7 @@ struct part {
 DEFINE_ROWS(f32)
 DEFINE_ROWS(int16)
 
-/* Functions of their own, so that each has all registers. */
+/* One function for each number of rows, so that each has all registers. */
 #define DEFINE_SOME(i, type)                                                                                           \
     static __attribute__((noinline)) void type##_rows_##i(const struct part *part)                                     \
     {                                                                                                                  \
@@ -119,7 +119,7 @@ EACH_ROW(DEFINE_SOME, int16)
     }
 EACH_ROW(DEFINE_FIRST, f32)
 
-/* By the number of rows less one. */
+/* [the number of rows - 1]. */
 typedef void (*multiply_func)(const struct part *part);
 static const multiply_func f32_some[ROWS] = {f32_rows_0, f32_rows_1, f32_rows_2, f32_rows_3, f32_rows_4, f32_rows_5};
 static const multiply_func f32_first[ROWS] = {f32_first_0, f32_first_1, f32_first_2,
@@ -134,7 +134,7 @@ static void copy_rows(uint32_t *to, uint64_t to_row, const uint32_t *from, uint6
         memcpy(to + i * to_row, from + i * from_row, columns * sizeof *to);
 }
 
-/* The last panel: sums beyond C are dropped. */
+/* Multiplies by the last panel of B, whose columns beyond C are dropped. */
 static void multiply_edge(const struct part *part, uint64_t rows, uint64_t columns, multiply_func multiply_part)
 {
     uint32_t sums[ROWS * CPU_MATH_PANEL];
@@ -165,7 +165,7 @@ static struct part part_of(const struct cpu_math_tile *tile, uint64_t k, uint64_
     };
 }
 
-/* One panel along one block. `first` is for the first rows, if B is packed by the way. */
+/* Multiplies by one panel of B along one block. `first` multiplies the first rows, and packs B if it is not packed. */
 static void multiply_panel(const struct cpu_math_tile *tile, uint64_t k, uint64_t j, const multiply_func *some,
                            const multiply_func *first)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: batch normalization; in training sums come first, in a phase of their own. Never: keeps the input's copy. */
+/* Owns: batch normalization. In training a first phase computes the sums. Never: keeps a copy of the input. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static const char *plane_of(const struct normalization *plan, uint64_t image, ui
                           (image * plan->normalization.channels + channel) * plan->positions * plan->type_bytes);
 }
 
-/* Numbers are summed as distances from the first: so little is lost where they are far from zero. */
+/* Numbers are summed as differences from the first, so that little precision is lost where they are far from zero. */
 static float shift_of(const struct normalization *plan, uint64_t channel)
 {
     float shift;
@@ -140,10 +140,10 @@ static void release_plan(struct cpu_math_piece *piece)
 
 static enum facet_status cut_training(struct normalization *plan, uint64_t *ends, struct facet_error *error)
 {
-    uint64_t each = plan->normalization.batch * plan->positions, channels = plan->normalization.channels;
+    uint64_t elements = plan->normalization.batch * plan->positions, channels = plan->normalization.channels;
 
-    plan->parts = cpu_math_parts(each, ELEMENTS);
-    plan->channels = plan->parts > 1 ? 1 : cpu_math_max(ELEMENTS / each, 1);
+    plan->parts = cpu_math_parts(elements, ELEMENTS);
+    plan->channels = plan->parts > 1 ? 1 : cpu_math_max(ELEMENTS / elements, 1);
     plan->moments = calloc(channels * plan->parts, sizeof *plan->moments);
     if (!plan->moments)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the sums of %" PRIu64 " channels", channels);

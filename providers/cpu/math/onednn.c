@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: primitives of oneDNN: making, keeping and running them.
- * Never: changes how many threads OpenMP has in a thread that is not a unit's for longer than a call.
+ * Never: changes OpenMP's number of threads for a thread of the program for longer than a call.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ void cpu_math_forget_all(struct cpu_math_engine *engine)
 
 /* ---- making ---- */
 
-/* The steps common to all primitives, once there is a description. Consumes it. */
+/* Makes a primitive of any kind from its description, which is freed. */
 static dnnl_status_t make_primitive(struct cpu_math_primitive *primitive, dnnl_primitive_desc_t description)
 {
     const char *name = NULL;
@@ -125,7 +125,7 @@ static dnnl_status_t make_primitive(struct cpu_math_primitive *primitive, dnnl_p
     return status;
 }
 
-/* A primitive made with one thread runs with one thread; the caller's number is as before. */
+/* A primitive that is made with one OpenMP thread runs with one. The caller's number of threads is restored. */
 typedef dnnl_status_t (*describe_func)(struct cpu_math_engine *engine, const void *what, dnnl_primitive_attr_t scratch,
                                        dnnl_primitive_desc_t *ret_description);
 
@@ -245,7 +245,7 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
         return status;
     if (matmul->orders_b && !is_ordered(&primitive->weights, matmul)) {
         cpu_math_drop(engine, &primitive, 1);
-        return facet_kit_fail(error, FACET_UNSUPPORTED, "oneDNN wants another order of B");
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "oneDNN requires another order of B than packed panels");
     }
     *ret_primitive = primitive;
     return FACET_OK;
@@ -434,7 +434,7 @@ enum facet_status cpu_math_execute(struct cpu_math_engine *engine, struct cpu_ma
     for (int i = 0; i < memories->count && status == dnnl_success; i++)
         status =
             dnnl_memory_set_data_handle_v2(memories->arguments[i].memory, (void *)(uintptr_t)places[i], engine->stream);
-    omp_set_num_threads(1); /* of this thread: a unit's */
+    omp_set_num_threads(1); /* for this thread, which is a unit's */
     if (status == dnnl_success)
         status = dnnl_primitive_execute(primitive->handle, engine->stream, memories->count, memories->arguments);
     keep_memories(primitive, memories);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: product.h: the steps of a product, and the work of its work-groups. Never: chooses sizes (product_plan.c). */
+/* Owns: the steps of a product, and the work of its work-groups. Never: chooses sizes (product_plan.c). */
 #include "math/product.h"
 
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static char *slab_of(const struct cpu_math_product_piece *plan, const struct til
 
 /* ---- packing ---- */
 
-/* Windows as they are, and then as they are multiplied. */
+/* Gathers windows, and converts them to the type in which they are multiplied. */
 static void pack_windows(const struct cpu_math_product_piece *plan, const struct tile *tile)
 {
     const struct cpu_math_product *product = &plan->product;
@@ -132,12 +132,12 @@ static void store_tile(const struct cpu_math_product_piece *plan, const struct t
     uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m, n = tile->n * plan->tile_n;
     bool first = step->k0 == 0, last = step->k0 + step->depth == product->k;
     bool sums = plan->piece.memory_bytes > plan->sums_offset;
-    struct cpu_math_store how = {.type = product->type,
-                                 .integers = plan->as == CPU_MATH_AS_INT8 || plan->as == CPU_MATH_AS_INT16,
-                                 .streams_c = plan->streams_c,
-                                 .alpha = product->alpha};
+    struct cpu_math_store store = {.type = product->type,
+                                   .integers = plan->as == CPU_MATH_AS_INT8 || plan->as == CPU_MATH_AS_INT16,
+                                   .streams_c = plan->streams_c,
+                                   .alpha = product->alpha};
 
-    how.beta = first || sums ? product->beta : 1.0f;
+    store.beta = first || sums ? product->beta : 1.0f;
     for (uint64_t i = 0; i < tile->rows; i++) {
         const float *row = products + i * tile->columns;
         float *sum = sums ? (float *)(plan->piece.memory + plan->sums_offset) +
@@ -150,11 +150,11 @@ static void store_tile(const struct cpu_math_product_piece *plan, const struct t
             loops->add(sum, row, tile->columns);
         if (sums && !last)
             continue;
-        how.bias = product->bias && (first || sums)
-                       ? (const void *)(product->bias + (period_of(product, batch) * product->m + m + i) * 4)
-                       : NULL;
+        store.bias = product->bias && (first || sums)
+                         ? (const void *)(product->bias + (period_of(product, batch) * product->m + m + i) * 4)
+                         : NULL;
         loops->store((void *)element_address(&product->c, batch, m + i, step->n0 + n, plan->c_bytes), sums ? sum : row,
-                     tile->columns, &how);
+                     tile->columns, &store);
     }
     if (plan->streams_c)
         cpu_math_streamed();
@@ -302,7 +302,7 @@ static void add_step(struct cpu_math_product_piece *plan, uint64_t *ends, struct
     ends[plan->step_count++] = before + groups_of(plan, &step);
 }
 
-/* Along k last, so that sums are finished before others begin. */
+/* Steps along k follow each other, so that the sums of one part of C are finished before others begin. */
 static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
 {
     const struct cpu_math_product *product = &plan->product;

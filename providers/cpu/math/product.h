@@ -2,7 +2,7 @@
 /*
  * A product of matrices as tiles, for gemm and convolution.
  *
- * Owns: cutting it into tiles of some hundred microseconds, packing, multiplying, storing.
+ * Owns: cutting a product into tiles of some hundred microseconds, packing, multiplying, storing.
  * Never: knows flags or layouts of the ABI: its operands are row-major, with strides.
  */
 #ifndef CPU_MATH_PRODUCT_H
@@ -25,7 +25,7 @@ struct cpu_math_product {
     uint32_t flags; /* FACET_MATH_NO_TENSOR, FACET_MATH_MIXED */
     float alpha, beta;
     uint64_t bias;   /* address; 0: none */
-    uint64_t period; /* of A and bias: matrix number b of the batch has number b % period of them; 0: none */
+    uint64_t period; /* matrix number b of the batch uses A and bias number b % period; 0: number b */
     bool windows;    /* B is made of the windows of `convolution`; b.address and b.batch are of its input */
     struct facet_convolution convolution;
 };
@@ -35,25 +35,26 @@ enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const
 
 /* --- windows.c --- */
 
-/* Rows [k0, k0 + rows) and columns [n0, n0 + columns) of the matrix of windows of one image and group at `input`: a row
- * for each element of the filter, a column for each position of the output. In one piece; `bytes` of an element. */
+/* Rows [k0, k0 + rows) and columns [n0, n0 + columns) of the matrix of windows of one image and group at `input`. The
+ * matrix has a row for each element of the filter and a column for each position of the output. Rows are contiguous.
+ * `bytes`: the size of an element. */
 void cpu_math_windows(const struct facet_convolution *convolution, const void *input, uint64_t k0, uint64_t rows,
                       uint64_t n0, uint64_t columns, uint64_t bytes, void *to);
 
 /* --- product_plan.c --- */
 
-/* A part of the product, whose B is packed at once: a phase packs, the next multiplies. */
+/* A part of the product, whose A and B are packed at once: one phase packs, the next multiplies. */
 struct cpu_math_step {
     uint64_t b0, batches, m0, rows, n0, columns, k0, depth;
     enum cpu_math_step_task { CPU_MATH_STEP_PACK, CPU_MATH_STEP_MULTIPLY, CPU_MATH_STEP_REST } task;
 };
 
-/* rest.c; from plan and piece. */
+/* The columns of each matrix that do not fill a vector (rest.c). */
 struct cpu_math_rest {
-    uint64_t columns;                     /* that are left over of each matrix; 0: there is no rest */
+    uint64_t columns;                     /* of each matrix; 0: there is no rest */
     uint64_t tile_m, tile_batch;          /* rows, and matrices, of a tile */
     uint64_t panel_bytes;                 /* of a tile's B; the panels of a step begin the piece's memory */
-    struct cpu_math_primitive *matmul[2]; /* by whether rows are those of an edge */
+    struct cpu_math_primitive *matmul[2]; /* [rows of an edge tile] */
 };
 
 struct cpu_math_product_piece {
@@ -64,44 +65,44 @@ struct cpu_math_product_piece {
 
     uint64_t main_columns; /* columns of C without the rest */
     struct cpu_math_rest rest;
-    uint64_t tile_m, tile_n, tile_k;     /* of a tile; tile_k: of a step */
+    uint64_t tile_m, tile_n, tile_k;     /* sizes of a tile; tile_k is also that of a step */
     uint64_t step_m, step_n, step_batch; /* multiples of tile_m and tile_n, or all */
     bool packs_a, packs_b;
     bool converts_operands;                             /* packing goes through f32 */
     bool stores_directly;                               /* products go straight to C */
-    bool streams_c;                                     /* C is too large for caches to keep */
-    bool refuses_order;                                 /* the library wants B in another order than ours */
-    bool orders_b;                                      /* packed B is in the order in which the library multiplies */
+    bool streams_c;                                     /* C is too large for the caches */
+    bool refuses_order;                                 /* oneDNN requires another order of B than packed panels */
+    bool orders_b;                                      /* packed B is in the order in which oneDNN multiplies */
     void (*multiply)(const struct cpu_math_tile *tile); /* a microkernel instead of the library; NULL: none */
     uint64_t pack_rows;                                 /* rows of a panel that a work-group packs */
-    uint64_t slabs_per_wave;                            /* slabs that meet all panels before the next ones do */
-    uint64_t panel_bytes, slab_bytes;                   /* of packed B and A for one tile */
-    struct cpu_math_primitive *matmul[2][2][2];         /* by whether m, n, k are those of an edge */
+    uint64_t slabs_per_wave;                            /* slabs multiplied by all panels before the next slabs are */
+    uint64_t panel_bytes, slab_bytes;                   /* of a panel (packed B) and a slab (packed A) of one tile */
+    struct cpu_math_primitive *matmul[2][2][2];         /* [m of an edge tile][n of one][k of one] */
 
     struct cpu_math_step *steps;
     uint32_t step_count;
-    uint64_t a_offset, sums_offset; /* in the piece's memory, behind packed B: packed A, sums */
+    uint64_t a_offset, sums_offset; /* of packed A and sums in the piece's memory, behind packed B */
     uint64_t scratch_most;          /* of a primitive */
-    uint64_t products_offset;       /* in scratch memory, behind the gathered operands: the products */
-    uint64_t rest_offset;           /* behind them: the scratch memory of primitives */
+    uint64_t products_offset;       /* of the products in scratch memory, behind the gathered operands */
+    uint64_t rest_offset;           /* of the primitives' own scratch memory, behind the products */
 };
 
-/* Everything of the above but the steps and memory. */
+/* Plans everything except the steps. */
 enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, struct facet_error *error);
 
 /* --- rest.c --- */
 
-/* Plans the rest, for a plan that packs nothing and whose tiles are whole rows. False: no rest is worth its cost. */
+/* Plans the rest, if nothing is packed and tiles are whole rows. False: a separate rest would not pay. */
 bool cpu_math_rest_plan(struct cpu_math_product_piece *plan);
 enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, struct facet_error *error);
-/* Matrices of a step at most. */
+/* The most matrices of a step. */
 uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan);
-/* The panels of `matrices` matrices. */
+/* The number of tiles, and of their panels, of `matrices` matrices. */
 uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices);
 uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step);
-/* Gathers the rest of matrix `index` of the step, which the caller has read just now. */
+/* Gathers the rest of matrix `index` of the step while it is in the caches, as the caller has just read it. */
 void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index);
-/* A tile, when all are gathered. */
+/* Multiplies one tile, when all columns of the rest are gathered. */
 enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,
                                     uint64_t index, char *scratch);
 

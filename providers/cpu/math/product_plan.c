@@ -5,16 +5,16 @@
 #include "math/product.h"
 
 #define TILE_F32    (UINT64_C(32) << 20) /* multiplications of a tile: some hundred microseconds */
-#define TILE_MEMORY (UINT64_C(1) << 19)  /* elements that a tile reads, where that takes longer */
+#define TILE_MEMORY (UINT64_C(1) << 19)  /* elements that a tile reads, where reading takes longer than multiplying */
 #define DEPTH       UINT64_C(4096)
 #define DEPTH_EXACT UINT64_C(1024)       /* this many products of int8 are exact in f32 */
 #define PACK_BYTES  (UINT64_C(32) << 20) /* of packed B, and of packed A, of a step */
 #define SMALL_BYTES (UINT64_C(1) << 20)  /* of B, when nothing is packed and a tile is whole rows of C */
-#define FEW_ROWS    UINT64_C(8)          /* for which packing B costs more than it gives */
+#define FEW_ROWS    UINT64_C(8)          /* rows of A, for which packing B costs more than it gains */
 
 /*
- * Of tiles whose B is ordered. Few rows of A stay in the cache of a core while panels of B come by; where f32 is deep
- * one narrow panel of B stays, and rows come by. Measured.
+ * Sizes of tiles whose B is ordered, as measured. A few rows of A stay in a core's cache while panels of B are read.
+ * For f32 with a large k one narrow panel of B stays in the cache, while rows of A are read.
  */
 #define ORDERED_ROWS    UINT64_C(64)
 #define ORDERED_COLUMNS UINT64_C(512)
@@ -22,22 +22,22 @@
 #define DEEP_ROWS       UINT64_C(256)
 #define DEPTH_F32       UINT64_C(4096)
 #define PART            UINT64_C(65536)     /* elements of B that a work-group orders, about */
-#define STREAM_BYTES    (UINT64_C(8) << 20) /* of C, which is written past the caches when it has more */
+#define STREAM_BYTES    (UINT64_C(8) << 20) /* a larger C is written past the caches */
 
-/* Of tiles for microkernels: a block's rows of A stay in the second cache while panels of B are read. */
+/* Sizes of tiles for microkernels: a block's rows of A stay in the second-level cache while panels of B are read. */
 #define KERNEL_TILE    (UINT64_C(16) << 20) /* multiplications */
 #define KERNEL_ROWS    UINT64_C(96)
 #define KERNEL_COLUMNS UINT64_C(512)
 #define KERNEL_DEPTH   CPU_MATH_BLOCK      /* words */
-#define KERNEL_B       (UINT64_C(1) << 18) /* elements of B that is packed on its way, by each tile */
-#define KERNEL_B_ROWS  UINT64_C(256)       /* of its tiles */
-#define KERNEL_LEAST   UINT64_C(16)        /* rows and columns of a product that is worth to be packed */
-#define KERNEL_A_ROW   UINT64_C(1024)      /* elements between rows of A that need not be packed */
-#define WAVE_BYTES     (UINT64_C(8) << 20) /* of A, while all of B comes by */
+#define KERNEL_B       (UINT64_C(1) << 18) /* most elements of a B that each tile packs for itself */
+#define KERNEL_B_ROWS  UINT64_C(256)       /* rows of a tile that packs B for itself */
+#define KERNEL_LEAST   UINT64_C(16)        /* least rows and columns of a product for which packing pays */
+#define KERNEL_A_ROW   UINT64_C(1024)      /* most elements between rows of an A that is not packed */
+#define WAVE_BYTES     (UINT64_C(8) << 20) /* of A that is multiplied by all of B before the next part is */
 
 /* ---- tiles ---- */
 
-static bool in_one_piece(const struct cpu_math_matrix *matrix, uint64_t columns)
+static bool is_contiguous(const struct cpu_math_matrix *matrix, uint64_t columns)
 {
     return matrix->column == 1 && matrix->row == columns;
 }
@@ -55,7 +55,7 @@ static void choose_depth(struct cpu_math_product_piece *plan)
 
     if (product->type == FACET_MATH_INT8 && plan->as == CPU_MATH_AS_F32)
         most = DEPTH_EXACT;
-    else if (product->m * product->n < 4096) /* both are below 2^48, and a product that wrapped is no worse a guess */
+    else if (product->m * product->n < 4096) /* may wrap, which only makes the depth a worse choice */
         most = cpu_math_max(DEPTH, (UINT64_C(1) << 20) / cpu_math_min(product->n, 64));
     plan->tile_k = product->k <= most + most / 4 && most != DEPTH_EXACT ? product->k : cpu_math_min(product->k, most);
 }
@@ -75,7 +75,7 @@ static void choose_tile(struct cpu_math_product_piece *plan)
         plan->tile_m = cpu_math_round(plan->tile_m / 2, 16);
 }
 
-/* Little is packed for nothing: B as it lies is good enough. */
+/* Packs nothing where operands are small or rows few: packing would cost more than it gains. */
 static void choose_small(struct cpu_math_product_piece *plan, bool small)
 {
     const struct cpu_math_product *product = &plan->product;
@@ -102,7 +102,7 @@ static bool can_order(const struct cpu_math_product_piece *plan)
            product->n % CPU_MATH_ORDER_COLUMNS == 0;
 }
 
-/* A tile is of whole rows of C where that is not too much: they are written in place then. */
+/* A tile is whole rows of C where that is not too large, so that they are written in place. */
 static void choose_ordered(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *product = &plan->product;
@@ -128,8 +128,8 @@ static void choose_ordered(struct cpu_math_product_piece *plan)
 }
 
 /*
- * For operands that would be multiplied as f32. int8 is as fast in pairs as it would be in the library's sums of 16
- * bits.
+ * Chooses a microkernel for operands that oneDNN would multiply as f32. int8 in pairs is as fast as it would be in
+ * oneDNN's sums of 16 bits.
  */
 static void find_microkernel(struct cpu_math_product_piece *plan)
 {
@@ -147,7 +147,7 @@ static void find_microkernel(struct cpu_math_product_piece *plan)
     plan->multiply = microkernels->multiply_int16;
 }
 
-/* Where tiles are few, makes them smaller until the units can share them evenly. */
+/* If there are few tiles, makes them smaller until the units can share them evenly. */
 static void choose_microkernel(struct cpu_math_product_piece *plan)
 {
     const struct cpu_math_product *product = &plan->product;
@@ -185,7 +185,7 @@ static void choose_method(struct cpu_math_product_piece *plan)
     }
     const struct cpu_math_product *product = &plan->product;
     bool same = !plan->converts_operands && !product->windows;
-    bool whole = in_one_piece(&product->a, product->k) && in_one_piece(&product->b, product->n);
+    bool contiguous = is_contiguous(&product->a, product->k) && is_contiguous(&product->b, product->n);
 
     choose_depth(plan);
     plan->orders_b = can_order(plan);
@@ -193,12 +193,12 @@ static void choose_method(struct cpu_math_product_piece *plan)
         choose_ordered(plan);
     else
         choose_tile(plan);
-    plan->packs_a = plan->converts_operands || plan->tile_k != product->k || !in_one_piece(&product->a, product->k);
-    plan->packs_b = plan->orders_b || !same || plan->tile_n != product->n || !in_one_piece(&product->b, product->n);
+    plan->packs_a = plan->converts_operands || plan->tile_k != product->k || !is_contiguous(&product->a, product->k);
+    plan->packs_b = plan->orders_b || !same || plan->tile_n != product->n || !is_contiguous(&product->b, product->n);
     bool small =
-        same && whole && plan->tile_k == product->k && product->n <= SMALL_BYTES / plan->type_bytes / product->k;
+        same && contiguous && plan->tile_k == product->k && product->n <= SMALL_BYTES / plan->type_bytes / product->k;
     bool few = same && product->m <= FEW_ROWS && (product->b.column == 1 || product->b.row == 1) &&
-               in_one_piece(&product->a, product->k);
+               is_contiguous(&product->a, product->k);
     if (small || few)
         choose_small(plan, small);
     plan->stores_directly = plan->tile_n == product->n && product->c.row == product->n && plan->tile_k == product->k &&
@@ -234,7 +234,7 @@ static void choose_steps(struct cpu_math_product_piece *plan)
 
 /* ---- primitives ---- */
 
-/* The last tile's size when it is another one; 0: there is no such tile. */
+/* The size of the last tile if it is smaller than the others; 0: it is not. */
 static uint64_t last_tile(uint64_t whole, uint64_t tile)
 {
     return whole % cpu_math_max(tile, 1);

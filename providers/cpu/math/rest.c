@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the columns that are left over where a matrix is no multiple of a vector wide. Those of many matrices with one
- * A are a product of their own, in full vectors: of 14 x 14 positions every thirteenth vector has 4 numbers of 16.
+ * Owns: the rest, the columns that are left over where the width of a matrix is not a multiple of a vector. The rests
+ * of many matrices with the same A are multiplied together, in full vectors. Of 14 x 14 positions, for example, every
+ * thirteenth vector has only 4 of 16 numbers.
  * Never: multiplies the other columns (product.c).
  */
 #include "math/product.h"
 
-#define TILE_COLUMNS UINT64_C(512)       /* of a tile: of so many matrices at most as have them */
-#define TILE_ROWS    UINT64_C(64)        /* at least: packing its B is to be worth it */
-#define GAIN         UINT64_C(64)        /* worth it if one computed column in 64 is wasted */
+#define TILE_COLUMNS UINT64_C(512)       /* most columns of a tile, which are the rests of several matrices */
+#define TILE_ROWS    UINT64_C(64)        /* least rows of a tile: with fewer, packing its B costs more than it gains */
+#define GAIN         UINT64_C(64)        /* the rest is separate if one computed column in 64 would be wasted */
 #define PANELS_BYTES (UINT64_C(4) << 20) /* of all panels of a step */
 
 /* ---- planning ---- */
@@ -71,7 +72,7 @@ uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const s
 
 /* ---- running ---- */
 
-/* Some words of each row; too few for a call. */
+/* Copies word by word: rows are too short for memcpy() to pay. */
 static void copy_rows(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
                       uint64_t columns)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: convolution as oneDNN does it best, a strip of output rows and a block of output channels at a time: channels
- * are brought together first (with the padding's zeros, so that all strips are alike), the filter into its own order.
- * Never: takes convolutions that would be slow or large so: FACET_UNSUPPORTED, and the product of windows does them
- * (convolution.c).
+ * Owns: convolution by strips, a strip of output rows and a block of output channels at a time, which suits oneDNN
+ * best. The input is packed first: channels last, and with the padding's zeros, so that all strips are alike. The
+ * filter is brought into oneDNN's order.
+ * Never: takes convolutions that would be slow or large by strips. It answers FACET_UNSUPPORTED, and convolution.c
+ * computes them as a product of windows.
  */
 #include "math/strips.h"
 
@@ -70,7 +71,7 @@ static void pack_positions(const struct cpu_math_strips *plan, uint64_t plane, u
     cpu_math_gather(plan->piece.engine, &gather, to);
 }
 
-/* Rows inside of the image, with the zeros on both sides: several at a time where there are none. */
+/* Packs rows inside of the image, with zeros on both sides. Without padding several rows are packed at a time. */
 static void pack_inside(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t rows, char *to)
 {
     const struct facet_convolution *convolution = &plan->convolution;
@@ -124,7 +125,7 @@ static enum facet_status run_pack(const struct cpu_math_strips *plan, const stru
 
 /* ---- multiplying ---- */
 
-/* Positions by channels become channels by positions. */
+/* Transposes the products from positions x channels to channels x positions, and stores them. */
 static void store_tile(const struct cpu_math_strips *plan, const struct tile *tile, const char *products)
 {
     const struct facet_convolution *convolution = &plan->convolution;
@@ -132,7 +133,7 @@ static void store_tile(const struct cpu_math_strips *plan, const struct tile *ti
     uint64_t positions = tile->rows * plan->columns, all = plan->rows * plan->columns;
     uint64_t first = tile->block * plan->block, out = tile->plane * plan->out_channels + first;
     uint64_t to = convolution->output + (out * all + tile->first * plan->columns) * plan->out_bytes;
-    struct cpu_math_store how = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
+    struct cpu_math_store store = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
     char *transposed = tile->scratch + plan->transposed_offset;
 
     if (!convolution->bias && plan->out_bytes == 4) {
@@ -143,12 +144,12 @@ static void store_tile(const struct cpu_math_strips *plan, const struct tile *ti
     for (uint64_t i = 0; i < tile->channels; i++) {
         uint64_t channel = tile->plane % convolution->groups * plan->out_channels + first + i;
 
-        how.bias = convolution->bias ? (const void *)(convolution->bias + channel * 4) : NULL;
-        loops->store((void *)(to + i * all * plan->out_bytes), transposed + i * positions * 4, positions, &how);
+        store.bias = convolution->bias ? (const void *)(convolution->bias + channel * 4) : NULL;
+        loops->store((void *)(to + i * all * plan->out_bytes), transposed + i * positions * 4, positions, &store);
     }
 }
 
-/* The rows that the tile reads: packed before, or now. */
+/* The packed rows that the tile reads. A tile that packs its own input does so here. */
 static const char *input_of(const struct cpu_math_strips *plan, const struct tile *tile)
 {
     char *to = tile->scratch + plan->strip_offset;

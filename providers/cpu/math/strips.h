@@ -10,7 +10,7 @@
 
 #include "math/engine.h"
 
-/* Planes (groups of images) and output rows whose input is packed at once. The first one's packs the filters too. */
+/* Planes (groups of images) and output rows whose input is packed at once. The first step packs the filters, too. */
 struct cpu_math_strips_step {
     uint64_t plane, planes, row, rows, filters;
 };
@@ -21,7 +21,7 @@ struct cpu_math_strips {
     uint32_t type;
     enum cpu_math_as as;
     bool packs_own_input;   /* each tile packs its own input, as no other tile reads it */
-    bool converts_operands; /* numbers are multiplied as another type than the operands' */
+    bool converts_operands; /* numbers are multiplied in another type than that of the operands */
     uint64_t type_bytes, as_bytes, out_bytes;
 
     uint64_t in_channels, out_channels, depth; /* channels of a group; numbers that one output adds up */
@@ -30,8 +30,8 @@ struct cpu_math_strips {
     uint64_t strip, block, blocks;             /* output rows and channels of a tile; blocks of a group */
     uint64_t pack_rows;                        /* rows of input that a work-group packs */
     uint64_t step_planes, step_rows;
-    struct cpu_math_primitive *convolve[2][2];  /* by whether rows and channels are those of an edge */
-    struct cpu_math_primitive *filter_order[2]; /* the filter; by whether channels are those of an edge */
+    struct cpu_math_primitive *convolve[2][2];  /* [rows of an edge strip][channels of an edge block] */
+    struct cpu_math_primitive *filter_order[2]; /* [channels of an edge block] */
 
     struct cpu_math_strips_step *steps;
     uint32_t step_count;
@@ -40,14 +40,14 @@ struct cpu_math_strips {
     uint64_t rest_offset, rest_bytes;                            /* of oneDNN's own scratch memory, behind them */
 };
 
-/* The rows of input that `rows` rows of output need. */
+/* The number of input rows that `rows` rows of output need. */
 static inline uint64_t cpu_math_strips_reach(const struct cpu_math_strips *plan, uint64_t rows)
 {
     return (rows - 1) * plan->convolution.stride[0] +
            plan->convolution.dilation[0] * (plan->convolution.kernel[0] - 1) + 1;
 }
 
-/* Everything but the steps, from `convolution`, `type` and `as`. */
+/* Plans everything except the steps, from `convolution`, `type` and `as`. */
 enum facet_status cpu_math_strips_plan(struct cpu_math_strips *plan, struct facet_error *error);
 enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const struct facet_math *operation,
                                           struct cpu_math_piece **ret_piece, struct facet_error *error);

@@ -15,17 +15,17 @@
 #define PRODUCT_BYTES (UINT64_C(4) << 20)  /* of a tile */
 #define PACK_ELEMENTS UINT64_C(65536)      /* that a work-group packs, about */
 #define CHANNELS      UINT64_C(16)         /* with fewer, most of a vector is empty */
-#define POSITIONS     UINT64_C(64)         /* of a tile, for which a filter is worth reading */
+#define POSITIONS     UINT64_C(64)         /* least positions of a tile: fewer do not pay for reading the filter */
 #define STRIP_BYTES   (UINT64_C(1) << 19)  /* of input that a tile packs itself */
 #define SIZE_MOST     (UINT64_C(1) << 16)
 #define STEPS_MOST    (UINT64_C(1) << 20)
 
 static enum facet_status refuse_convolution(struct facet_error *error)
 {
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "a convolution that strips are not made for");
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "this convolution would be slow or too large by strips");
 }
 
-/* Everything is small enough for the products of the rest of this file to be below 2^64. */
+/* Whether strips suit the convolution. Sizes that pass keep all products in this file below 2^64. */
 static bool is_suited(const struct cpu_math_strips *plan)
 {
     const struct facet_convolution *convolution = &plan->convolution;
@@ -69,7 +69,7 @@ static uint64_t even_size(uint64_t whole, uint64_t most)
     return cpu_math_parts(whole, cpu_math_parts(whole, most));
 }
 
-/* Takes few channels at a time only where much of the filter would be read for few positions. */
+/* Takes few channels at a time only where a tile would otherwise read much of the filter for few positions. */
 static void choose_tile(struct cpu_math_strips *plan)
 {
     uint64_t limit = TILE_F32 * 4 / plan->as_bytes, positions = cpu_math_min(POSITIONS, plan->rows * plan->columns);

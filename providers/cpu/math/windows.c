@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the matrix of a convolution's windows. Never: reads outside of the image: its surroundings are zero. */
+/* Owns: the matrix of a convolution's windows. Never: reads outside of the image, where all numbers are zero. */
 #include <string.h>
 
 #include "math/product.h"
 
-/* A filter's element, and the row of the output that is filled. */
+/* The place in the input at which filling a row of the matrix begins, for one element of the filter. */
 struct place {
     const char *plane; /* of its channel */
     int64_t y, x;      /* of the input, for the first column of the row */
 };
 
-/* `count` positions of one row, from column `first`. */
+/* Fills `count` positions of one output row, from column `first`. */
 static void fill_row(const struct facet_convolution *convolution, const struct place *place, uint64_t first,
                      uint64_t count, uint64_t bytes, char *to)
 {
@@ -38,7 +38,7 @@ static void fill_row(const struct facet_convolution *convolution, const struct p
     memset(to + inside * bytes, 0, (count - inside) * bytes);
 }
 
-/* One row of the matrix: one element of the filter, all positions. */
+/* Fills columns of one row of the matrix: one element of the filter, at many positions. */
 static void fill_positions(const struct facet_convolution *convolution, const char *plane, uint64_t ky, uint64_t kx,
                            uint64_t n0, uint64_t columns, uint64_t width, uint64_t bytes, char *to)
 {

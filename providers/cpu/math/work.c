@@ -8,12 +8,12 @@
 #include "provider_kit.h"
 
 #define SPARE_BYTES_MOST (UINT64_C(128) << 20) /* of memory that is kept for the next operation */
-#define PHASES_MOST      64u                   /* of a piece that is kept: it has little memory, then */
-#define BYTES_STEP       (UINT64_C(2) << 20)   /* so that it comes in huge pages */
+#define PHASES_MOST      64u                   /* of a piece that is kept, which so takes little memory */
+#define BYTES_STEP       (UINT64_C(2) << 20)   /* memory comes in multiples of a huge page */
 
 /* ---- memory ---- */
 
-/* With the lock held. Memory used lately is mapped already: fresh pages cost as much as a small product. */
+/* With the lock held. Kept memory has its pages already: fresh pages cost as much as a small product. */
 static void *take_spare(struct cpu_math_engine *engine, uint64_t bytes, uint64_t *ret_capacity)
 {
     for (unsigned i = 0; i < CPU_MATH_SPARE_MEMORIES; i++) {
@@ -153,7 +153,7 @@ bool cpu_math_piece_keep(struct cpu_math_piece *piece)
     return true;
 }
 
-/* When no work is left. */
+/* Frees all kept pieces. Call it when no work is left. */
 void cpu_math_pieces_forget(struct cpu_math_engine *engine)
 {
     struct cpu_math_piece *piece;

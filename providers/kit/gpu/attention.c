@@ -6,7 +6,7 @@
 
 #include "attention.h"
 
-#define SCORES_MOST (UINT64_C(1) << 32) /* bytes */
+#define SCORES_MOST (UINT64_C(1) << 32) /* bytes of all scores */
 
 bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t *ret_bytes)
 {

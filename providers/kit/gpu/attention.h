@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attention as two products with a softmax between them: scores = Q * K^T * scale, then their softmax, then that times
- * V.
+ * Attention as two products with a softmax between them: softmax(Q * K^T * scale) * V.
  *
  * Owns: the parameters of the two products, the size of the scores, and the mask of causal attention.
- * Never: calls a library; keeps memory.
+ * Never: calls a library, or keeps memory.
  */
 #ifndef FACET_KIT_GPU_ATTENTION_H
 #define FACET_KIT_GPU_ATTENTION_H
@@ -17,8 +16,8 @@
 bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t *ret_bytes);
 
 /*
- * The product for the scores, with B transposed; and the product with their softmax, which is at `weights`. Both
- * row-major.
+ * The first product gives the scores, with B transposed. The second multiplies their softmax, which is at `weights`, by
+ * V. Both are row-major.
  */
 struct facet_gemm gpu_attention_first(const struct facet_attention *attention, uint64_t scores);
 struct facet_gemm gpu_attention_second(const struct facet_attention *attention, uint64_t weights);

@@ -3,9 +3,9 @@
  * Products of matrices through cuBLASLt or hipBLASLt, which have the same functions with different prefixes and
  * constants.
  *
- * Owns: the layouts of operands, and the calls that make a product of them. Never: names a vendor.
+ * Owns: the layouts of operands, and the calls that multiply them. Never: names a vendor.
  *
- * One file of a provider includes it, after these definitions:
+ * One file of a provider includes this header, after these definitions:
  *
  *   - BLASLT(name): a function, member or type of the library: cublasLt##name
  *   - BLASLT_NUMBER(name): CUBLASLT_##name
@@ -16,8 +16,8 @@
  *   - BLASLT_STATUS(result): the translation of a result
  *   - BLASLT_ADDRESS, BLASLT_TAKE, BLASLT_GIVE: memory in stream order (math_library.h)
  *
- * The library's matrices are column-major. A row-major one is a column-major one transposed, so a row-major product is
- * C^T = op(B)^T * op(A)^T: only the factors change places.
+ * The library's matrices are column-major. A row-major matrix read as column-major is its transpose, so a row-major
+ * product is C^T = op(B)^T * op(A)^T: only the factors change places.
  */
 #ifndef FACET_KIT_GPU_BLASLT_H
 #define FACET_KIT_GPU_BLASLT_H
@@ -28,7 +28,7 @@
 
 #define BLASLT_WORKSPACE_MOST (UINT64_C(32) << 20)
 
-/* The library's types of the factors, of C, and of alpha and beta, and the type of computation. */
+/* The library's constants for the element types of the factors and of C, and for the type of the computation. */
 struct blaslt_types {
     BLASLT_TYPE factor, result, scale;
     int compute;
@@ -69,7 +69,7 @@ static struct blaslt_product blaslt_product_of(const struct facet_gemm *gemm, ui
     return product;
 }
 
-/* The descriptors of a call of the library; NULL for those not made. */
+/* The descriptors for a call of the library; NULL: not made yet. */
 struct blaslt_plan {
     BLASLT(MatmulDesc_t) operation;
     BLASLT(MatrixLayout_t) user_left, right, addend, result;
@@ -180,8 +180,8 @@ static enum facet_status blaslt_multiply(const BLASLT_CALL *call, const struct f
 }
 
 /*
- * The product, laid out by `flags`. With `addend` not 0, the one matrix there, laid out as C is, is added to each
- * product instead of beta times C.
+ * The product, laid out by `flags`. If `addend` is not 0, it is the address of one matrix in C's layout, which is added
+ * to each product instead of beta times C.
  */
 static enum facet_status blaslt_gemm(const BLASLT_CALL *call, const struct facet_gemm *gemm, uint32_t flags,
                                      const struct blaslt_types *types, uint64_t addend)

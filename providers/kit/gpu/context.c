@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: contexts, their users, and workers.
- * Never: makes a driver's context for each: all contexts of a device share its primary one.
+ * Never: makes a context of the driver for each of ours: all contexts of a device share the driver's primary context.
  *
- * A driver's context costs hundreds of megabytes, and work of two of them is time-sliced instead of running side by
- * side. So this code separates contexts: it checks every address before the driver gets it. A kernel that faults ends
- * the primary context, and so all of them.
+ * A context of the driver costs hundreds of megabytes, and work of two of them is time-sliced instead of running side
+ * by side. So this code separates contexts: it checks every address before the driver gets it. A kernel that faults
+ * ends the primary context, and so all contexts of the device.
  */
 #include <stdlib.h>
 
@@ -111,12 +111,12 @@ void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker)
 
 uint64_t gpu_memory_left(const struct gpu_machine *machine, uint32_t device)
 {
-    uint64_t whole = machine->infos[device].memory_bytes, promised_bytes = 0;
+    uint64_t device_bytes = machine->infos[device].memory_bytes, promised_bytes = 0;
     const struct gpu_worker *worker;
 
     for (worker = machine->devices[device].workers; worker; worker = worker->next)
         promised_bytes += worker->valid & FACET_WORKER_HAS_MEMORY ? worker->memory_bytes : worker->used_bytes;
-    return promised_bytes < whole ? whole - promised_bytes : 0;
+    return promised_bytes < device_bytes ? device_bytes - promised_bytes : 0;
 }
 
 enum facet_status gpu_worker_charge(struct gpu_machine *machine, const struct gpu_context *context, uint64_t bytes,
@@ -127,13 +127,14 @@ enum facet_status gpu_worker_charge(struct gpu_machine *machine, const struct gp
 
     pthread_mutex_lock(&machine->context_lock);
     bool limited = worker->valid & FACET_WORKER_HAS_MEMORY;
-    uint64_t left = limited ? worker->memory_bytes - worker->used_bytes : gpu_memory_left(machine, context->device);
-    if (bytes <= left)
+    uint64_t available =
+        limited ? worker->memory_bytes - worker->used_bytes : gpu_memory_left(machine, context->device);
+    if (bytes <= available)
         worker->used_bytes += bytes;
     else
         status = facet_kit_fail(error, limited ? FACET_QUOTA : FACET_NO_SPACE,
                                 "%" PRIu64 " bytes: expected at most the %" PRIu64 " that worker %s may still have",
-                                bytes, left, worker->name);
+                                bytes, available, worker->name);
     pthread_mutex_unlock(&machine->context_lock);
     return status;
 }
@@ -147,7 +148,7 @@ void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, u
 
 /* --- creation and end --- */
 
-/* Joins the turns of its worker, or of the device. */
+/* Joins the turns of the context's worker, or else those of the device. */
 static enum facet_status take_part(struct gpu_machine *machine, struct gpu_context *context, struct facet_error *error)
 {
     struct gpu_device *device = &machine->devices[context->device];

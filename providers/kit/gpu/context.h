@@ -7,9 +7,9 @@
  *
  * Locks. The machine's `context_lock` guards the lists of contexts and workers, workers' memory, and all pages' counts.
  * A context's own lock guards its addresses: copies share it, changes of addresses hold it exclusively. A thread that
- * works on a context counts among its users, and its end waits for them; so context_lock is never held during a call to
- * the driver. Order: a context's, then `context_lock`, then the executor's (executor.h). None of them is held with a
- * provider's own.
+ * works on a context counts among its users, and destroying the context waits for them. So context_lock is never held
+ * during a call to the driver. Order: a context's lock, then `context_lock`, then the executor's (executor.h). None of
+ * these is held together with a provider's own lock.
  */
 #ifndef FACET_KIT_GPU_CONTEXT_H
 #define FACET_KIT_GPU_CONTEXT_H
@@ -36,7 +36,7 @@ struct gpu_worker {
     uint32_t valid; /* FACET_WORKER_HAS_*: its limits */
     uint64_t memory_bytes;
     struct gpu_slice *slice; /* its compute units; NULL: no limit */
-    struct gpu_turns *turns; /* of its contexts, if it has its own units; else NULL */
+    struct gpu_turns *turns; /* turns of its contexts, if it has its own units; else NULL */
 };
 
 struct gpu_device {
@@ -45,18 +45,18 @@ struct gpu_device {
     size_t granule; /* smallest physical memory in bytes; 0: mapping is not supported */
     uint32_t grid_most[3], group_most[3], items_most; /* limits of a launch */
     struct gpu_worker *workers;
-    struct gpu_turns *turns; /* of contexts without their own units; made with the first */
+    struct gpu_turns *turns; /* turns of contexts without their own units; made with the first such context */
     enum facet_pick_policy policy;
     uint64_t slice_ns; /* length of a turn; 0: the default */
 };
 
-/* Physical memory, in granules, each with a handle of its own: so that any part can be mapped and unmapped. */
+/* Physical memory in granules. Each has a handle of its own, so that any part can be mapped and unmapped. */
 struct gpu_pages {
     uint64_t number;
     struct gpu_context *owner; /* the charged context; NULL once it has ended */
     struct gpu_worker *worker;
     uint32_t device;
-    uint64_t mappings; /* of its granules */
+    uint64_t mappings; /* of its granules, by all contexts */
     bool shared, destroyed;
     uint64_t count;
     gpu_memory_handle granules[];
@@ -64,7 +64,7 @@ struct gpu_pages {
 
 /* The mapping at one granule of a reservation. */
 struct gpu_mapping {
-    struct gpu_pages *pages; /* NULL: nothing */
+    struct gpu_pages *pages; /* NULL: nothing is mapped */
 };
 
 struct gpu_reservation {
@@ -115,7 +115,7 @@ enum facet_status gpu_context_create(struct facet_provider_instance *instance, u
                                      struct facet_error *error);
 enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, uint64_t number,
                                       struct facet_error *error);
-/* Called with no other call in progress. False when the driver does not finish the work of one. */
+/* Frees all contexts. No other call is in progress. False: the driver does not finish the work of a context. */
 bool gpu_contexts_free(struct gpu_machine *machine);
 
 /*
@@ -134,14 +134,14 @@ struct gpu_worker *gpu_worker_get(struct gpu_device *device, const char *name);
 uint64_t gpu_memory_left(const struct gpu_machine *machine, uint32_t device);
 
 /*
- * Counts memory for a context's worker before the driver is called, or reverses that. FACET_QUOTA: above its limit.
- * FACET_NO_SPACE: the rest is reserved for others.
+ * Charges memory to a context's worker before the driver is called, or reverses that. FACET_QUOTA: above the worker's
+ * limit. FACET_NO_SPACE: the remaining memory is reserved for other workers.
  */
 enum facet_status gpu_worker_charge(struct gpu_machine *machine, const struct gpu_context *context, uint64_t bytes,
                                     struct facet_error *error);
 void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, uint64_t bytes);
 
-/* limit.c. The second, with the context lock: lifts all limits of a worker without contexts and memory. */
+/* limit.c. gpu_worker_unlimit(), with the context lock: clears all limits of a worker without contexts and memory. */
 extern const struct facet_limit_ops gpu_limit_ops;
 void gpu_worker_unlimit(struct gpu_machine *machine, uint32_t device, struct gpu_worker *worker);
 

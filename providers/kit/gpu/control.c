@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: shares, priorities, bounds, pauses, waiting of streams for each other, cancelling one launch, policies.
- * Never: schedules turns (turns.c), or ends work that the driver has: it has no call for that. A launch that has begun
- * runs to its end even if cancelled; a context whose launch does not end is not destroyed (FACET_TIMEOUT).
+ * Never: schedules turns (turns.c), or ends submitted work, for which drivers have no call. A launch that has begun
+ * runs to its end even if it is cancelled, and a context whose launch does not end is not destroyed (FACET_TIMEOUT).
  *
- * A bound of compute units is a slice of that size, rounded up to the driver's steps. A stream moves there with its
- * next command, once the driver has none of its work.
+ * A bound of compute units is a slice of that size, rounded up to the driver's steps. A stream moves to the slice with
+ * its next command, once its submitted commands are complete.
  */
 #include <stdlib.h>
 
@@ -80,7 +80,7 @@ enum facet_status gpu_control_set_priority(struct facet_provider_instance *insta
 
 /* --- bounds --- */
 
-/* NULL: the device has no more units than that. */
+/* Makes the slice for a bound. *ret_slice NULL: no bound is needed, as it would be the whole device. */
 static enum facet_status make_bound(struct gpu_machine *machine, const struct gpu_context *context, uint32_t units,
                                     struct gpu_slice **ret_slice, struct facet_error *error)
 {
@@ -175,9 +175,9 @@ enum facet_status gpu_control_pause(struct facet_provider_instance *instance, ui
         status = facet_kit_fail(error, FACET_OUT_OF_RANGE, "paused %" PRIu32 ": expected 0 or 1", paused);
     } else {
         pthread_mutex_lock(&machine->executor.lock);
-        bool stands = gpu_tenant_pause(&machine->executor, &context->tenant, paused);
+        bool drained = gpu_tenant_pause(&machine->executor, &context->tenant, paused);
         pthread_mutex_unlock(&machine->executor.lock);
-        if (!stands)
+        if (!drained)
             status =
                 facet_kit_fail(error, FACET_TIMEOUT, "context %" PRIu64 " is paused, but a launch still runs", number);
     }
@@ -194,7 +194,7 @@ enum facet_status gpu_control_wait(struct facet_provider_instance *instance, uin
     struct gpu_command *command = gpu_command_new(GPU_WAIT, NULL, 0);
 
     if (!command)
-        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to wait with");
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a command");
     enum facet_status status = enter_stream(machine, number, stream_number, &context, &stream, error);
     if (status == FACET_OK) {
         const struct gpu_stream *other = gpu_stream_find(&machine->executor, context, other_number);
@@ -229,8 +229,9 @@ enum facet_status gpu_control_cancel_launch(struct facet_provider_instance *inst
     gpu_stream_leave(machine, context);
     return status == FACET_OK
                ? status
-               : facet_kit_fail(error, status, "launch %" PRIu64 " of stream %" PRIu64 ": neither queued nor under way",
-                                sequence, stream_number);
+               : facet_kit_fail(error, status,
+                                "launch %" PRIu64 " of stream %" PRIu64 ": expected one queued or running", sequence,
+                                stream_number);
 }
 
 /* --- policies --- */

@@ -57,7 +57,7 @@ struct gpu_driver {
     enum facet_status (*fill)(struct gpu_machine *machine, uint64_t address, uint8_t value, uint64_t bytes,
                               struct facet_error *error);
 
-    /* Memory at addresses that stay; called for devices whose `granule` is not 0. */
+    /* Physical memory, mapped at reserved addresses; called for devices whose `granule` is not 0. */
     enum facet_status (*reserve)(struct gpu_machine *machine, uint64_t bytes, uint64_t *ret_address,
                                  struct facet_error *error);
     enum facet_status (*unreserve)(struct gpu_machine *machine, uint64_t address, uint64_t bytes,
@@ -79,17 +79,17 @@ struct gpu_driver {
     enum facet_status (*create_event)(struct gpu_machine *machine, gpu_event_handle *ret_event);
     void (*destroy_event)(struct gpu_machine *machine, gpu_event_handle event);
     enum facet_status (*record)(struct gpu_machine *machine, gpu_event_handle event, gpu_stream_handle stream);
-    /* FACET_BUSY until `end` is complete; then the time between the two. */
+    /* FACET_BUSY until `end` is complete; then the time between the two events. */
     enum facet_status (*elapsed)(struct gpu_machine *machine, gpu_event_handle start, gpu_event_handle end,
                                  uint64_t *ret_ns);
-    /* FACET_CORRUPT when it is no image for the device. The image may be freed afterwards. */
+    /* FACET_CORRUPT when the bytes are no image for the device. The image may be freed afterwards. */
     enum facet_status (*load)(struct gpu_machine *machine, const void *image, uint64_t bytes,
                               gpu_module_handle *ret_module, struct facet_error *error);
     enum facet_status (*unload)(struct gpu_machine *machine, gpu_module_handle module, struct facet_error *error);
     /* FACET_NOT_FOUND when the module has no kernel of that name. */
     enum facet_status (*find_kernel)(struct gpu_machine *machine, gpu_module_handle module, const char *name,
                                      gpu_kernel_handle *ret_kernel, struct facet_error *error);
-    /* The arguments may be freed as soon as it returns. */
+    /* The arguments may be freed as soon as the function returns. */
     enum facet_status (*launch)(struct gpu_machine *machine, gpu_kernel_handle kernel,
                                 const struct facet_launch *launch, void *arguments, size_t argument_bytes,
                                 gpu_stream_handle stream);
@@ -102,11 +102,11 @@ struct gpu_driver {
                                       gpu_stream_handle stream);
 
     /*
-     * Slices: all five are NULL where the vendor has none. take_slice, for devices that promise
-     * FACET_CAN_LIMIT_COMPUTE, reserves at least `units` units for one worker: FACET_NO_SPACE when others have too
-     * many. bound_slice, for devices that promise FACET_CAN_CONTROL, selects at least `units` units for a context, from
-     * `within` (NULL: the whole device, unreserved units first); *ret_slice is NULL when that would be all of them.
-     * Called with the context lock.
+     * Slices: these five functions are NULL where the vendor has no slices. take_slice is for devices that promise
+     * FACET_CAN_LIMIT_COMPUTE. It reserves at least `units` units for one worker; FACET_NO_SPACE: other workers have
+     * too many. bound_slice is for devices that promise FACET_CAN_CONTROL. It selects at least `units` units for a
+     * context, from `within` (NULL: the whole device, unreserved units first); *ret_slice is NULL when that would be
+     * all units. Called with the context lock.
      */
     enum facet_status (*take_slice)(struct gpu_machine *machine, uint32_t device, uint32_t units,
                                     gpu_slice_handle *ret_slice, uint32_t *ret_units, struct facet_error *error);

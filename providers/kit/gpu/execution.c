@@ -204,7 +204,7 @@ static void drop_command(struct gpu_machine *machine, struct gpu_command *comman
     free(command);
 }
 
-/* Queues a command whose context is entered; takes it over, also on failure. */
+/* Queues a command whose context is entered. Owns the command from here on, also on failure. */
 static enum facet_status queue_command(struct gpu_machine *machine, const struct gpu_context *context,
                                        uint64_t stream_number, struct gpu_command *command, struct facet_error *error)
 {
@@ -354,7 +354,7 @@ static enum facet_status execution_fill(struct facet_provider_instance *instance
 
 /* --- waiting --- */
 
-/* Holds nothing while it waits: the stream and its context may be destroyed. */
+/* Holds no lock and no user while it waits: the stream and its context may be destroyed. */
 static enum facet_status execution_synchronize(struct facet_provider_instance *instance, uint64_t number,
                                                uint64_t stream_number, uint64_t timeout_ns, struct facet_error *error)
 {
@@ -380,7 +380,8 @@ static enum facet_status execution_synchronize(struct facet_provider_instance *i
         in_time = executor->changes != last_changes || gpu_executor_wait(executor, deadline);
         pthread_mutex_unlock(&executor->lock);
     } while (in_time);
-    return facet_kit_fail(error, FACET_TIMEOUT, "stream %" PRIu64 ": not complete in time", stream_number);
+    return facet_kit_fail(error, FACET_TIMEOUT, "stream %" PRIu64 ": not complete after %" PRIu64 " ns", stream_number,
+                          timeout_ns);
 }
 
 static enum facet_status execution_query(struct facet_provider_instance *instance, uint64_t number,
@@ -414,7 +415,7 @@ static enum facet_status execution_cancel(struct facet_provider_instance *instan
     return FACET_OK;
 }
 
-/* In the order of completion, which differs from that of sequences if some were cancelled while others ran. */
+/* In the order of completion, which is not that of sequences if commands were cancelled while others ran. */
 static uint32_t pick_records(const struct gpu_stream *stream, uint64_t after, struct facet_launch_record *ret_records)
 {
     uint64_t first = stream->record_count > GPU_RECORDS ? stream->record_count - GPU_RECORDS : 0;

@@ -93,9 +93,9 @@ static uint64_t groups_of(const struct gpu_command *command)
 }
 
 /*
- * The tenant's charge for a command of this duration. The device's clock differs from this machine's, so the command
- * counts as begun when it was submitted, or when the previous one in its stream ended; its end is seen later than it
- * was.
+ * The tenant's charge for a command of this duration. The device's clock differs from this machine's, and the end of a
+ * command is seen late. So a command counts as begun when it was submitted, or when the previous command of its stream
+ * ended.
  */
 static uint64_t charge_tenant(struct gpu_stream *stream, const struct gpu_command *command, uint64_t took_ns,
                               uint64_t now_ns)
@@ -107,7 +107,7 @@ static uint64_t charge_tenant(struct gpu_stream *stream, const struct gpu_comman
     return gpu_turns_charge(&stream->context->tenant, start, end, now_ns);
 }
 
-/* A command is complete: counted, recorded, freed. The record assumes that `took_ns` ends now. */
+/* Counts, records and frees a command that is complete. The record assumes that it ends now, after `took_ns`. */
 static void finish_command(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command,
                            enum facet_status status, bool began, uint64_t took_ns)
 {
@@ -138,8 +138,8 @@ static void finish_command(struct gpu_executor *executor, struct gpu_stream *str
     announce_completion(executor);
 }
 
-/* Commands before the first queued one have begun, or never will. */
-static void take_out(struct gpu_stream *stream, struct gpu_command *command)
+/* Takes the command out of the queue. Commands before the first queued one have begun, or were cancelled. */
+static void unqueue_command(struct gpu_stream *stream, struct gpu_command *command)
 {
     TAILQ_REMOVE(&stream->queued, command, link);
     const struct gpu_command *first = TAILQ_FIRST(&stream->queued);
@@ -148,9 +148,9 @@ static void take_out(struct gpu_stream *stream, struct gpu_command *command)
 
 static void cancel_command(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command)
 {
-    take_out(stream, command);
+    unqueue_command(stream, command);
     finish_command(executor, stream, command, FACET_BAD_STATE, false, 0);
-    pthread_cond_signal(&executor->work); /* another stream may be waiting for it */
+    pthread_cond_signal(&executor->work); /* another stream may wait for this command */
 }
 
 void gpu_stream_cancel(struct gpu_executor *executor, struct gpu_stream *stream)
@@ -229,20 +229,21 @@ static void drop_events(struct gpu_machine *machine, struct gpu_command *command
         machine->driver->destroy_event(machine, command->end);
 }
 
-/* Memory that was freed since the command was queued must not reach the driver. */
+/* Checks the command's ranges again: memory that was freed since it was queued must not reach the driver. */
 static enum facet_status check_again(const struct gpu_machine *machine, struct gpu_context *context,
                                      const struct gpu_command *command)
 {
-    bool good = true;
+    bool ranges_hold = true;
 
     for (uint32_t i = 0; i < command->operands.count; i++)
-        good &= gpu_context_holds(machine, context, command->operands.list[i].address, command->operands.list[i].bytes);
+        ranges_hold &=
+            gpu_context_holds(machine, context, command->operands.list[i].address, command->operands.list[i].bytes);
     if (command->kind == GPU_LAUNCH || command->kind == GPU_CALL)
-        return good ? FACET_OK : FACET_OUT_OF_RANGE;
-    good = gpu_context_holds(machine, context, command->to, command->bytes);
+        return ranges_hold ? FACET_OK : FACET_OUT_OF_RANGE;
+    ranges_hold = gpu_context_holds(machine, context, command->to, command->bytes);
     if (command->kind == GPU_COPY)
-        good = good && gpu_context_holds(machine, context, command->from, command->bytes);
-    return good ? FACET_OK : FACET_OUT_OF_RANGE;
+        ranges_hold = ranges_hold && gpu_context_holds(machine, context, command->from, command->bytes);
+    return ranges_hold ? FACET_OK : FACET_OUT_OF_RANGE;
 }
 
 static enum facet_status submit_command(struct gpu_machine *machine, struct gpu_stream *stream,
@@ -273,7 +274,7 @@ static bool submit_next(struct gpu_machine *machine, struct gpu_stream *stream)
 
     if (!command || !gpu_turns_allow(executor, stream))
         return false;
-    take_out(stream, command);
+    unqueue_command(stream, command);
     if (command->kind == GPU_WAIT) {
         finish_command(executor, stream, command, FACET_OK, true, 0);
         return true;
@@ -341,7 +342,7 @@ static bool close_dying_stream(struct gpu_machine *machine, struct gpu_stream *s
 
     if (!stream->is_destroyed || !gpu_stream_is_idle(stream))
         return false;
-    /* It stays in the list until the driver has destroyed it: the end of its context waits for that. */
+    /* The stream stays in the list until the driver has destroyed it: destroying its context waits for that. */
     pthread_mutex_unlock(&executor->lock);
     gpu_stream_close(machine, stream->context->device, stream->handle, stream->slice);
     pthread_mutex_lock(&executor->lock);
@@ -504,7 +505,7 @@ enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct g
         in_time = idle || gpu_executor_wait(executor, deadline);
     } while (!idle && in_time);
     pthread_mutex_unlock(&executor->lock);
-    return idle ? FACET_OK : facet_kit_fail(error, FACET_TIMEOUT, "what the context has queued does not end");
+    return idle ? FACET_OK : facet_kit_fail(error, FACET_TIMEOUT, "the context's queued work does not end");
 }
 
 enum facet_status gpu_executor_check_idle(struct gpu_machine *machine, const struct gpu_context *context,
@@ -518,7 +519,7 @@ enum facet_status gpu_executor_check_idle(struct gpu_machine *machine, const str
     TAILQ_FOREACH (stream, &executor->streams, link)
         idle &= stream->context != context || gpu_stream_is_idle(stream);
     pthread_mutex_unlock(&executor->lock);
-    return idle ? FACET_OK : facet_kit_fail(error, FACET_BUSY, "what the context has queued is not over");
+    return idle ? FACET_OK : facet_kit_fail(error, FACET_BUSY, "the context's queued work is not complete");
 }
 
 bool gpu_executor_forget(struct gpu_machine *machine, const struct gpu_context *context)

@@ -6,11 +6,11 @@
  * turns.h schedules the contexts.
  * Never: lets the driver have more than a few launches of a stream, because submitted ones cannot be withdrawn.
  *
- * A command is queued here, then submitted to the driver between two events, and complete when the second one is. So
- * cancelling drops commands that are not submitted, and every command's time is measured on the device.
+ * A command is queued here, then submitted to the driver between two events, and is complete when the second event is.
+ * So cancelling drops commands that are not submitted, and the device measures the time of every command.
  *
- * Locks. The executor's lock guards streams, commands and modules' counts. It is innermost, and the driver is called
- * without it; only the executor's thread submits commands, so a stream's order needs no other guard.
+ * Locks. The executor's lock guards streams, commands and modules' counts. It is innermost, and is not held while the
+ * driver is called. Only the executor's thread submits commands, so that they stay in order without a lock.
  */
 #ifndef FACET_KIT_GPU_EXECUTOR_H
 #define FACET_KIT_GPU_EXECUTOR_H
@@ -54,10 +54,10 @@ struct gpu_command {
     gpu_kernel_handle kernel;
     struct facet_launch launch; /* GPU_CALL: only its name */
 
-    uint64_t to, from, bytes; /* the others; `from` is an address, or 0 for `data` */
+    uint64_t to, from, bytes; /* GPU_WRITE, GPU_COPY, GPU_FILL; `from` is an address, or 0 for `data` */
     uint8_t value;
 
-    const struct gpu_stream *awaited; /* GPU_WAIT: until it has reached awaited_sequence; NULL: it was destroyed */
+    const struct gpu_stream *awaited; /* GPU_WAIT: must reach awaited_sequence; NULL: the stream was destroyed */
     uint64_t awaited_sequence;
 
     gpu_call_func run; /* GPU_CALL */
@@ -80,7 +80,7 @@ struct gpu_stream {
     uint64_t submitting_sequence; /* sequence of a command that is being submitted; 0: none */
     uint32_t priority;            /* enum facet_priority: among the streams of its context */
     uint64_t last_ns;             /* duration of its last command */
-    uint64_t last_end_ns;         /* the known end of that command: the next one began no earlier */
+    uint64_t last_end_ns;         /* when that command was seen to end: the next one began no earlier */
     uint64_t staged_bytes;
     struct facet_stream_state state;
     uint64_t last_sequence, record_count; /* records: number n is at n % GPU_RECORDS */
@@ -105,8 +105,8 @@ struct gpu_machine;
 void gpu_executor_init(struct gpu_executor *executor);
 
 /*
- * Ends all streams, and the thread. False when the driver does not finish: then the thread goes on, and the memory it
- * uses must stay. Called with no other call in progress.
+ * Ends all streams, and the thread. No other call is in progress. False: the driver does not finish its work. Then the
+ * thread goes on, and the memory that it uses must stay.
  */
 bool gpu_executor_close(struct gpu_machine *machine);
 
@@ -118,8 +118,8 @@ struct gpu_stream *gpu_stream_find(const struct gpu_executor *executor, const st
                                    uint64_t number);
 
 /*
- * With the executor's lock: appends a command to the stream, and wakes the thread. Takes it over; the caller has
- * counted it as pending in its module.
+ * With the executor's lock: appends a command to the stream, which owns it from here on, and wakes the thread. The
+ * caller has counted the command as pending in its module.
  */
 void gpu_stream_queue(struct gpu_executor *executor, struct gpu_stream *stream, struct gpu_command *command);
 
@@ -127,14 +127,14 @@ void gpu_stream_queue(struct gpu_executor *executor, struct gpu_stream *stream, 
 void gpu_stream_cancel(struct gpu_executor *executor, struct gpu_stream *stream);
 
 /*
- * Cancels one command, with the executor's lock. FACET_OK also when it is submitted: then it goes on. FACET_NOT_FOUND:
- * it is complete.
+ * With the executor's lock: cancels one command. A submitted command runs to its end, and the answer is FACET_OK, too.
+ * FACET_NOT_FOUND: the command is complete.
  */
 enum facet_status gpu_stream_cancel_one(struct gpu_executor *executor, struct gpu_stream *stream, uint64_t sequence);
 
 /*
- * With the executor's lock. With `paused`, no more commands of the tenant begin, and submitted ones are waited for;
- * false: they do not complete in some seconds.
+ * With the executor's lock. If `paused` is set, no more commands of the tenant begin, and the function waits for the
+ * submitted ones. False: they do not complete in GPU_DRAIN_NS.
  */
 bool gpu_tenant_pause(struct gpu_executor *executor, struct gpu_tenant *tenant, bool paused);
 
@@ -144,17 +144,17 @@ bool gpu_stream_is_idle(const struct gpu_stream *stream);
 /* With the executor's lock: waits for a change until `deadline_ns` (CLOCK_MONOTONIC); false: it has passed. */
 bool gpu_executor_wait(struct gpu_executor *executor, uint64_t deadline_ns);
 
-/* Waits until the context has no queued and no submitted commands, some seconds at most (FACET_TIMEOUT). */
+/* Waits until the context has no queued and no submitted commands, for GPU_DRAIN_NS at most (FACET_TIMEOUT). */
 enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct gpu_context *context,
                                      struct facet_error *error);
 
-/* Checks that without waiting: FACET_BUSY. */
+/* Checks without waiting that the context has no queued and no submitted commands: FACET_BUSY. */
 enum facet_status gpu_executor_check_idle(struct gpu_machine *machine, const struct gpu_context *context,
                                           struct facet_error *error);
 
 /*
- * The end of a context: its streams are destroyed, its modules unloaded. False when its submitted work does not
- * complete in some seconds; its streams are destroyed when it does.
+ * Destroys the streams of a context, and unloads its modules. False: submitted work does not complete in GPU_DRAIN_NS.
+ * Then the streams are destroyed when it does.
  */
 bool gpu_executor_forget(struct gpu_machine *machine, const struct gpu_context *context);
 

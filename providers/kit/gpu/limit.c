@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the table `limit`: bytes and compute units of workers that a provider runs.
- * Never: limits programs from outside; promises more than there is.
+ * Never: limits other programs, or promises more than the device has.
  *
  * Memory is counted here, before the driver is called; the driver separates compute units (slices, driver.h). All
  * workers may use memory that is not reserved. Workers without a limit also run on units that are reserved for others:
  * a host that reserves units must keep such workers away.
  *
- * Limits last as long as the instance; a host that must keep them sets them again.
+ * Limits last as long as the instance: after a restart the host sets them again.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static enum facet_status check_device_and_worker(const struct gpu_machine *machi
     return status == FACET_OK ? facet_kit_check_worker(worker, error) : status;
 }
 
-/* With the context lock: a worker whose limit can be set. */
+/* With the context lock: finds or adds a worker. Refuses if it has this limit, or uses the device already. */
 static enum facet_status find_worker(struct gpu_device *device, const char *name, uint32_t limit,
                                      struct gpu_worker **ret_worker, struct facet_error *error)
 {

@@ -25,7 +25,7 @@ bool gpu_machine_close(struct gpu_machine *machine)
 
 static enum facet_status not_offered(struct facet_error *error)
 {
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "the installed driver does not offer it, or the GPU's mode");
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "the installed driver, or the GPU's mode, does not offer it");
 }
 
 enum facet_status gpu_device_check(const struct gpu_machine *machine, uint32_t device, uint64_t capability,

@@ -3,10 +3,10 @@
  * The part of an instance that GPU providers share: devices, their contexts, their executor, and the driver.
  *
  * Owns: the struct that such a provider's instance begins with.
- * Never: knows the rest of an instance.
+ * Never: knows a provider's other members of an instance.
  *
  * The provider fills `driver`, `infos`, `devices` and `count` at open; they never change afterwards and are read
- * without a lock. context.h describes the locks of the rest.
+ * without a lock. context.h describes the locks of the other members.
  */
 #ifndef FACET_KIT_GPU_MACHINE_H
 #define FACET_KIT_GPU_MACHINE_H
@@ -45,15 +45,15 @@ static inline struct gpu_machine *gpu_machine_of(struct facet_provider_instance 
 void gpu_machine_init(struct gpu_machine *machine);
 
 /*
- * Ends all contexts. False when the driver does not finish the work of one: it still uses the instance, so nothing may
- * be freed. Called with no other call in progress.
+ * Ends all contexts. No other call is in progress. False: the driver does not finish the work of a context. That work
+ * still uses the instance, so nothing may be freed.
  */
 bool gpu_machine_close(struct gpu_machine *machine);
 
-/* The first check of every operation on a device: that it exists, and promises `capability`. */
+/* The first check of every operation on a device: the device must exist, and promise `capability`. */
 enum facet_status gpu_device_check(const struct gpu_machine *machine, uint32_t device, uint64_t capability,
                                    struct facet_error *error);
-/* The check for an operation on all devices: that any device promises it. Without devices nothing is refused. */
+/* The check for an operation on all devices: one of them must promise `capability`. Without devices it passes. */
 enum facet_status gpu_devices_check(const struct gpu_machine *machine, uint64_t capability, struct facet_error *error);
 
 #endif

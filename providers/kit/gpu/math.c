@@ -53,7 +53,7 @@ enum facet_status gpu_math_check_call(struct gpu_machine *machine, uint64_t cont
     enum facet_status status = check_context(machine, context, refuse, error);
 
     if (status == FACET_OK && !given)
-        status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: expected one, not NULL");
+        status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "operation: expected an address, not NULL");
     return status == FACET_OK ? kit_math_check(given, ret_operation, ret_operands, error) : status;
 }
 
@@ -75,7 +75,7 @@ enum facet_status gpu_math_not_offered(const struct facet_math *operation, const
                           names[operation->operation], types[operation->type], libraries->blas, libraries->dnn);
 }
 
-/* Checks values that do not affect the operands' sizes: a stride is not used if there is only one step. */
+/* Checks values that the sizes of the operands do not bound: a stride may be large if there is only one step. */
 static enum facet_status check_steps(const struct facet_convolution *convolution, const char *library,
                                      struct facet_error *error)
 {

@@ -2,7 +2,7 @@
 /*
  * The part of the table `math` over a vendor's libraries that is the same for each vendor.
  *
- * Owns: opening a library, the checks before an operation, and the refusal of one that is not offered.
+ * Owns: opening a library, the checks before an operation, and the refusal of an operation that is not offered.
  * Never: knows more of a library than its name.
  */
 #ifndef FACET_KIT_GPU_MATH_H
@@ -20,7 +20,7 @@ struct gpu_math_function {
 };
 
 /*
- * Opens the file that `variable` names, else the first of `places`. NULL: it is absent, or lacks one of its functions.
+ * Opens the file that `variable` names, else the first of `places`. NULL: it is absent, or lacks one of `functions`.
  */
 void *gpu_math_open(const char *variable, const char *const *places, const struct gpu_math_function *functions,
                     void *ret_table);
@@ -42,7 +42,7 @@ struct gpu_math_libraries {
     bool has_blas, has_dnn;
 };
 
-/* Refuses an operation: a library is absent, or does not offer it for its type. */
+/* Refuses an operation: its library is absent, or does not offer the operation for this type. */
 enum facet_status gpu_math_not_offered(const struct facet_math *operation, const struct gpu_math_libraries *libraries,
                                        struct facet_error *error);
 

@@ -78,7 +78,8 @@ static enum facet_status memory_info(struct facet_provider_instance *instance, u
     if (status != FACET_OK)
         return status;
     if (available > total)
-        return facet_kit_fail(error, FACET_CORRUPT, "the driver says that %zu of %zu bytes are free", available, total);
+        return facet_kit_fail(error, FACET_CORRUPT, "the driver reports %zu of %zu bytes as free: expected at most all",
+                              available, total);
     struct facet_memory_info info = {
         .size = sizeof info,
         .page_bytes = granule ? (uint32_t)granule : GPU_ALIGNMENT,
@@ -232,7 +233,8 @@ static enum facet_status memory_read(struct facet_provider_instance *instance, u
 }
 
 /*
- * The driver does not define copies between overlapping ranges, so they are made in disjoint pieces, from the safe end.
+ * The driver does not define copies between overlapping ranges. So they are copied in pieces that do not overlap, from
+ * the end at which no piece overwrites one that is still to be read.
  */
 static enum facet_status copy_pieces(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                                      struct facet_error *error)

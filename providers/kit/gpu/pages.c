@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reserved addresses, physical pages, and mappings.
- * Never: keeps a handle that is neither named nor mapped.
+ * Never: keeps the memory of pages that are destroyed and not mapped.
  *
  * The driver maps and unmaps whole handles only, while the ABI maps any part of pages and unmaps any part of a mapping.
  * So pages consist of granules with a handle each, and the driver maps them one by one.
  *
- * A context's addresses are protected by its lock, the number of mappings of pages, by any context, by the machine's.
+ * A context's lock protects its addresses. The machine's context_lock protects the number of mappings of pages.
  */
 #include <search.h>
 #include <stdlib.h>
@@ -250,7 +250,7 @@ static enum facet_status make_pages(struct gpu_machine *machine, const struct gp
     return FACET_OK;
 }
 
-/* False when memory is out. */
+/* Lists the new pages. False: no memory. */
 static bool enter_pages(struct gpu_machine *machine, struct gpu_context *context, struct gpu_pages *pages)
 {
     pthread_mutex_lock(&machine->context_lock);
@@ -382,7 +382,7 @@ static enum facet_status map_granules(struct gpu_machine *machine, uint32_t devi
     return status;
 }
 
-/* Finds the pages and counts them as mapped, so that they stay during the driver's call. */
+/* Finds the pages and counts them as mapped, so that they are not freed during the driver's call. */
 static enum facet_status hold_pages(struct gpu_machine *machine, const struct gpu_context *context, uint64_t number,
                                     uint64_t offset, uint64_t bytes, struct gpu_pages **ret_pages,
                                     struct facet_error *error)
@@ -461,7 +461,7 @@ enum facet_status gpu_pages_map(struct facet_provider_instance *instance, uint64
     return status;
 }
 
-/* Unmaps what is mapped among `count` granules from `first`. The device has finished with it before. */
+/* Unmaps the mapped ones of `count` granules from `first`. The device has finished all work before. */
 static void unmap_range(struct gpu_machine *machine, struct gpu_reservation *reservation, size_t granule,
                         uint64_t first, uint64_t count)
 {

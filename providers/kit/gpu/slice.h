@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A slice: a set of a device's compute units, for a worker or for a context, which its driver separates.
+ * A slice: a set of a device's compute units for a worker or a context, which the driver keeps separate.
  *
  * Owns: the users of a slice, and the slice of a stream. The driver implements slices (driver.h).
  * Never: makes memory or modules: those belong to the device, and all slices share its addresses.
@@ -21,10 +21,10 @@ struct gpu_stream;
 struct gpu_slice {
     gpu_slice_handle handle;
     uint32_t units;
-    uint32_t users; /* streams, and its creator; protected by the executor's lock */
+    uint32_t users; /* reference count: streams, and the creator; protected by the executor's lock */
 };
 
-/* Wraps a driver's slice, with one user. Takes it over, also on failure. */
+/* Wraps a driver's slice, with one user. Owns the driver's slice from here on, also on failure. */
 enum facet_status gpu_slice_new(struct gpu_machine *machine, uint32_t device, gpu_slice_handle handle, uint32_t units,
                                 struct gpu_slice **ret_slice, struct facet_error *error);
 

@@ -7,7 +7,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define SUBMITTED_MOST 32u /* commands of a context, so that others do not wait long */
+#define SUBMITTED_MOST 32u /* commands of a context at a time, so that other contexts do not wait long */
 
 static const struct facet_pick_share initial_share = {
     .request_milli = 0,
@@ -51,7 +51,7 @@ void gpu_turns_end(struct gpu_machine *machine, struct gpu_turns **turns)
     *turns = NULL;
 }
 
-/* Called with both locks. */
+/* Called with the context lock and the executor's. */
 static void set_policy(struct gpu_turns *turns, enum facet_pick_policy policy, uint64_t slice_ns)
 {
     if (!turns)
@@ -108,7 +108,7 @@ void gpu_tenant_leave(struct gpu_executor *executor, struct gpu_tenant *tenant)
 /* --- commands to submit --- */
 
 /* Whether a command waits for another stream that has not reached the awaited sequence. */
-static bool is_held(const struct gpu_stream *stream)
+static bool waits_for_stream(const struct gpu_stream *stream)
 {
     const struct gpu_command *command = TAILQ_FIRST(&stream->queued);
     const struct gpu_stream *awaited = command->awaited;
@@ -128,13 +128,13 @@ static bool is_outranked(const struct gpu_executor *executor, const struct gpu_s
 
     TAILQ_FOREACH (other, &executor->streams, link) {
         if (other->context == stream->context && other->priority > stream->priority && !TAILQ_EMPTY(&other->queued) &&
-            !is_held(other))
+            !waits_for_stream(other))
             return true;
     }
     return false;
 }
 
-/* Long commands are submitted one by one, so that a turn ends soon after its time; so are those of unknown duration. */
+/* Commands of long or unknown duration are submitted one by one, so that a turn ends soon after its time is over. */
 static bool has_room(const struct gpu_stream *stream)
 {
     uint64_t expected_ns = stream->submitted_count * stream->last_ns;
@@ -148,7 +148,7 @@ static bool wants_turn(const struct gpu_executor *executor, const struct gpu_str
 {
     const struct gpu_tenant *tenant = &stream->context->tenant;
 
-    return !TAILQ_EMPTY(&stream->queued) && !tenant->paused && !is_held(stream) &&
+    return !TAILQ_EMPTY(&stream->queued) && !tenant->paused && !waits_for_stream(stream) &&
            !(tenant->has_priorities && is_outranked(executor, stream));
 }
 
@@ -197,7 +197,7 @@ static void begin_turn(struct gpu_turns *turns, struct gpu_tenant *tenant, uint6
 }
 
 /* The holder goes on until its time is over, unless it has no commands, or its cap closes it. */
-static bool goes_on(struct gpu_turns *turns, uint64_t now_ns)
+static bool keeps_turn(struct gpu_turns *turns, uint64_t now_ns)
 {
     const struct gpu_tenant *holder = turns->holder;
 
@@ -215,7 +215,7 @@ static void choose_holder(struct gpu_turns *turns, uint64_t now_ns)
         return;
     }
     turns->next = NULL;
-    if (goes_on(turns, now_ns))
+    if (keeps_turn(turns, now_ns))
         return;
     int entity = facet_pick_next(&turns->pick, now_ns, &turns->again_ns);
     if (entity == FACET_PICK_NONE)

@@ -5,10 +5,10 @@
  * Owns: the executor's data of a context: its share, its bounds, whether it is paused; and the holder of the turn.
  * Never: withdraws submitted commands: a turn ends when they are complete.
  *
- * The policies are those of src/compute/pick. A turn lasts a slice of time. When it is over and another context has
- * priority, the holder submits nothing more, and the next turn begins when its submitted commands are complete. Charges
- * are device time: the union of the intervals that the driver's events measured, however many streams of a context
- * worked at a time. A context that is alone, and under no cap, is never interrupted.
+ * The policies are those of src/compute/pick. A turn lasts a slice of time. When it is over and the policy prefers
+ * another context, the holder submits nothing more, and the next turn begins when the holder's submitted commands are
+ * complete. Charges are device time: the union of the intervals that the driver's events measured, however many streams
+ * of a context worked at a time. A context that is alone, and has no cap, is never interrupted.
  *
  * Everything is protected by the executor's lock, unless stated otherwise.
  */
@@ -57,9 +57,9 @@ struct gpu_turns {
 LIST_HEAD(gpu_turns_list, gpu_turns);
 
 /*
- * These three are called with the machine's context_lock and without the executor's. The first makes turns without
- * members for a device or a part of it, by the device's policy; the second frees them when they have no members (NULL
- * is allowed); the third sets another policy and length for all turns of a device.
+ * These three functions are called with the machine's context_lock and without the executor's lock. gpu_turns_begin()
+ * makes turns without members for a device or a part of it, by the device's policy. gpu_turns_end() frees turns without
+ * members; NULL is allowed. gpu_turns_set_policy() sets another policy and length for all turns of a device.
  */
 enum facet_status gpu_turns_begin(struct gpu_machine *machine, uint32_t device, struct gpu_turns **ret_turns,
                                   struct facet_error *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider that keeps every rule: one made-up device in memory that can do everything the ABI has.
+ * A provider that keeps every rule. It has one made-up device in memory, with every operation of the ABI.
  *
  * Owns: the device, and the tables that a broken provider takes before it breaks one thing in them (broken/).
  * Never: ships; it is linked into test objects only.
@@ -26,7 +26,7 @@ enum {
     BASE_EVENTS = 4096,
     BASE_PAGE = 4096,
     BASE_CLOCK_MHZ = 1000,
-    BASE_WRITE = 256, /* bytes that a write in a stream may have */
+    BASE_WRITE = 256, /* most bytes of a write in a stream */
     BASE_OPERANDS = 6,
 };
 
@@ -44,7 +44,7 @@ struct base_context {
     uint64_t number; /* 0: free */
     char worker[FACET_WORKER_SIZE];
     char partition[64];
-    bool is_saved; /* in a snapshot: only its number is still here */
+    bool is_saved; /* a snapshot took it off the device: only its number is left here */
     bool paused;
     uint32_t units, launches; /* bounds; 0: none */
     uint32_t priority;
@@ -54,7 +54,7 @@ struct base_context {
 struct base_pages {
     uint64_t number; /* 0: free */
     uint64_t context, bytes;
-    struct base_context owner; /* a copy: it is charged, even after the context ended */
+    struct base_context owner; /* a copy of the charged context, which may have ended */
     uint32_t maps;
     bool plain, is_destroyed, shared;
     unsigned char *data;
@@ -71,7 +71,7 @@ struct base_reservation {
 
 enum base_kind { BASE_LAUNCH, BASE_QUEUED_WRITE, BASE_COPY, BASE_FILL, BASE_WAIT, BASE_MATH };
 
-/* Work that waits in a stream: it is done when a caller waits for it or reads memory. */
+/* Work that is queued in a stream. It is done when a caller waits for it, or reads memory. */
 struct base_launch {
     enum base_kind kind;
     bool begun;
@@ -89,11 +89,11 @@ struct base_stream {
     bool module; /* it is a module, not a stream */
     struct base_launch queue[BASE_QUEUE];
     uint32_t queued;
-    uint64_t recorded; /* the record that was kept as the nth is in place (n - 1) % BASE_RECORDS */
+    uint64_t recorded; /* records so far; record n, counted from 1, is at (n - 1) % BASE_RECORDS */
     struct facet_launch_record records[BASE_RECORDS];
 };
 
-/* The state that snapshot keeps here for resume with -1. */
+/* The state that snapshot keeps for a resume with descriptor -1. */
 struct base_saved {
     char worker[FACET_WORKER_SIZE];
     char *bytes; /* NULL: free */
@@ -145,7 +145,7 @@ extern const struct facet_math_ops base_math;
 /* Written by each broken provider: puts its defect into the tables. */
 void base_install_fault(struct base_tables *tables);
 
-/* Shared inside the base; called with the lock held. */
+/* Functions that the files of the base share; called with the lock held. */
 void base_describe(struct facet_device_info *ret_info);
 struct base_context *base_find_context(struct facet_provider_instance *instance, uint64_t number);
 enum facet_status base_require_context(struct facet_provider_instance *instance, uint64_t number,
@@ -159,7 +159,7 @@ void base_run(struct facet_provider_instance *instance);
 /* Appends a launch to the stream, and gives it the next number. */
 enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
                                const struct base_launch *launch, struct facet_error *error);
-/* Takes `index` out of the queue, complete with that status. */
+/* Takes entry `index` out of the queue, and records it as complete with `status`. */
 void base_finish(struct base_stream *stream, uint32_t index, enum facet_status status, uint32_t units);
 uint64_t base_now_ns(void);
 void base_record(struct base_stream *stream, const struct facet_launch_record *record);
@@ -172,15 +172,15 @@ enum facet_status base_check_memory(struct facet_provider_instance *instance, ui
                                     uint64_t bytes, struct facet_error *error);
 enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
                             const void *in, uint64_t bytes, struct facet_error *error);
-/* Copies from `from`, or fills with `value` where that is NULL; checked whole before anything moves. */
+/* Copies from `from`, or fills with `value` if `from` is NULL. The whole range is checked before a byte is written. */
 enum facet_status base_copy_or_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
                                     const uint64_t *from, int value, uint64_t bytes, struct facet_error *error);
 
-/* Of the context's own, or shared ones; NULL: none. */
+/* Finds pages that the context made, or that are shared; NULL: there are none. */
 struct base_pages *base_find_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
 /* The mapping that begins at or before `address` and reaches beyond it. */
 struct base_map *base_map_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address);
-/* Pages without a number go with their last mapping. */
+/* Drops a mapping: destroyed pages are freed with their last one. */
 void base_drop_map(struct base_pages *pages);
 
 /* pages.c: additions of version 1.3 to the table of memory. */
@@ -222,7 +222,7 @@ struct base_operand {
     uint64_t address, count; /* address 0: an optional operand that was left out */
     uint32_t type;           /* enum facet_math_type, or BASE_INT32 */
     bool written;
-    unsigned char *bytes; /* while it is worked on */
+    unsigned char *bytes; /* a copy, while the operation runs */
 };
 
 /* An operation with its operands: math.c. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reference code of the five operations, as simple as possible. Never: trades that for speed. */
+/* Owns: reference code of the five operations, as simple as possible. Never: is optimized. */
 #include <float.h>
 #include <math.h>
 

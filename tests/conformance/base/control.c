@@ -18,7 +18,7 @@ enum facet_status base_set_bounds(struct facet_provider_instance *instance, uint
     return FACET_OK;
 }
 
-/* Nothing runs between calls, so there is nothing to wait for. */
+/* No work runs between calls, so a pause need not wait for any. */
 enum facet_status base_pause(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
                              struct facet_error *error)
 {
@@ -64,7 +64,7 @@ enum facet_status base_cancel_launch(struct facet_provider_instance *instance, u
     return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);
 }
 
-/* Each launch keeps the device until it ends: `preempt` 0 demands it, and the other values allow it. */
+/* A launch keeps the device until it ends, which `preempt` 0 demands and `preempt` 1 allows. */
 enum facet_status base_set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
                                   uint32_t preempt, uint64_t slice_ns, struct facet_error *error)
 {

@@ -131,7 +131,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Events beyond the room for them drop the oldest half: the gap in the sequence says so. */
+/* When the table is full, the oldest half of the events is dropped, which leaves a gap in the sequence. */
 void base_add_event(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid)
 {
     const uint32_t half = BASE_EVENTS / 2;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `math` of the base device: operands out of memory and back. Never: computes; compute.c does. */
+/* Owns: the table `math` of the base device: reading operands and writing results. Never: computes; compute.c does. */
 #include <stdlib.h>
 
 #include "base.h"
@@ -24,7 +24,7 @@ static enum facet_status check_operands(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-/* Operands may be one: all reads come before the first write. */
+/* Operands may be the same memory, so all are read before the first is written. */
 enum facet_status base_math_perform(struct facet_provider_instance *instance, uint64_t context,
                                     const struct facet_math *math)
 {

@@ -84,7 +84,7 @@ static void unmap_one(struct base_map *map)
     base_drop_map(pages);
 }
 
-/* They have no number any more. */
+/* Takes the number of the pages away; they are freed with their last mapping. */
 static void destroy_pages_later(struct base_pages *pages)
 {
     pages->context = 0;
@@ -224,7 +224,7 @@ static struct base_map *make_map(struct facet_provider_instance *instance, uint6
     return NULL;
 }
 
-/* Addresses that nothing had before, with a gap behind. */
+/* Addresses that were never given before, with a gap behind them. */
 static uint64_t new_address(struct facet_provider_instance *instance, uint64_t bytes, uint64_t align)
 {
     uint64_t address = (instance->last_address + align - 1) / align * align;
@@ -348,7 +348,7 @@ static enum facet_status base_release(struct facet_provider_instance *instance, 
     if (!reservation || reservation->address != address)
         return facet_kit_fail(error, FACET_NOT_FOUND, "address 0x%" PRIx64 ": no reservation begins there", address);
     if (is_mapped(instance, context, address, reservation->bytes))
-        return facet_kit_fail(error, FACET_BUSY, "something is mapped in it");
+        return facet_kit_fail(error, FACET_BUSY, "address 0x%" PRIx64 ": expected nothing to be mapped in it", address);
     *reservation = (struct base_reservation){0};
     return FACET_OK;
 }
@@ -447,7 +447,7 @@ static enum facet_status base_unmap(struct facet_provider_instance *instance, ui
     return FACET_OK;
 }
 
-/* The byte at `address`, and how many follow it in one piece. */
+/* The byte at `address`. *ret_left: the number of contiguous bytes from there on. */
 static unsigned char *byte_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                               uint64_t *ret_left)
 {
@@ -504,7 +504,7 @@ enum facet_status base_move(struct facet_provider_instance *instance, uint64_t c
     return FACET_OK;
 }
 
-/* Does the context's queued work; work that a pause holds would have to be waited for. */
+/* Does the context's queued work. FACET_TIMEOUT: some of it is paused. */
 static enum facet_status run_queued_work(struct facet_provider_instance *instance, uint64_t context,
                                          struct facet_error *error)
 {
@@ -537,7 +537,7 @@ static enum facet_status base_read(struct facet_provider_instance *instance, uin
     return status == FACET_OK ? base_move(instance, context, address, ret_data, NULL, bytes, error) : status;
 }
 
-/* Through a buffer, so that overlap needs no thought; checked whole before anything moves. */
+/* Copies through a buffer, so that ranges may overlap. The whole range is checked before a byte is written. */
 enum facet_status base_copy_or_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
                                     const uint64_t *from, int value, uint64_t bytes, struct facet_error *error)
 {

@@ -46,7 +46,7 @@ static enum facet_status check_move(struct facet_provider_instance *instance, ui
     return FACET_OK;
 }
 
-/* There is a mapping for each page. Queued launches find their memory when they run. */
+/* Changes the mapping of each page. Queued launches look their memory up when they run. */
 enum facet_status base_move_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                   uint64_t number, uint64_t offset, uint64_t bytes, struct facet_error *error)
 {

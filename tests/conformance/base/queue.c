@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: transfers in the order of a stream, shares, and records of the base device. Never: lets a transfer wait that
- * need not. */
+/* Owns: transfers in the order of a stream, shares, and records of the base device. Never: delays a transfer that could
+ * run at once. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -22,7 +22,7 @@ void base_record(struct base_stream *stream, const struct facet_launch_record *r
     place->size = sizeof *place;
 }
 
-/* Appends to the stream. Nothing waits in a stream without a reason, so it is done at once if it can be. */
+/* Appends a transfer to the stream. It is done at once if no work before it has to wait. */
 static enum facet_status queue_transfer(struct facet_provider_instance *instance, struct base_stream *stream,
                                         const struct base_launch *launch, struct facet_error *error)
 {
@@ -37,7 +37,7 @@ static enum facet_status queue_transfer(struct facet_provider_instance *instance
     return status;
 }
 
-/* The written bytes wait in the queue itself, so they are few. */
+/* The queue entry has the bytes to be written, so a write may be only BASE_WRITE bytes long. */
 enum facet_status base_queue_write(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                    uint64_t address, const void *data, uint64_t bytes, struct facet_error *error)
 {
@@ -79,7 +79,7 @@ enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint
     return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
 }
 
-/* Weights are ignored: this device does one thing after the other. */
+/* Shares are checked and ignored: this device runs one launch after the other. */
 enum facet_status base_set_share(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
                                  uint32_t limit_milli, uint32_t priority, struct facet_error *error)
 {

@@ -91,7 +91,7 @@ static bool may_start(struct facet_provider_instance *instance, const struct bas
            (stream->queue[0].kind != BASE_WAIT || is_wait_over(instance, stream->context, &stream->queue[0]));
 }
 
-/* When the context's oldest launch that may begin was queued; 0: there is none. */
+/* The time at which the context's oldest launch that may begin was queued; 0: there is none. */
 static uint64_t waiting_since(struct facet_provider_instance *instance, const struct base_context *context)
 {
     uint64_t oldest = 0;
@@ -107,7 +107,7 @@ static uint64_t waiting_since(struct facet_provider_instance *instance, const st
     return oldest;
 }
 
-/* Whether `one`, which waits since `since`, goes before `best`. */
+/* Whether `one`, whose oldest launch was queued at `since`, is served before `best`. */
 static bool is_served_before(const struct facet_provider_instance *instance, const struct base_context *one,
                              uint64_t since, const struct base_context *best, uint64_t best_since)
 {
@@ -118,7 +118,8 @@ static bool is_served_before(const struct facet_provider_instance *instance, con
     return one->busy_ns < best->busy_ns;
 }
 
-/* The context whose turn it is; NULL when no context wants anything. In turns: the first one behind the last. */
+/* The context whose turn it is; NULL when no context has work. With the policy of turns it is the next one in the table
+ * after that of the last turn. */
 static struct base_context *pick_context(struct facet_provider_instance *instance)
 {
     struct base_context *best = NULL;
@@ -141,7 +142,7 @@ static struct base_context *pick_context(struct facet_provider_instance *instanc
     return best;
 }
 
-/* One launch of each stream of the context is under way, as far as its bound goes. */
+/* Runs one launch of each stream of the context together, as many as its bound of launches allows. */
 static void run_round(struct facet_provider_instance *instance, struct base_context *context)
 {
     uint32_t begun = 0;

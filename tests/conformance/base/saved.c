@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: snapshots of the base device: everything of the contexts that leave the device, as the structs are.
- * Never: is read by another build; magic and sizes see to it.
+ * Owns: snapshots of the base device: a copy of the structs and memory of the contexts that leave the device.
+ * Never: resumes a snapshot of another build, which magic and sizes prevent.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ static void put_bytes(FILE *file, const void *bytes, size_t size, uint32_t *coun
         ++*count;
 }
 
-/* A pointer means nothing elsewhere; pages go by their number. */
+/* Writes the number of the pages instead of the pointer, which is of no use to another process. */
 static void put_map(FILE *file, const struct base_map *map, uint32_t *count)
 {
     struct base_map copy = *map;
@@ -89,7 +89,7 @@ static void put_structs(FILE *file, struct facet_provider_instance *instance, co
         put_bytes(file, one->data, one->bytes, &contents);
 }
 
-/* Header and content in one piece, to free(); NULL: out of memory. */
+/* Header and content in one block, for the caller to free(). NULL: no memory. */
 static char *pack_worker(struct facet_provider_instance *instance, const char *worker, const bool *leaving,
                          size_t *ret_size)
 {
@@ -139,7 +139,7 @@ static struct base_saved *find_saved(struct facet_provider_instance *instance, c
     return empty;
 }
 
-/* Takes over `bytes`, also when it fails. */
+/* Keeps `bytes`, or writes them to `fd`. Owns them from here on, also on failure. */
 static enum facet_status keep_saved(struct facet_provider_instance *instance, const char *worker, int fd, char *bytes,
                                     size_t size, struct facet_error *error)
 {
@@ -191,7 +191,8 @@ static bool read_all(int fd, void *bytes, size_t size)
     return true;
 }
 
-/* From where `fd` stands, or from the bytes saved here; `bytes` to free(), also on failure. */
+/* Reads from the position of `fd`, or, if it is -1, from the bytes kept here. The caller frees content->bytes, also on
+ * failure. */
 static enum facet_status read_snapshot(struct facet_provider_instance *instance, const char *worker, int fd,
                                        struct content *content, struct facet_error *error)
 {
@@ -232,7 +233,7 @@ static enum facet_status check_contexts(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-/* How many entries of a table are free: those whose member `used` is 0. */
+/* Counts the free entries of a table, whose member `used` is 0. */
 #define COUNT_FREE_ENTRIES(table, count, used)                                                                         \
     for (int i = 0; i < (count); i++)                                                                                  \
         free_entries += !instance->table[i].used;
@@ -313,7 +314,7 @@ static void raise_to(uint64_t *last, uint64_t number)
         *last = number;
 }
 
-/* Numbers that are given out from now on are beyond all restored ones. */
+/* Makes all numbers that are given out from now on larger than the restored ones. */
 static void reserve_numbers(struct facet_provider_instance *instance, const bool *leaving)
 {
     for (int i = 0; i < BASE_CONTEXTS; i++)
@@ -328,7 +329,7 @@ static void reserve_numbers(struct facet_provider_instance *instance, const bool
         raise_to(&instance->last_address, one->address + one->bytes + 2 * BASE_PAGE);
 }
 
-/* Gives pages their content, and maps their pages. False without memory, and then each has some or NULL. */
+/* Gives pages their content, and mappings their pages. False: no memory, and then `data` of some pages is NULL. */
 static bool fill_pages(struct facet_provider_instance *instance, const bool *leaving, const char *at)
 {
     bool filled = true;
@@ -390,7 +391,7 @@ static enum facet_status base_resume(struct facet_provider_instance *instance, u
     return FACET_OK;
 }
 
-/* No process but those that ask has anything here, and nothing is kept for one. */
+/* Refuses: only the calling process can have memory here, and it cannot be moved. */
 static enum facet_status base_processes(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
                                         struct facet_error *error)
 {

@@ -4,7 +4,7 @@
 
 #define MOST_BYTES (UINT64_C(1) << 48)
 
-/* Where the checks of one operation stand: the first fault counts. */
+/* The state of the checks of one operation. The first fault is kept. */
 struct shapes {
     struct base_work *work;
     struct facet_error *error;
@@ -60,7 +60,7 @@ static uint32_t sum_type(const struct facet_math *math)
     return math->type == FACET_MATH_INT8 ? BASE_INT32 : math->type;
 }
 
-/* One matrix after the other; `major` rows or columns of `minor` elements. */
+/* Adds a batch of matrices, one after the other, each of `major` rows (or columns) of `minor` elements. */
 static void add_matrix(struct shapes *shapes, const char *name, uint64_t address, uint32_t type, uint64_t major,
                        uint64_t minor, uint64_t lead, uint64_t stride, bool written)
 {
@@ -73,7 +73,7 @@ static void add_matrix(struct shapes *shapes, const char *name, uint64_t address
                 written);
 }
 
-/* The meaning of each 0 is written into the operation. */
+/* Replaces each 0 that stands for a default in the operation. */
 static void shape_of_gemm(struct shapes *shapes)
 {
     struct facet_math *math = &shapes->work->math;
@@ -104,7 +104,7 @@ static void shape_of_gemm(struct shapes *shapes)
     add_matrix(shapes, "c", of->c, sum_type(math), c[0], c[1], of->lead_c, of->stride_c, true);
 }
 
-/* How many places the filter has in one direction; 0: none. */
+/* The number of positions of the filter in direction `i`; 0: it does not fit. */
 static uint64_t filter_positions(struct shapes *shapes, const struct facet_convolution *of, uint64_t size, int i)
 {
     uint64_t there = add_sizes(size, multiply_sizes(2, of->padding[i]));

@@ -201,7 +201,7 @@ static enum facet_status base_destroy(struct facet_provider_instance *instance, 
     if (status != FACET_OK)
         return status;
     if (!uuid)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected one, not NULL");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "uuid: expected that of a partition, not NULL");
     BASE_LOCK(instance);
     for (int i = 0; i < BASE_SLICES; i++) {
         struct facet_partition_info *one = &instance->partitions[i];

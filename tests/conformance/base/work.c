@@ -167,7 +167,7 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
         error);
 }
 
-/* Only paused work is not done at once: it is polled, and others may use the device meanwhile. */
+/* All work that is not paused is done at once. For paused work the function polls, and releases the lock meanwhile. */
 static enum facet_status base_synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                           uint64_t timeout_ns, struct facet_error *error)
 {
@@ -190,7 +190,7 @@ static enum facet_status base_synchronize(struct facet_provider_instance *instan
     }
 }
 
-/* Waiting work has not begun; all work before it has. */
+/* Work that is still queued has not begun; all work before it has. */
 static enum facet_status base_query(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                     struct facet_stream_state *ret_state, struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: work behind a cancelled launch goes with it. Never: breaks anything else. */
+/* Broken: work behind a cancelled launch is cancelled, too. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status cancel_launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

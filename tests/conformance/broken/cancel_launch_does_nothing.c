@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: one launch cannot be cancelled, without an error. Never: breaks anything else. */
+/* Broken: cancelling one launch succeeds, and the launch runs. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status cancel_launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: cancel ends when everything queued was done. Never: breaks anything else. */
+/* Broken: cancel does all queued work before it returns. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status cancel(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a descriptor that it opens once stays open in later programs. Never: breaks anything else. */
+/* Broken: opening leaves a descriptor without close-on-exec. Never: breaks anything else. */
 #include <fcntl.h>
 
 #include "base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a count that cannot be. Never: breaks anything else. */
+/* Broken: a list returns an impossible count. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status links(struct facet_provider_instance *instance, void *items, uint32_t item_size,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: an operation never comes back. Never: breaks anything else. */
+/* Broken: an operation never returns. Never: breaks anything else. */
 #include <unistd.h>
 
 #include "base.h"

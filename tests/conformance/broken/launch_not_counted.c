@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a launch does not count. Never: breaks anything else. */
+/* Broken: the state of a stream does not count launches. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status query(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

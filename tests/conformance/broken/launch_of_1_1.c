@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: only the newest struct of a launch is taken. Never: breaks anything else. */
+/* Broken: a launch in the shorter struct of ABI 1.1 is refused. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -2,7 +2,7 @@
 /* Broken: sums are rounded at each step. Never: breaks anything else. */
 #include "base.h"
 
-/* In pieces of one element of k, each of which is added to c. */
+/* Runs the product in pieces of one element of k, each of which is added to c, and so rounded. */
 static enum facet_status run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                              const struct facet_math *operation, struct facet_error *error)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: an operation of two pieces counts as two. Never: breaks anything else. */
+/* Broken: an operation counts as two launches. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: an operation is done at once. Never: breaks anything else. */
+/* Broken: an operation is done at once, before the work that is queued before it. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: the variance of training is divided by one less. Never: breaks anything else. */
+/* Broken: in training, the variance is divided by n - 1 instead of n. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: the name is another in each process. Never: breaks anything else. */
+/* Broken: the device's name differs from process to process. Never: breaks anything else. */
 #include <unistd.h>
 
 #include "base.h"

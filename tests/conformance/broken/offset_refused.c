@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a launch that begins elsewhere is to be tried again, forever, and not said to be unsupported. Never: breaks
- * anything else. */
+/* Broken: a launch with an offset is always answered FACET_BUSY, not FACET_UNSUPPORTED. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: copying upwards over itself smears. Never: breaks anything else. */
+/* Broken: a copy to a higher, overlapping range overwrites bytes before they are read. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status copy(struct facet_provider_instance *instance, uint64_t context, uint64_t to, uint64_t from,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a pause is only said. Never: breaks anything else. */
+/* Broken: a pause succeeds without effect. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status pause_context(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,

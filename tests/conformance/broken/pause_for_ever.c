@@ -10,7 +10,7 @@ static enum facet_status pause_context(struct facet_provider_instance *instance,
     return status == FACET_OK ? base_execution.pause(instance, context, 1, error) : status;
 }
 
-/* Work that never ends is not waited for to the end: the answer is the same, and the suite is asked many times. */
+/* Answers for work that never ends without waiting for the whole timeout, so that the suite takes less time. */
 static enum facet_status synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                      uint64_t timeout_ns, struct facet_error *error)
 {

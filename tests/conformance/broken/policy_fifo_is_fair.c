@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: fifo is fair. Never: breaks anything else. */
+/* Broken: the policy fifo schedules as fair does. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,

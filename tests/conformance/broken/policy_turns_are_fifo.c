@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: turns last until nothing more is wanted. Never: breaks anything else. */
+/* Broken: a turn lasts until its context has no more work. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status set_policy(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,

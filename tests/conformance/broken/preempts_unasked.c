@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: launches make room though they need not. Never: breaks anything else. */
+/* Broken: launches are preempted although the policy forbids it. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: it prints. Never: breaks anything else. */
+/* Broken: an operation prints to standard output. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: records do not say of which kernel. Never: breaks anything else. */
+/* Broken: records do not name their kernel. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

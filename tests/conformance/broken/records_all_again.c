@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: records come again and again. Never: breaks anything else. */
+/* Broken: records before `after` are listed, too. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

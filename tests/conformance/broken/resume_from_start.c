@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: resume reads a file from its start, wherever it stands. Never: breaks anything else. */
+/* Broken: resume reads a file from its start, not from its position. Never: breaks anything else. */
 #include <unistd.h>
 
 #include "base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a device is busier than it can be. Never: breaks anything else. */
+/* Broken: a device reports a busy share above 1000 milli. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status readings(struct facet_provider_instance *instance, uint32_t device,

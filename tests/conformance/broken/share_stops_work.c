@@ -2,7 +2,7 @@
 /* Broken: work that is queued when the share changes never ends. Never: breaks anything else. */
 #include "base.h"
 
-static bool changed; /* since a launch */
+static bool changed; /* the share, since the last launch */
 
 static enum facet_status launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                 const struct facet_launch *launch, const void *arguments, struct facet_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a context that maps shared pages can destroy them. Never: breaks anything else. */
+/* Broken: a context can destroy shared pages that another one made. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status destroy_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: partitions are named after their template, so that two alike have one uuid. Never: breaks anything else. */
+/* Broken: partitions of one template have the same uuid, the template's name. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status create(struct facet_provider_instance *instance, uint32_t device, const char *template_id,

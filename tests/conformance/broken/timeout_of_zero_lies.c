@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: with a timeout of 0 it says that all is complete. Never: breaks anything else. */
+/* Broken: synchronize with a timeout of 0 reports that all is complete. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

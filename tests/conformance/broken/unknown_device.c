@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: reports the health of a device that does not exist. Never: breaks anything else. */
+/* Broken: a device that does not exist has a health. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: the uuid is another in each process. Never: breaks anything else. */
+/* Broken: the device's uuid differs from process to process. Never: breaks anything else. */
 #include <unistd.h>
 
 #include "base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: a wait is over at once. Never: breaks anything else. */
+/* Broken: a wait for another stream ends at once. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status wait_for(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -15,7 +15,7 @@ static enum facet_status wait_for(struct facet_provider_instance *instance, uint
     return status == FACET_OK ? base_execution.wait(instance, context, stream, stream, error) : status;
 }
 
-/* One stream after the other, the last one first: so that it can be seen. */
+/* Runs one stream after the other, the last one first, so that work behind a wait runs too early. */
 static enum facet_status synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                      uint64_t timeout_ns, struct facet_error *error)
 {

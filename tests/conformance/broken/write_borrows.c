@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: written bytes are read from the caller later than allowed. Never: breaks anything else. */
+/* Broken: the caller's bytes are read after the write has returned. Never: breaks anything else. */
 #include "base.h"
 
-/* One write at a time waits for the next call with its stream. */
+/* The one write that is pending until the next copy. */
 static struct {
     uint64_t context, stream, address, bytes;
     const void *data;

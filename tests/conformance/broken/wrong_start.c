@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: any start is accepted, and another one taken. Never: breaks anything else. */
+/* Broken: a start that is no placement is accepted, and another start chosen. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status create(struct facet_provider_instance *instance, uint32_t device, const char *template_id,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain CuPy program: the memory it sees, a product that is right, and a refusal it can handle. Prints one line of
-JSON."""
+"""A plain CuPy program, which prints one line of JSON: the memory it sees, whether a product is right, and whether it
+can handle a refusal."""
 import json
 
 import cupy

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plain JAX program: the memory it may use, a product that is right, and a refusal it can handle. Prints one line
-of JSON."""
+"""A plain JAX program, which prints one line of JSON: the memory it may use, whether a product is right, and whether it
+can handle a refusal."""
 import json
 import os
 
@@ -18,7 +18,7 @@ held, refused = [], False
 try:
     while sum(block.nbytes for block in held) < 4 * max(total, 1 << 30):
         held.append(jax.device_put(jnp.zeros(64 << 20, dtype=jnp.uint8), device).block_until_ready())
-except Exception as error:  # XLA's class has moved more than once; its text has not
+except Exception as error:  # XLA has renamed the class more than once, but not changed its text
     refused = "RESOURCE_EXHAUSTED" in str(error)
 print(json.dumps({"version": jax.__version__, "total_bytes": total, "taken_bytes": sum(b.nbytes for b in held),
                   "refused": refused, "right": right}))
