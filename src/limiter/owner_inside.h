@@ -20,12 +20,10 @@ struct facet_owner {
     struct facet_usage *usage;
     int usage_fd, belief_fd;
     struct facet_belief belief, belief_in_file; /* the belief after the last reading; the belief that the file holds */
-    uint64_t above_peak_since_ns,
-        above_peak_bytes; /* since when memory has been above its peak, and its sum then; 0: it is not above */
-    uint32_t reap_from;   /* the slot at which facet_owner_reap_some() goes on */
-    struct facet_owner_last_totals last_totals; /* as of the last tick */
-    uint64_t used_ns[FACET_RESOURCE_COUNT]; /* last use of each resource, by its bit of FACET_RESOURCE_*; 0 before the
-                                               first tick */
+    uint64_t above_peak_since_ns, above_peak_bytes; /* since when memory is above its peak, and its sum; 0: it is not */
+    uint32_t reap_from;                             /* the slot at which facet_owner_reap_some() goes on */
+    struct facet_owner_last_totals last_totals;     /* as of the last tick */
+    uint64_t used_ns[FACET_RESOURCE_COUNT];         /* last use, by bit of FACET_RESOURCE_*; 0 before the first tick */
 };
 
 /*

@@ -60,10 +60,9 @@
  */
 enum facet_gate {
     FACET_GATE_CLOSED = 0, /* launches wait */
-    FACET_GATE_LEASED =
-        1, /* launches go while the work in flight is below the depth; completions are reported promptly */
-    FACET_GATE_OPEN = 2,  /* alone on the device: launches go, completions are reported lazily */
-    FACET_GATE_PACED = 3, /* no scheduler shares the device out: launches keep to the compute limit by themselves */
+    FACET_GATE_LEASED = 1, /* launches go up to the depth; completions are reported promptly */
+    FACET_GATE_OPEN = 2,   /* alone on the device: launches go, completions are reported lazily */
+    FACET_GATE_PACED = 3,  /* no scheduler shares the device out: launches keep to the compute limit by themselves */
 };
 #define FACET_GATE_STATE(word) ((enum facet_gate)((word)&3u))
 
@@ -188,8 +187,7 @@ struct facet_slot {
     _Atomic uint64_t unsettled_since_ns; /* busy_ns includes all known device time up to this moment */
     _Atomic uint64_t regions;            /* held and spare */
 
-    _Alignas(64) _Atomic uint64_t
-        busy_ns; /* device time, overlaps counted once; cumulative, as the next three members are */
+    _Alignas(64) _Atomic uint64_t busy_ns; /* device time, overlaps counted once; cumulative, as the next three */
     _Atomic uint64_t launches;
     _Atomic uint64_t throttled_ns; /* time threads waited to launch */
     _Atomic uint64_t denied;       /* allocations refused for quota */

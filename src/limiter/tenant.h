@@ -25,7 +25,7 @@ struct facet_tenant {
     size_t policy_size, usage_size, bell_size;
     int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
     uint64_t usage_device, usage_inode; /* the file that usage_fd must still refer to when it is used */
-    int bell_fd;                        /* by which the device is held (hold.c) */
+    int bell_fd;                        /* for facet_tenant_hold_device() */
     uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
     /*
