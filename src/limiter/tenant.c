@@ -215,8 +215,8 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant)
 
 static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
 {
-    facet_tenant_reclaim(
-        tenant); /* a killed process may hold the memory, and the daemon may not be running to reclaim it */
+    /* A killed process may hold the memory, and the daemon may not be running to reclaim it. */
+    facet_tenant_reclaim(tenant);
     return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
 }
 
@@ -555,8 +555,8 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
 {
     if (charged_ns != estimate_ns)
         atomic_fetch_add_explicit(&shard->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
-    if (atomic_load_explicit(&tenant->orphan,
-                             memory_order_relaxed)) /* the flag may be out of date after an idle time */
+    /* The flag may be out of date after an idle time. */
+    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
         facet_tenant_supervise(tenant, facet_clock_now_ns());
     if (!may_launch_now(tenant, estimate_ns)) {
         /* The scheduler sees waiting threads: it arbitrates between them. */

@@ -24,7 +24,7 @@
 #define FACET_FRAME_NONE   UINT32_MAX
 #define FACET_FRAME_BINS   32u
 #define FACET_SPACE_HELD                                                                                               \
-    UINT32_MAX /* the `space` of used frames that belong to no space and must not move (facet_frames_hold) */
+    UINT32_MAX /* `space` of used frames without a space, which must not move: facet_frames_hold() */
 
 /* The owner of a frame. `space` is a serial number that is never used twice; 0: no owner. */
 struct facet_frame {

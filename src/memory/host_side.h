@@ -11,8 +11,8 @@
 
 #include <facet/memory.h>
 
-#define FACET_HOST_FIRST                                                                                               \
-    UINT64_C(4096) /* the page of NULL is never mapped: an address in it is a member of a struct at NULL */
+/* The page of NULL is never mapped: an address in it is a member of a struct at NULL. */
+#define FACET_HOST_FIRST UINT64_C(4096)
 
 /* Whether the bytes can be memory of a process: not in the page of NULL, and below the kernel's half. */
 static inline bool facet_host_can_have(uint64_t address, uint64_t bytes)
