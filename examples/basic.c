@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One virtual GPU: create it, allocate, multiply two matrices, read the memory and time that took, take everything
- * down. (Example 1 of the CUDA virtualization guide, which this follows step by step; here the matrices are really
+ * down. (This follows Example 1 of the CUDA virtualization guide step by step; here the matrices are really
  * multiplied.)
  *
  * usage: basic        needs no accelerator: without one it runs on this machine's processors
@@ -15,7 +15,7 @@
 #include <facet/device.h>
 #include <facet/vgpu.h>
 
-#define SIZE 256u /* of the matrices: SIZE x SIZE */
+#define SIZE 256u /* each matrix has SIZE x SIZE elements */
 #define MIB  (UINT64_C(1) << 20)
 
 static void must(enum facet_status status, const struct facet_error *error)
@@ -26,7 +26,7 @@ static void must(enum facet_status status, const struct facet_error *error)
     exit(EXIT_FAILURE);
 }
 
-/* A is the identity times two, B counts: so C must be twice B. */
+/* A is the identity times two, B counts from 0 to 999 again and again, so C must be twice B. */
 static void fill(float *a, float *b)
 {
     for (uint32_t i = 0; i < SIZE * SIZE; i++) {
@@ -76,8 +76,10 @@ static void print_results(struct facet_driver *driver, uint32_t id, uint64_t exe
            info.memory_limit_bytes / MIB);
 }
 
-/* A GPU may lack its vendor's library of operations: the first device that has them, else the driver's own choice,
- * which then says what is missing. */
+/*
+ * Chooses the first device with operations, as a GPU may lack its vendor's library of them. If there is none, the
+ * driver chooses, and its error says what is missing.
+ */
 static const char *choose(char *id, size_t size)
 {
     const uint64_t needed =

@@ -82,7 +82,7 @@ enum facet_balancer_strategy {
     (UINT32_C(1) << 3)                               /* a task that waits behind lower priority is let in: the         \
                                                         running one leaves the device between two work-groups,         \
                                                         and goes on afterwards. Needs a stream beyond `depth` */
-#define FACET_BALANCER_NO_ACTION (UINT32_C(1) << 31) /* none of them: tasks stay where the strategy sent them */
+#define FACET_BALANCER_NO_ACTION (UINT32_C(1) << 31) /* no action: tasks stay where the strategy sent them */
 
 FACET_API const char *facet_balancer_strategy_name(uint32_t strategy); /* "least_loaded"; NULL when unknown */
 FACET_API const char *facet_balancer_action_name(uint32_t action);     /* "migrate"; NULL when unknown */
@@ -92,19 +92,19 @@ struct facet_balancer_config {
     uint32_t size;
     uint32_t count;          /* of ids; 1 to FACET_BALANCER_MEMBERS */
     const uint32_t *ids;     /* the vGPUs, each once. Must be given */
-    const uint32_t *weights; /* of each, for `weighted`; 0 gets nothing. Default: all alike */
+    const uint32_t *weights; /* a weight for each vGPU, for `weighted`; 0: no tasks. Default: all the same */
     uint32_t strategy;       /* enum facet_balancer_strategy */
     uint32_t actions; /* FACET_BALANCER_*; default MIGRATE. The others change shares and units of the vGPUs, which their
                          direct users notice */
-    uint32_t threshold_milli; /* of the mean wait; default 200. Done with at half of it */
+    uint32_t threshold_milli; /* in milli of the mean wait; default 200. Actions end at half of it */
     uint32_t depth;       /* tasks that a member is handed at a time, each on a stream of its own, from 0 on; default
                              2, at most FACET_BALANCER_DEPTH, and never more than it has streams */
     uint64_t interval_ns; /* how often load is measured; default 100 ms, at least 1 ms */
     uint64_t idle_ns;     /* a member that was idle for this time lends and is scaled down; default 100 ms */
     uint32_t moves;       /* how often one task may be moved, or preempted; default 2 */
-    uint32_t tasks;       /* that are not over, at most; default 65,536 */
-    uint32_t records;     /* of tasks that are over that are kept at least; default 4,096 */
-    uint32_t log;         /* actions that are kept; default 1,024 */
+    uint32_t tasks;       /* the most tasks that are not over; default 65,536 */
+    uint32_t records;     /* how many ended tasks are remembered at least; default 4,096 */
+    uint32_t log;         /* how many actions are kept; default 1,024 */
 };
 
 /* FACET_NOT_FOUND, FACET_DEVICE_LOST: a member. FACET_OUT_OF_RANGE. After an error nothing is left behind. */
@@ -119,7 +119,7 @@ FACET_API void facet_balancer_close(struct facet_balancer *balancer);
 
 /* --- buffers --- */
 
-/* Has no memory anywhere until it is used. `ret_buffer` is its number, never 0 and never used again. */
+/* The buffer has no memory until it is used. `ret_buffer` is its number, never 0 and never used again. */
 FACET_API enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint64_t bytes,
                                                     uint64_t *ret_buffer, struct facet_error *error);
 /* FACET_NOT_FOUND; FACET_BUSY: a task that is not over uses it. 0 is fine. */
@@ -142,7 +142,7 @@ FACET_API enum facet_status facet_balancer_read(struct facet_balancer *balancer,
 struct facet_balancer_argument {
     uint64_t buffer;   /* of `__global` and `__constant` ones; 0: a null pointer */
     uint64_t offset;   /* bytes into the buffer */
-    const void *value; /* of values: copied */
+    const void *value; /* a value, which is copied */
     uint64_t bytes;    /* of the value, or of local memory */
     uint32_t access; /* FACET_ARGUMENT_READS, _WRITES or both. Default: as the image says, where writing alone counts as
                         both, as it need not write everything. _WRITES alone promises that it does: no old contents are
@@ -185,14 +185,14 @@ struct facet_balancer_task {
     uint32_t size;
     uint32_t status; /* enum facet_execution_status; queued until it is handed to its member */
     uint64_t task;
-    int32_t failure; /* enum facet_status of one that failed */
+    int32_t failure; /* enum facet_status of a failed task */
     uint32_t priority;
     uint32_t member; /* index, where it is or ran; FACET_BALANCER_NOWHERE before that is decided */
     uint32_t id;     /* of that vGPU */
     uint32_t migrations;
     uint32_t preemptions; /* how often the device took it off and put it on again; once it is over */
     uint64_t execution;   /* its number on that vGPU; 0: it was not launched */
-    uint64_t queued_ns;   /* submitted */
+    uint64_t queued_ns;   /* when the task was submitted */
     uint64_t start_ns;    /* of its first work-group, as the device says; once it is over */
     uint64_t end_ns;
     uint64_t busy_ns;       /* device time (facet/compute.h) */
@@ -209,12 +209,12 @@ FACET_API enum facet_status facet_balancer_get_task(struct facet_balancer *balan
 struct facet_balancer_member {
     uint32_t size;
     uint32_t id;
-    uint32_t device; /* index of the driver's */
+    uint32_t device; /* index of the device in the driver */
     uint32_t weight;
     uint32_t paused, lost;
     uint32_t queued, running;    /* tasks of this balancer */
-    uint64_t queued_ns;          /* device time expected of them */
-    uint64_t wait_ns;            /* expected until a new one could begin */
+    uint64_t queued_ns;          /* expected device time of these tasks */
+    uint64_t wait_ns;            /* expected time until a new task could begin */
     uint32_t units, share_milli; /* as counted; of a vGPU without a request, the share that others leave */
     uint64_t over_total;         /* tasks that ended here, however */
     uint64_t arrived_total;      /* tasks that came from other members, and ... */

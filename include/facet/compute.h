@@ -108,24 +108,26 @@ struct facet_execution {
     uint32_t status; /* enum facet_execution_status */
     uint64_t execution;
     uint32_t stream;
-    int32_t failure; /* enum facet_status of one that failed */
+    int32_t failure; /* enum facet_status of a failed execution */
 
-    /* Of a finished one; zero before, as for one that never began. Times are of the device's CLOCK_MONOTONIC. */
+    /* Of a finished execution; 0 before, and if it never began. Times are of the device's CLOCK_MONOTONIC. */
     uint64_t queued_ns, start_ns, end_ns;
-    uint64_t busy_ns; /* device time, as below */
+    uint64_t busy_ns; /* device time, as above */
     uint64_t groups;  /* work-groups that ran to their end */
     uint32_t units;   /* the most that worked on it at a time */
     uint32_t preemptions;
     char kernel[64]; /* "" for transfers */
 };
 
-/* FACET_NOT_FOUND: it never was, or it has been over for long: the last 512 of each stream at least are known. */
+/*
+ * FACET_NOT_FOUND: there was no such execution, or it ended long ago: at least the last 512 of each stream are known.
+ */
 FACET_API enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t id, uint64_t execution,
                                                      struct facet_execution *ret_execution, struct facet_error *error);
 
 /*
- * Takes it out of its queue, or ends it between two work-groups; the work behind it goes on. FACET_NOT_FOUND: it is
- * over.
+ * Takes an execution out of its queue, or ends it between two work-groups; the work behind it goes on. FACET_NOT_FOUND:
+ * the execution is over.
  */
 FACET_API enum facet_status facet_vgpu_cancel(struct facet_driver *driver, uint32_t id, uint64_t execution,
                                               struct facet_error *error);
@@ -143,9 +145,9 @@ struct facet_stream_info {
     uint32_t size;
     uint32_t priority;                   /* enum facet_priority */
     uint32_t idle;                       /* 1: nothing is queued or running */
-    int32_t failure;                     /* enum facet_status of the first that ever failed; FACET_OK */
+    int32_t failure;                     /* enum facet_status of the first execution that failed; FACET_OK: none did */
     uint64_t launched, begun, completed; /* counters */
-    uint64_t busy_ns;                    /* device time of the completed */
+    uint64_t busy_ns;                    /* device time of the completed executions */
 };
 FACET_API enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                              struct facet_stream_info *ret_info, struct facet_error *error);
@@ -154,7 +156,7 @@ FACET_API enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32
 FACET_API enum facet_status facet_vgpu_wait(struct facet_driver *driver, uint32_t id, uint32_t stream, uint32_t other,
                                             struct facet_error *error);
 
-/* Among the streams of one vGPU: the higher goes first, and running work makes room for it. */
+/* Among the streams of one vGPU the higher priority goes first, and running work makes room for it. */
 FACET_API enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, uint32_t id, uint32_t stream,
                                                            uint32_t priority, struct facet_error *error);
 

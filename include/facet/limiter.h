@@ -39,17 +39,17 @@ struct facet_limiter_worker {
     const char *device_name;    /* for people; may be NULL */
     const char *device_address; /* facet_device_info.address, for interposers; may be NULL */
     uint64_t device_memory_bytes;
-    struct facet_limits limits; /* memory_bytes 0: the device's */
+    struct facet_limits limits; /* memory_bytes 0: all of the device's memory */
 };
 
 /* The answer of a check. */
 struct facet_limiter_verdict {
     uint32_t size;
     uint32_t admitted;  /* 1: recorded. 0: nothing was recorded, the caller must not go on */
-    uint64_t available; /* bytes of quota, or nanoseconds of device time, that are left now. Memory of dead processes
-                           counts as used until facet_limiter_worker_state(), a heartbeat, or a check that would
-                           refuse */
-    uint64_t wait_ns;   /* compute: after how long it would be admitted; 0 when admitted, UINT64_MAX while frozen */
+    uint64_t available; /* bytes of the quota, or nanoseconds of device time, that are left now. Memory of dead
+                           processes counts as used until facet_limiter_worker_state(), a heartbeat, or a check that
+                           would refuse */
+    uint64_t wait_ns; /* compute: how long until the work would be admitted; 0 when admitted, UINT64_MAX while frozen */
 };
 
 struct facet_limiter_state {
@@ -61,7 +61,7 @@ struct facet_limiter_state {
     uint64_t memory_bytes, memory_limit_bytes, memory_peak_bytes;
     uint64_t busy_ns; /* device time ever recorded */
     uint64_t denied;  /* memory checks refused */
-    uint64_t idle_ns; /* since something last ran or was asked for */
+    uint64_t idle_ns; /* time since the last launch or check */
 };
 
 /*
@@ -74,14 +74,14 @@ FACET_API enum facet_status facet_limiter_open(const char *dir, struct facet_lim
 /* Workers stay. NULL is allowed. */
 FACET_API void facet_limiter_close(struct facet_limiter *limiter);
 
-/* FACET_ALREADY_EXISTS; a worker that an earlier handle left is taken up with facet_limiter_worker_adopt(). */
+/* FACET_ALREADY_EXISTS: adopt a worker that an earlier handle left with facet_limiter_worker_adopt(). */
 FACET_API enum facet_status facet_limiter_worker_create(struct facet_limiter *limiter,
                                                         const struct facet_limiter_worker *worker,
                                                         struct facet_error *error);
 FACET_API enum facet_status facet_limiter_worker_adopt(struct facet_limiter *limiter,
                                                        const struct facet_limiter_worker *worker,
                                                        struct facet_error *error);
-/* FACET_BUSY while a live process is in it, unless `force`: then its calls fail from now on. */
+/* FACET_BUSY while a live process is in the worker. With `force` it is removed, and calls of such a process fail. */
 FACET_API enum facet_status facet_limiter_worker_remove(struct facet_limiter *limiter, const char *id, bool force,
                                                         struct facet_error *error);
 FACET_API enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter, const char *id,
@@ -89,15 +89,15 @@ FACET_API enum facet_status facet_limiter_worker_set_limits(struct facet_limiter
                                                             struct facet_error *error);
 
 /*
- * A sign of life for interposed processes; every 200 ms. After 400 ms without one they pace themselves at the worker's
- * guaranteed share. Also reclaims the memory of dead processes, and freezes idle workers.
+ * A sign of life for interposed processes; call it every 200 ms. After 400 ms without a call these processes pace
+ * themselves at the worker's guaranteed share. Also reclaims the memory of dead processes, and freezes idle workers.
  */
 FACET_API enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter *limiter, const char *id,
                                                            struct facet_error *error);
 
 /*
- * Puts a live process into a worker. Its death is noticed by itself, and its memory is given back. FACET_NOT_FOUND:
- * no such process; FACET_ALREADY_EXISTS; FACET_BUSY: 256 processes.
+ * Puts a live process into a worker. The death of the process is noticed without a call, and its memory is given back.
+ * FACET_NOT_FOUND: no such process; FACET_ALREADY_EXISTS; FACET_BUSY: the worker has 4,096 processes.
  */
 FACET_API enum facet_status facet_limiter_process_register(struct facet_limiter *limiter, const char *id, int32_t pid,
                                                            struct facet_error *error);
@@ -110,14 +110,14 @@ FACET_API enum facet_status facet_limiter_memory_check(struct facet_limiter *lim
 
 /*
  * Checks and records `busy_ns` of device time against the worker's compute limit: a bucket that fills with
- * compute_limit_milli / 1000 of real time and holds at most 10 ms. A cost above its content is admitted when it is
- * full, and is repaid.
+ * compute_limit_milli / 1000 of real time and holds at most 10 ms. A cost above the content is admitted when the bucket
+ * is full; later checks wait until it is repaid.
  */
 FACET_API enum facet_status facet_limiter_compute_check(struct facet_limiter *limiter, const char *id, int32_t pid,
                                                         uint64_t busy_ns, struct facet_limiter_verdict *ret_verdict,
                                                         struct facet_error *error);
 
-/* Freezing by hand holds until resumed. Twice is allowed and changes nothing. */
+/* Freezing by hand holds until the resource is resumed. A second freeze changes nothing. */
 FACET_API enum facet_status facet_limiter_freeze(struct facet_limiter *limiter, const char *id, uint32_t resources,
                                                  struct facet_error *error);
 FACET_API enum facet_status facet_limiter_resume(struct facet_limiter *limiter, const char *id, uint32_t resources,
@@ -127,7 +127,7 @@ FACET_API enum facet_status facet_limiter_resume(struct facet_limiter *limiter, 
  * use. */
 FACET_API enum facet_status facet_limiter_auto_freeze(struct facet_limiter *limiter, const char *id, uint32_t resources,
                                                       uint64_t idle_ns, struct facet_error *error);
-/* Ends an automatic freeze now; one by hand stays. */
+/* Ends an automatic freeze now; a freeze by hand stays. */
 FACET_API enum facet_status facet_limiter_auto_resume(struct facet_limiter *limiter, const char *id, uint32_t resources,
                                                       struct facet_error *error);
 

@@ -14,7 +14,7 @@
  *     facet_space_allocate(space, 1 * MIB, NULL, &address, &error);
  *     facet_space_copy(space, address, data, 1 * MIB, FACET_COPY_TO_DEVICE, &error);
  *
- * Two sizes of thing: small blocks come from size-class pools, several to a page; large ones are runs of whole pages. A
+ * Small allocations are blocks of size-class pools, several to a page; large allocations are runs of whole pages. A
  * space is charged for all memory that it withholds from others: whole pages, its pools' free blocks included.
  *
  * Thread rule: every function may be called by any number of threads at once, for one space too; but nothing of a
@@ -88,15 +88,17 @@ FACET_API enum facet_status facet_memory_open_device(struct facet_session *sessi
                                                      const struct facet_memory_config *config,
                                                      struct facet_memory **ret_memory, struct facet_error *error);
 
-/* Takes its spaces with it, as destroy, but none stays: pages that a launch may still use are the provider's to keep
- * until it is over. NULL is fine. */
+/*
+ * Destroys its spaces, all of them: the provider keeps pages that a launch may still use until the launch is over. NULL
+ * is fine.
+ */
 FACET_API void facet_memory_close(struct facet_memory *memory);
 
 /* --- spaces --- */
 
 struct facet_space_config {
     uint32_t size;
-    uint32_t id;          /* the caller's number for it; told in messages and lists */
+    uint32_t id;          /* the caller's number for the space; named in messages and lists */
     uint64_t limit_bytes; /* the most it may hold, rounded down to whole pages, of which it must be one at least */
     const char *name;     /* copied; at most 63 bytes are kept */
     uint64_t context;     /* of a device: whose kernels use it. Host memory has none: 0 */
@@ -137,8 +139,8 @@ struct facet_allocation {
     uint32_t tag;
     uint64_t address;
     uint64_t bytes;        /* as asked for */
-    uint64_t usable_bytes; /* as given: blocks and pages are of certain sizes */
-    uint64_t time_ns;      /* when, to the clock's tick */
+    uint64_t usable_bytes; /* the size of the block or pages that were given */
+    uint64_t time_ns;      /* when it was allocated, to the clock's tick */
 };
 
 /*
@@ -196,7 +198,7 @@ enum facet_copy {
 FACET_API enum facet_status facet_space_copy(struct facet_space *space, uint64_t to, uint64_t from, uint64_t bytes,
                                              enum facet_copy kind, struct facet_error *error);
 
-/* Sets every byte. The same rule for the range. */
+/* Sets every byte of a range, which must lie inside one allocation. */
 FACET_API enum facet_status facet_space_fill(struct facet_space *space, uint64_t address, uint8_t value, uint64_t bytes,
                                              struct facet_error *error);
 
@@ -343,7 +345,7 @@ FACET_API enum facet_status facet_space_unusable(struct facet_space *space, uint
 struct facet_page {
     uint32_t size;
     uint32_t flags;
-    uint64_t address;        /* its begin */
+    uint64_t address;        /* where the page begins */
     uint64_t physical_bytes; /* its place in the device's memory: its chunk's number times the chunk, and the offset */
     uint64_t access_ns;      /* the last copy, fill or pin that touched it; 0: none */
 };

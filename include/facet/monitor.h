@@ -82,8 +82,8 @@ FACET_API enum facet_status facet_driver_get_history(struct facet_driver *driver
 
 struct facet_watch_event {
     uint32_t size;
-    uint32_t raised;  /* 1: it was passed; 0: that is over */
-    uint64_t watch;   /* which */
+    uint32_t raised;  /* 1: the level was passed; 0: the measure is back */
+    uint64_t watch;   /* the number of the watch */
     uint64_t value;   /* of the measure */
     uint64_t time_ns; /* of the sample that decided it */
     uint64_t since_ns;
@@ -94,8 +94,10 @@ struct facet_watch_event {
  * FACET_BAD_STATE in it, and facet_driver_close() does nothing: the driver stays open. */
 typedef void (*facet_watch_func)(void *owner, const struct facet_watch_event *event);
 
-/* Told once when the measure was beyond its level over `for_ns`, and once when it was back at `clear_level` over as
- * long: a measure that trembles raises once. */
+/*
+ * Told once when the measure was beyond its level over `for_ns`, and once when it was back at `clear_level` over as
+ * long: a measure that oscillates around the level raises one event.
+ */
 struct facet_watch {
     uint32_t size;
     uint32_t vgpu;    /* its number; 0: a device */
@@ -114,7 +116,7 @@ struct facet_watch {
  * clear_level on the wrong side, no function. A watch ends with its vGPU. */
 FACET_API enum facet_status facet_driver_watch(struct facet_driver *driver, const struct facet_watch *watch,
                                                uint64_t *ret_watch, struct facet_error *error);
-/* After this returns it is not told any more. FACET_NOT_FOUND. */
+/* After this returns the watch's function is not called any more. FACET_NOT_FOUND. */
 FACET_API enum facet_status facet_driver_unwatch(struct facet_driver *driver, uint64_t watch,
                                                  struct facet_error *error);
 

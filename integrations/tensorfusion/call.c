@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: translating a status into that ABI, and the one log callback.
+ * Owns: translating a status into TensorFusion's ABI, and the log callback.
  * Never: calls back with a lock held, or with the level FATAL.
  */
 #include "facade.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: devices as that ABI describes them, and the driver's files for workers.
- * Never: lists partitions as devices: a scheduler would hand them out as whole ones.
+ * Owns: devices as TensorFusion's ABI describes them, and the driver's files for workers.
+ * Never: lists partitions as devices: a scheduler would hand them out as whole devices.
  *
- * That ABI cannot tell a value that was not measured from zero. Properties hold Facet's facts beyond its fields; of a
- * simulated device the property "simulated" says so.
+ * The ABI cannot distinguish a value that was not measured from zero. Properties hold the facts for which it has no
+ * field; a simulated device has the property "simulated".
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void add_property(struct facade_call *call, ExtendedDeviceInfo *device, c
     all->count++;
 }
 
-/* The text is lines "key=value"; it is taken apart in place. */
+/* Splits a text of lines "key=value" in place. */
 static void split_properties(struct facade_call *call, char *text, ExtendedDeviceInfo *device)
 {
     char *rest = NULL;
@@ -78,7 +78,7 @@ static void read_properties(struct facade_call *call, const struct facade_device
 
 /* ---- the rest of a device ---- */
 
-/* The first node of the device; that ABI has room for one. */
+/* Reads the first device node of the device; the ABI has room for one. */
 static void read_node(struct facade_call *call, const struct facade_device *from, DeviceBasicInfo *basic)
 {
     const struct facade_query query = facade_query_of(from);
@@ -195,7 +195,7 @@ AccelResult AccelGetAllDevices(ExtendedDeviceInfo *devices, size_t maxCount, siz
 
 struct mounts {
     MountPath *items;
-    size_t capacity, count; /* `count` is also the number that would have been needed */
+    size_t capacity, count; /* `count` may exceed `capacity`: it is the number needed */
 };
 
 static void add_mount(struct mounts *mounts, const struct facet_container_item *item)

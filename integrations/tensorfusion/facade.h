@@ -20,7 +20,7 @@
 
 #include "accelerator_abi.h"
 
-#define FACADE_MESSAGES 8 /* kept by one call; of the others only the number is logged */
+#define FACADE_MESSAGES 8 /* the most that a call keeps; of further messages only the number is logged */
 
 struct facade_message {
     const char *level;
@@ -31,7 +31,7 @@ struct facade_call {
     const char *function;
     pthread_rwlock_t *held_lock;
     struct facade_message messages[FACADE_MESSAGES];
-    uint32_t count; /* also those that found no room */
+    uint32_t count; /* includes messages that found no room */
 };
 
 struct facade_provider {
@@ -41,7 +41,7 @@ struct facade_provider {
 
 struct facade_device {
     const struct facade_provider *provider;
-    struct facet_device_info info; /* `index` is the provider's own; the facade's is the place in the list */
+    struct facet_device_info info; /* `index` counts within the provider; the facade's index is the place in the list */
 };
 
 struct facade_devices {
@@ -66,9 +66,9 @@ void facade_text(char *target, size_t size, const char *source);
 
 /* ---- provider.c ---- */
 
-/* Takes the providers' lock, and opens them where neither AccelInit() nor an earlier call has. A failure was logged. */
+/* Takes the providers' lock; opens the providers if neither AccelInit() nor an earlier call did. Logs a failure. */
 AccelResult facade_enter(struct facade_call *call);
-/* facade_enter(), after lost providers have been opened again. */
+/* Like facade_enter(), but opens lost providers again first. */
 AccelResult facade_enter_discovery(struct facade_call *call);
 
 const struct facade_provider *facade_providers(uint32_t *ret_count);
@@ -76,7 +76,9 @@ const struct facade_provider *facade_providers(uint32_t *ret_count);
 /* The devices of all providers, to be freed with free(items). A provider without an answer is logged and left out. */
 enum facet_status facade_devices_list(struct facade_call *call, struct facade_devices *ret_devices,
                                       struct facet_error *error);
-/* The device with that uuid in any case of its letters: TensorFusion folds it. FACET_NOT_FOUND. */
+/*
+ * The device with that uuid, whatever the case of its letters, because TensorFusion changes it. FACET_NOT_FOUND: none.
+ */
 enum facet_status facade_device_find(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
                                      struct facet_error *error);
 
@@ -89,8 +91,8 @@ struct facade_known {
 };
 
 /*
- * facade_device_find() for a call that holds no lock yet; holds none afterwards. Opens nothing: FACET_BAD_STATE where
- * no provider is open.
+ * Like facade_device_find(), for a call that holds no lock; holds none afterwards. Does not open providers:
+ * FACET_BAD_STATE if none is open.
  */
 enum facet_status facade_device_know(struct facade_call *call, const char *uuid, struct facade_known *ret_known,
                                      struct facet_error *error);
@@ -125,7 +127,7 @@ enum facet_status facade_ask_container(const struct facade_query *, void *, uint
 
 struct facade_query facade_query_of(const struct facade_device *device);
 
-/* All items, to be freed; however often the list grows meanwhile. */
+/* Fetches all items, even if the list grows meanwhile; the caller frees them. */
 enum facet_status facade_fetch(facade_lister lister, const struct facade_query *query, uint32_t item_size,
                                void **ret_items, uint32_t *ret_count, struct facet_error *error);
 

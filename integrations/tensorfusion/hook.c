@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the hooks' side of that limiter: admission of memory and compute, freezing.
- * Never: guesses the worker of a process: one that is in no worker is refused.
+ * Owns: the hooks' side of TensorFusion's limiter: admission of memory and compute, freezing. Never: guesses the worker
+ * of a process: a process that is in no worker is refused.
  *
  * These functions work in the process that called LimiterInit(): one process manages a folder. Programs elsewhere are
  * limited by Facet's interposers, which share the same segments.
@@ -152,7 +152,7 @@ AccelResult CheckAndRecordComputeOps(const char *processId, const char *deviceUU
     return facade_leave(&call, record_compute(&call, processId, deviceUUID, computeTokens, record));
 }
 
-/* That ABI does not name the worker of the process, so the device must have only one. */
+/* The ABI does not name the worker of the process, so the device must have only one worker. */
 static AccelResult add_process(struct facade_call *call, const char *uuid, const char *process)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
@@ -201,7 +201,7 @@ static AccelResult check_worker(struct facade_call *call, const char *id)
     return ACCEL_SUCCESS;
 }
 
-/* "namespace/pod", or a pod that only one namespace has. */
+/* Finds a worker by "namespace/pod", or by a pod's name that only one namespace has. */
 static AccelResult choose_worker(struct facade_call *call, const char *id, const struct tf_worker **ret_worker)
 {
     const struct tf_worker *chosen = NULL;
@@ -222,7 +222,7 @@ static AccelResult choose_worker(struct facade_call *call, const char *id, const
     return ACCEL_SUCCESS;
 }
 
-/* Frozen where it is frozen anywhere, since the first moment. */
+/* A worker counts as frozen if it is frozen on any device, since the earliest of these times. */
 static AccelResult report_state(struct facade_call *call, const struct tf_worker *worker, const char *id,
                                 WorkerFreezeState *to)
 {
@@ -283,7 +283,7 @@ AccelResult ResumeWorker(const char *workerId, WorkerFreezeState *freezeState)
     return facade_leave(&call, switch_worker(&call, facet_limiter_resume, workerId, freezeState));
 }
 
-/* The setting is checked if present: a typing error must not become a minute. */
+/* A wrong setting is refused: a typing error must not become the default of a minute. */
 static enum facet_status read_idle(uint64_t *ret_ns, struct facet_error *error)
 {
     const char *text = secure_getenv("FACET_TENSORFUSION_IDLE_MS");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the hypervisor's side of that limiter: workers, their processes and limits.
- * Never: lets a tenant write limits: the segments behind it are Facet's, where limits are read-only for tenants.
+ * Owns: the hypervisor's side of TensorFusion's limiter: workers, their processes and limits. Never: lets a tenant
+ * write limits: they are in Facet's segments, which are read-only there for tenants.
  *
  * The utilization in LimiterUpdateERL, which TensorFusion's hypervisor computes for its own token bucket, is not used:
- * it is the device's, not the worker's. The limit that comes with it is.
+ * it is the device's, not the worker's. The limit in the same call is used.
  */
 #include "limiter.h"
 
@@ -118,7 +118,7 @@ static void stop_limiter(void)
     }
 }
 
-/* Where nothing is open there is nothing left to do, so it succeeds there too. */
+/* Succeeds also if the limiter was not started. */
 AccelResult LimiterShutdown(void)
 {
     struct facade_call call;
@@ -134,8 +134,8 @@ AccelResult LimiterShutdown(void)
 /* ---- names ---- */
 
 /*
- * Names become names of folders: names that TensorFusion itself refuses are refused, and all others with more than
- * letters, digits and "._-".
+ * Names become names of folders. Names that TensorFusion itself refuses are refused, and names with characters other
+ * than letters, digits and "._-".
  */
 static AccelResult check_name(struct facade_call *call, const char *what, const char *name, size_t size)
 {
@@ -206,7 +206,7 @@ static AccelResult check_config(struct facade_call *call, const LimiterDeviceCon
     return ACCEL_SUCCESS;
 }
 
-/* Without AccelInit() the device is not known, and its memory is taken as the worker's limit. */
+/* Without AccelInit() the device is not known: then the worker's limit is taken for its memory. */
 static AccelResult know_device(struct facade_call *call, const LimiterDeviceConfig *config, struct facade_known *known)
 {
     struct facet_error error = {0};
@@ -237,7 +237,7 @@ static void fill_part(const LimiterDeviceConfig *config, const char *space, cons
     part->limits.mode = FACET_MODE_SOFT;
 }
 
-/* A worker that an earlier hypervisor left is adopted, so that a restart loses nothing. */
+/* Adopts a worker that an earlier hypervisor left, so that a restart keeps its state. */
 static AccelResult make_part(struct facade_call *call, const struct facade_known *known, struct tf_part *part)
 {
     const struct facet_limiter_worker worker = {.size = sizeof worker,
@@ -366,7 +366,7 @@ static AccelResult remove_worker(struct facade_call *call, const char *space, co
     return ACCEL_SUCCESS;
 }
 
-/* A removed pod is over: processes that still run in it are refused from now on. */
+/* Requests of processes that still run in a removed pod are refused. */
 AccelResult LimiterRemoveWorker(const char *space, const char *podName)
 {
     struct facade_call call;
@@ -463,7 +463,7 @@ static AccelResult beat_worker(struct facade_call *call, const char *space, cons
     return result;
 }
 
-/* The time of the call counts; the caller's clock need not be ours. */
+/* The heartbeat gets the time of the call, because the caller's clock may differ from ours. */
 AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint64_t timestampSecs)
 {
     struct facade_call call;
@@ -474,8 +474,8 @@ AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint6
 }
 
 /*
- * Charges `part` until `bytes` are used in all, as far as its quota goes; an excess that this process charged before is
- * given back. Amounts that the pod's processes recorded themselves stay.
+ * Charges `part` so that `bytes` are used in all, as far as its quota goes. Bytes above that are given back, as far as
+ * this process charged them; amounts that the pod's processes recorded themselves stay.
  */
 static AccelResult charge_part(struct facade_call *call, struct tf_part *part, uint64_t bytes)
 {

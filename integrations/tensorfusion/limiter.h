@@ -3,7 +3,7 @@
  * The parts that the two files of the limiter share: TensorFusion's workers, and their counterparts in Facet.
  *
  * Owns: the structs and the limiter's own lock (see facade.h).
- * Never: keeps the processes of a worker; the limiter knows them.
+ * Never: keeps the processes of a worker; the limiter has them.
  */
 #ifndef FACET_TENSORFUSION_LIMITER_H
 #define FACET_TENSORFUSION_LIMITER_H
@@ -16,14 +16,14 @@
 #define TF_SPACE_SIZE 64  /* Kubernetes: a label */
 #define TF_POD_SIZE   254 /* Kubernetes: a name */
 
-/* A worker on one device is one of Facet's. */
+/* The part of a worker on one device, which is a worker of Facet's limiter. */
 struct tf_part {
     uint32_t index; /* as the hypervisor counts devices */
     char uuid[UUID_STRING_LENGTH];
     char id[FACET_NAME_SIZE];
     struct facet_limits limits;
-    uint64_t charged_bytes; /* by LimiterSetPodMemoryUsed(), in the name of this process */
-    bool created;           /* by this process; else found and adopted */
+    uint64_t charged_bytes; /* charged by LimiterSetPodMemoryUsed(), to the slot of this process */
+    bool created;           /* this process created it; else it was adopted */
 };
 
 struct tf_worker {
@@ -35,11 +35,11 @@ struct tf_worker {
 };
 
 /*
- * Takes the limiter's lock, once the arguments were checked. A failure, before LimiterInit(), was logged: only the
- * caller knows the folder that it names.
+ * Takes the limiter's lock, once the arguments were checked. Fails before LimiterInit(), which names the folder, and
+ * logs that.
  */
 AccelResult tf_enter(struct facade_call *call);
-/* For calls that change the table. */
+/* Like tf_enter(), for calls that change the table of workers. */
 AccelResult tf_enter_writing(struct facade_call *call);
 
 struct facet_limiter *tf_limiter(void);

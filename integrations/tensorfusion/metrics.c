@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the metrics of processes and devices in that ABI's form.
- * Never: makes up a figure. A value that was not measured is 0 in the fields of that ABI, which has no other value
- * for it, and is left out of the extra metrics.
+ * Owns: the metrics of processes and devices in the form of TensorFusion's ABI.
+ * Never: makes up a figure. A value that was not measured is 0 in the ABI's fields, which have no other value for it,
+ * and is left out of the extra metrics.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void fill_process(const struct facade_device *device, const struct facet_
 
 struct processes {
     ProcessInformation *items;
-    size_t capacity, count; /* `count` is also the number that would have been needed */
+    size_t capacity, count; /* `count` may exceed `capacity`: it is the number needed */
     uint32_t device_count, failed_devices;
     struct facet_error error;
 };

@@ -3,9 +3,9 @@
  * Owns: partitions, assigned by template and removed by identity.
  * Never: leaves a partition behind that the caller does not know, or removes one of several that look alike.
  *
- * The ABI's header has AccelRemovePartition() take the template, and its hypervisor passes the partition's uuid; both
- * are taken. A template that more than one partition of the device has is refused, because the one that was meant is
- * not known.
+ * In the ABI's header AccelRemovePartition() takes the template, but TensorFusion's hypervisor passes the partition's
+ * uuid, so both are accepted. A template of more than one partition of the device is refused, because it does not say
+ * which is meant.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static bool add_item(PartitionResult *to, const struct facet_container_item *ite
     case FACET_CONTAINER_DEVICE_NODE:
         return *nodes < MAX_PARTITION_DEVICE_NODES &&
                print_pair(to->deviceNodes[(*nodes)++], MAX_PARTITION_DEVICE_NODE_LENGTH, item->host, item->guest);
-    default: /* mounts are the same for every partition: AccelGetVendorMountLibs() has them */
+    default: /* mounts are the same for every partition: AccelGetVendorMountLibs() returns them */
         return true;
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of providers, opening and closing them, finding devices. AccelInit() opens them, and so does any call
- * that finds none open: callers ask before the first AccelInit() and after the last AccelShutdown(). AccelShutdown()
- * closes them in either case.
- * Never: lets vendor code into the hypervisor unasked: each provider runs in a child of its own.
+ * Owns: the list of providers, opening and closing them, finding devices. AccelInit() opens them, as does any call that
+ * finds none open, because callers ask before the first AccelInit() and after the last AccelShutdown(). AccelShutdown()
+ * closes them in both cases. Never: lets vendor code into the hypervisor unasked: each provider runs in a child of its
+ * own.
  *
  *     FACET_PROVIDER_PATH           files and folders, separated by colons; else the folder that this library is in
  *     FACET_TENSORFUSION_PLACE      "process": run the providers in the calling process;
@@ -21,7 +21,7 @@
 
 static struct {
     pthread_rwlock_t lock;
-    uint32_t users; /* AccelInit() less AccelShutdown() */
+    uint32_t users; /* calls of AccelInit() less calls of AccelShutdown() */
     bool open;
     struct facade_provider *providers;
     uint32_t count;
@@ -68,7 +68,7 @@ static void add_own_folder(glob_t *paths)
     add_place(slash ? folder : ".", paths);
 }
 
-/* To be freed with globfree(). */
+/* The files of all providers; the caller frees them with globfree(). */
 static glob_t find_files(void)
 {
     const char *setting = secure_getenv("FACET_PROVIDER_PATH");
@@ -97,7 +97,7 @@ static void close_all(void)
     node.open = false;
 }
 
-/* A typing error must not move providers into the hypervisor, or out of it. */
+/* A wrong value is refused: a typing error must not move providers into the hypervisor, or out of it. */
 static AccelResult read_place(struct facade_call *call, uint32_t *ret_place)
 {
     const char *place = secure_getenv("FACET_TENSORFUSION_PLACE");
@@ -166,7 +166,7 @@ AccelResult AccelInit(void)
     return facade_leave(&call, result);
 }
 
-/* Where nothing is open there is nothing left to do, so it succeeds there too. */
+/* Succeeds also if no provider is open. */
 AccelResult AccelShutdown(void)
 {
     struct facade_call call;
@@ -181,7 +181,7 @@ AccelResult AccelShutdown(void)
     return facade_leave(&call, ACCEL_SUCCESS);
 }
 
-/* The lock is kept for writing until the call leaves: no shutdown comes between opening and use. */
+/* Keeps the lock for writing until facade_leave(), so that no shutdown comes between opening and use. */
 static AccelResult enter_writing(struct facade_call *call)
 {
     pthread_rwlock_wrlock(&node.lock);
@@ -247,7 +247,7 @@ static enum facet_status append_devices(const struct facade_provider *provider, 
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u devices", devices->count + count);
     devices->items = items;
     for (uint32_t i = 0; i < count; i++) {
-        if (infos[i].modes == 0) /* for kernels only: no worker can be put there */
+        if (infos[i].modes == 0) /* a device for kernels only, on which no worker can run */
             continue;
         items[devices->count] = (struct facade_device){.provider = provider, .info = infos[i]};
         items[devices->count++].info.index = i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the two-call rule, seen from the caller's side, for every list that the facade asks for.
- * Never: cuts a list.
+ * Owns: fetching lists that the facade asks for: a call with too little room returns the count, and is repeated. Never:
+ * truncates a list.
  */
 #include <stdlib.h>
 #include <string.h>

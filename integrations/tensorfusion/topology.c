@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the distances between devices, in that ABI's levels.
- * Never: takes two devices for near because nothing is known about them.
+ * Owns: the distances between devices, in the levels of TensorFusion's ABI. Never: takes two devices for near if
+ * nothing is known about them.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "facade.h"
 
-/* One provider's part: which of its devices each node is, and its links. */
+/* One provider's part of the topology: the device of each node, and the links. */
 struct part {
     struct facet_topology_node *nodes;
     struct facet_topology_link *links;
@@ -48,7 +48,7 @@ static TopoLevelType level_by_link(const struct part *part, uint32_t one, uint32
     return TOPO_LEVEL_UNKNOWN;
 }
 
-/* Without a link, the level by NUMA nodes. */
+/* The level of two devices without a link, by their NUMA nodes. */
 static TopoLevelType level_by_numa(const struct facet_device_info *one, const struct facet_device_info *other)
 {
     if (!(one->valid & other->valid & FACET_DEVICE_HAS_NUMA) || one->numa_node < 0 || other->numa_node < 0)

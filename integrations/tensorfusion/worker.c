@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: hard limits of the calling process, and taking processes or devices off the hardware and back.
- * Never: leaves processes half saved: those that one provider saved are brought back when another fails.
+ * Never: leaves processes half saved: processes that one provider saved are brought back when another provider fails.
  *
- * That ABI's limits bind the calling process. So the worker is named after it, "pid-1234", and its limits end with the
- * last AccelShutdown().
+ * The limits of TensorFusion's ABI bind the calling process. So the worker is named after this process, "pid-1234", and
+ * its limits end with the last AccelShutdown().
  */
 #include <errno.h>
 #include <signal.h>
@@ -111,7 +111,7 @@ static enum facet_status move_at(const struct facade_provider *provider, enum di
                                  : ops->resume_processes(instance, pids, count, error);
 }
 
-/* The providers' answers. A provider that does not know the processes, or cannot do it, is no failure. */
+/* The providers' answers. A provider that has none of the processes, or cannot save them, is no failure. */
 struct outcome {
     uint32_t done;
     bool unknown;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of settings and its parsers. Never: state; secure_getenv() ignores the environment of setuid
- * programs. */
+/*
+ * Owns: the table of settings and its parsers. Never: keeps state; secure_getenv() ignores the environment of setuid
+ * programs.
+ */
 #include "base/config.h"
 
 #include <errno.h>
@@ -33,7 +35,7 @@ static enum facet_status parse_number(const struct facet_setting *setting, const
     return FACET_OK;
 }
 
-/* As a user may type it: "64K", "1024T". */
+/* The number of bytes in a form that a user may type: "64K", "1024T". */
 static const char *bytes_as_typed(uint64_t bytes, char *text, size_t size)
 {
     static const char units[] = "KMGT";
@@ -45,7 +47,7 @@ static const char *bytes_as_typed(uint64_t bytes, char *text, size_t size)
     return text;
 }
 
-/* One range, whichever limit of a size's grammar is met first. */
+/* A size outside the setting's range and one that fits no integer give the same message, which names the range. */
 static enum facet_status parse_size(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
                                     struct facet_error *error)
 {
@@ -76,7 +78,7 @@ static enum facet_status parse_level(const struct facet_setting *setting, const 
                                 "%s '%.64s': expected error, warning, info or debug", setting->variable, text);
 }
 
-/* Folders must not depend on where a program happens to stand: the daemon stands elsewhere than the command. */
+/* A folder must not depend on the current folder: the daemon's is not the command's. */
 static enum facet_status parse_folder(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
                                       struct facet_error *error)
 {
@@ -87,7 +89,7 @@ static enum facet_status parse_folder(const struct facet_setting *setting, const
     return FACET_OK;
 }
 
-/* A '*' stands behind the beginning of names. A name with anything else in it is that of no variable. */
+/* Names of variables. A name with '*' at its end means all names that begin so. */
 static enum facet_status parse_names(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
                                      struct facet_error *error)
 {
@@ -171,13 +173,13 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                        .variable = "FACET_SWAP_PATIENCE_S",
                                        .fallback = "30",
                                        .help = "seconds that an oversubscribed vGPU may take to begin giving memory "
-                                               "back before the others stop waiting; 0: they wait for ever",
+                                               "back before the others stop waiting; 0: they wait forever",
                                        .parse = parse_number,
                                        .max = 86400},
     [FACET_SETTING_IDLE_EXIT_S] = {.name = "idle_exit_s",
                                    .variable = "FACET_IDLE_EXIT_S",
                                    .fallback = "30",
-                                   .help = "seconds without a vGPU after which a private daemon leaves",
+                                   .help = "seconds without a vGPU after which a private daemon exits",
                                    .parse = parse_number,
                                    .max = 86400},
     [FACET_SETTING_KEEP_ENV] = {.name = "keep_env",

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether this process is a child of the one that made an object: sockets, threads and devices behind it are the
- * parent's, and a child's use of its copy would affect them.
+ * Whether this process is a fork()ed child of the process that made an object. The sockets, threads and devices behind
+ * such an object are the parent's, and a child that used its copy would affect them.
  *
  * Owns: a page that the kernel empties in children (MADV_WIPEONFORK, Linux 4.14), so that the check is one load.
- * Never: asks for the process's number, which is a system call; answers for a child of vfork(), which must not call.
+ * Never: calls getpid(), which is a system call; works in a child of vfork(), which must not call it.
  */
 #ifndef FACET_BASE_FORKED_H
 #define FACET_BASE_FORKED_H
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Zeroed: not made yet. */
+/* All 0: not marked yet. */
 struct facet_origin {
     const volatile unsigned char *page;
 };

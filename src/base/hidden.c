@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the system calls behind hidden.h. Never: leaves a process between us and an orphan. */
+/* Owns: the system calls behind hidden.h. Never: leaves a zombie of the intermediate process. */
 #include "base/hidden.h"
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of the process in the middle, whose frames a sanitizer makes larger. */
+/* The stack of the intermediate process; a sanitizer makes its frames larger. */
 #define STACK_BYTES ((size_t)256 << 10)
 
-/* ThreadSanitizer takes every clone() for a fork, and starts anew in the child: which it must not do in our memory. */
+/* ThreadSanitizer takes every clone() for a fork and initializes itself again in the child, so memory is not shared. */
 #if defined __has_feature
 #if __has_feature(thread_sanitizer)
 #define MEMORY_FLAGS 0
@@ -25,7 +25,7 @@
 #define MEMORY_FLAGS 0
 #endif
 #ifndef MEMORY_FLAGS
-#define MEMORY_FLAGS CLONE_VM /* as posix_spawn() does it: copying a large program's page tables takes its time */
+#define MEMORY_FLAGS CLONE_VM /* as in posix_spawn(): copying the page tables of a large program is slow */
 #endif
 
 pid_t facet_hidden_fork(void)
@@ -44,15 +44,16 @@ int facet_hidden_wait(pid_t pid, int options)
     return waited < 0 ? -1 : status;
 }
 
-/* Shared by both processes: it lies below the stack of the intermediate one. */
+/* Shared by this process and the intermediate one, below whose stack it lies. */
 struct spawn_state {
     const struct facet_hidden_program *program;
     int errnum, pidfd;
 };
 
 /*
- * The intermediate process. It shares our descriptors, so that the one that it opens is ours, but has handlers of its
- * own: an ignored SIGCHLD would free the number of an ended program for reuse before the descriptor is open.
+ * The intermediate process. It shares our descriptors, so that the pidfd that it opens is ours too. But its signal
+ * handlers are its own: if SIGCHLD was ignored, the kernel could reuse the id of a program that has ended before the
+ * pidfd is open.
  */
 static int spawn_program(void *data)
 {

@@ -8,10 +8,10 @@
 #include <strings.h>
 
 #define SIZE_EXPECTED    "a size such as 268435456, 512M, 1.5G or 50%"
-#define BYTES_EXPECTED   "a size such as 268435456, 512M or 1.5G" /* where 50% would be of nothing that is known */
+#define BYTES_EXPECTED   "a size such as 268435456, 512M or 1.5G" /* where no total is known that 50% could refer to */
 #define COMPUTE_EXPECTED "REQUEST[:LIMIT], each such as 30, 30% or 0.3"
 
-/* The one sentence of every refusal: the given text, and the expected one. */
+/* All refusals have the same form: the given text, then the expected one. */
 static enum facet_status refuse_limit(struct facet_error *error, enum facet_status status, const char *argument,
                                       const char *text, const char *expected)
 {
@@ -66,7 +66,7 @@ static bool scale_decimal(const struct decimal *number, uint64_t unit, uint32_t 
 {
     wide whole = (wide)number->whole * unit;
 
-    /* Past this test `whole` has at most 71 bits, so the sums below stay within 128. */
+    /* After this test `whole` has at most 71 bits, so the sums below stay within 128 bits. */
     if (number->huge || whole > (wide)UINT64_MAX * divisor)
         return false;
     wide amount = (whole * NANOS_WHOLE + (wide)number->nanos * unit) / ((wide)NANOS_WHOLE * divisor);
@@ -200,7 +200,7 @@ static const char *const priority_names[] = {
 #define LENGTH(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
 /* The place of `text` among `names`; `count` when it is none of them. */
-static uint32_t place_of(const char *text, const char *const *names, uint32_t count)
+static uint32_t index_of_name(const char *text, const char *const *names, uint32_t count)
 {
     uint32_t i = 0;
 
@@ -222,7 +222,7 @@ const char *facet_priority_name(enum facet_priority priority)
 enum facet_status facet_parse_mode(const char *text, const char *argument, uint32_t *ret_mode,
                                    struct facet_error *error)
 {
-    uint32_t mode = place_of(text, mode_names, LENGTH(mode_names));
+    uint32_t mode = index_of_name(text, mode_names, LENGTH(mode_names));
 
     if (mode == LENGTH(mode_names))
         return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, text, "shared, soft, hard or partitioned");
@@ -233,7 +233,7 @@ enum facet_status facet_parse_mode(const char *text, const char *argument, uint3
 enum facet_status facet_parse_priority(const char *text, const char *argument, uint32_t *ret_priority,
                                        struct facet_error *error)
 {
-    uint32_t priority = place_of(text, priority_names, LENGTH(priority_names));
+    uint32_t priority = index_of_name(text, priority_names, LENGTH(priority_names));
 
     if (priority == LENGTH(priority_names))
         return refuse_limit(error, FACET_INVALID_ARGUMENT, argument, text, "low, normal or high");
@@ -285,10 +285,11 @@ enum facet_status facet_limits_check(const struct facet_limits *limits, uint64_t
                                     facet_format_size(limits->memory_bytes, asked, sizeof asked), limits->memory_bytes,
                                     facet_format_size(device_memory_bytes, whole, sizeof whole), device_memory_bytes);
     if (!facet_mode_name((enum facet_mode)limits->mode))
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "mode", "unknown mode %" PRIu32, limits->mode);
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "mode",
+                                    "mode %" PRIu32 ": expected a value of enum facet_mode", limits->mode);
     if (!facet_priority_name((enum facet_priority)limits->priority))
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "priority", "unknown priority %" PRIu32,
-                                    limits->priority);
+        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "priority",
+                                    "priority %" PRIu32 ": expected a value of enum facet_priority", limits->priority);
     return check_compute(limits, error);
 }
 

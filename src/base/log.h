@@ -35,7 +35,7 @@ static inline const char *facet_log_level_name(enum facet_log_level level)
     return names[level];
 }
 
-/* Whether $FACET_LOG lets `level` through: to spare the cost of preparing a message. */
+/* Whether $FACET_LOG lets `level` through, for a caller that would prepare a costly message. */
 bool facet_log_enabled(enum facet_log_level level);
 
 /* Writes one line when the level is let through. Control characters become '?', so that no message forges another. */

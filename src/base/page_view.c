@@ -22,7 +22,7 @@ static uint64_t round_up(uint64_t value)
     return (value + FACET_HUGE_BYTES - 1) / FACET_HUGE_BYTES * FACET_HUGE_BYTES;
 }
 
-/* The kernel maps a huge page as one where address and offset in the file are multiples of its size. */
+/* The addresses begin at a multiple of 2 MiB, as file offsets do: only then can the kernel map a huge page. */
 bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes)
 {
     uint64_t span = round_up(bytes);
@@ -53,9 +53,11 @@ void facet_page_view_close(struct facet_page_view *view)
     view->base = NULL;
 }
 
-/* One small page must be present: of nothing the kernel makes no huge one. Not by a touch: that would end the process
- * when there is no memory. */
-static bool begin_huge(char *at, uint64_t bytes)
+/*
+ * Makes one small page present in each 2 MiB: MADV_COLLAPSE needs one. A touch would do so too, but would end the
+ * process when there is no memory.
+ */
+static bool populate_first_pages(char *at, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes; i += FACET_HUGE_BYTES)
         if (madvise(at + i, SMALL_PAGE_BYTES, MADV_POPULATE_READ) != 0)
@@ -63,12 +65,15 @@ static bool begin_huge(char *at, uint64_t bytes)
     return true;
 }
 
-/* All in one call, for each asks every processor; after a failure one by one, up to the one that fails. */
+/*
+ * Tries all in one call first, because each call interrupts every processor. If that fails, tries one page at a time
+ * until one fails.
+ */
 static uint64_t make_huge(char *at, uint64_t bytes)
 {
     uint64_t done = 0;
 
-    if (!begin_huge(at, bytes))
+    if (!populate_first_pages(at, bytes))
         return 0;
     if (madvise(at, bytes, MADV_COLLAPSE) == 0)
         return bytes;
@@ -92,7 +97,7 @@ int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offs
     if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)offset) == MAP_FAILED)
         return errno;
     uint64_t huge = first < end ? make_huge(view->base + first, end - first) : 0;
-    /* A kernel without this call enters the rest at the first touch. */
+    /* A kernel without MADV_POPULATE_WRITE maps the remaining pages at their first touch. */
     if (huge < bytes && madvise(at, bytes, MADV_POPULATE_WRITE) != 0 && errno != EINVAL)
         return ENOMEM;
     mark_pages(view, first, huge);

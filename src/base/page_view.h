@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file of pages, mapped at addresses of its own, with its memory allocated by the kernel at once: in huge pages, as
- * far as there are any. The kernel maps, moves and frees those at almost no cost, while it handles pages of 4 KiB one
- * by one.
+ * A file mapped at reserved addresses. Its memory is allocated when it is committed, in huge pages as far as the kernel
+ * has any. The kernel maps, moves and frees a huge page at almost no cost, while it handles pages of 4 KiB one by one.
  *
- * Owns: those addresses, and the record of parts in huge pages.
+ * Owns: these addresses, and the record of which parts are huge pages.
  * Never: owns the file; allocates memory that was not requested; needs privileges or reserved huge pages.
  */
 #ifndef FACET_BASE_PAGE_VIEW_H
@@ -17,28 +16,28 @@
 
 #define FACET_HUGE_BYTES (UINT64_C(2) << 20)
 
-/* Zeroed: closed. */
+/* All 0: closed. */
 struct facet_page_view {
     char *base; /* NULL: closed */
     uint64_t bytes;
-    uint8_t *huge;               /* for each 2 MiB of the file: whether they are one page */
-    _Atomic uint64_t huge_bytes; /* of all that is committed */
+    uint8_t *huge;               /* for each 2 MiB of the file: whether they are one huge page */
+    _Atomic uint64_t huge_bytes; /* committed bytes in huge pages */
 };
 
-/* Reserves addresses for the first `bytes` of a file. False: they are not available, and the view stays closed. */
+/* Reserves addresses for the first `bytes` of a file. False: the addresses are not available, the view stays closed. */
 bool facet_page_view_open(struct facet_page_view *view, uint64_t bytes);
 void facet_page_view_close(struct facet_page_view *view);
 
 /*
- * Allocates the memory of this part of the file, and maps it; as long as the file has a page, it is present and mapped.
- * Whole pages; 2 MiB that begin at a multiple of that can become huge. 0, or errno: ENOMEM when the kernel does not
- * have that much. Calls for different parts may run at once.
+ * Allocates the memory of this part of the file and maps it; a page stays mapped until the file gives it back. `offset`
+ * and `bytes` are whole pages; each aligned 2 MiB can become a huge page. Returns 0 or an errno: ENOMEM when the kernel
+ * does not have that much memory. Calls for different parts may run at once.
  */
 int facet_page_view_commit(struct facet_page_view *view, int file, uint64_t offset, uint64_t bytes);
-/* Records that the file has given that part back. */
+/* Records that the file gave the memory of a part back to the kernel. */
 void facet_page_view_forget(struct facet_page_view *view, uint64_t offset, uint64_t bytes);
 
-/* The address of that part in the view; NULL: the view is closed. Only for committed parts. */
+/* The address of a committed part; NULL: the view is closed. */
 static inline void *facet_page_view_at(const struct facet_page_view *view, uint64_t offset)
 {
     return view->base ? view->base + offset : NULL;

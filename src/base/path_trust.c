@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the walk along a path that finds out which users can change each component.
- * Never: checks a component before its parents: only then can no other user replace it afterwards.
+ * Never: checks a component before its parents: after the parents are checked, no other user can replace the component.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,8 +34,10 @@ static bool is_trusted_owner(const struct walk *walk, uid_t owner)
     return owner == geteuid() || owner == 0 || (owner == walk->root && !walk->is_shared);
 }
 
-/* Under a umask of 0002 a user's private group may write the user's files. The group bits also stand for an access
- * list, so a file with one is not ours alone. */
+/*
+ * Under a umask of 0002 a user's private group may write the user's files. The group bits may also stand for an access
+ * control list (ACL), so a file with an ACL counts as not ours alone.
+ */
 static bool is_only_ours(const char *path, const struct stat *status)
 {
     return getxattr(path, "system.posix_acl_access", NULL, 0) <= 0 &&
@@ -66,8 +68,8 @@ static enum facet_status check_owner(const struct walk *walk, const char *at, co
 }
 
 /*
- * On the way, a sticky folder that all users may write is good enough: none can remove another's files there. The last
- * folder must not be writable by other users or any group.
+ * Before the last component, a sticky folder that all users may write is accepted: no user can remove another's files
+ * there. The last folder must not be writable by other users or any group.
  */
 static enum facet_status check_mode(const struct walk *walk, const char *at, const struct stat *status, bool last,
                                     struct facet_error *error)
@@ -83,7 +85,7 @@ static enum facet_status check_mode(const struct walk *walk, const char *at, con
     return refuse_path(walk, at, what, error);
 }
 
-/* Cuts the next name off the rest of the path; false at the end. */
+/* Takes the next name from walk->rest; false at the end. */
 static bool next_name(struct walk *walk, char name[FACET_PATH_SIZE])
 {
     const char *at = walk->rest + strspn(walk->rest, "/");
@@ -149,7 +151,7 @@ static enum facet_status check_path(const struct walk *walk, const char *at, str
         return FACET_OK;
     if (errno != ENOENT || !walk->creates_folders)
         return facet_error_errno(error, errno, "cannot look at %s", at);
-    /* A folder that another process made first is checked like any other. */
+    /* EEXIST: another process made the folder first; it is checked like any other. */
     if (mkdir(at, walk->mode) < 0 && errno != EEXIST)
         return facet_error_errno(error, errno, "cannot make folder %s", at);
     if (lstat(at, ret_status) < 0)
@@ -202,7 +204,7 @@ static enum facet_status walk_all(struct walk *walk, struct facet_error *error)
     if (strlen(walk->path) >= FACET_PATH_SIZE)
         return refuse_long_path(walk, error);
     if (walk->path[0] != '/' && !getcwd(here, sizeof here))
-        return facet_error_errno(error, errno, "%s: cannot tell the current folder", walk->path);
+        return facet_error_errno(error, errno, "%s: cannot determine the current folder", walk->path);
     snprintf(walk->rest, sizeof walk->rest, "%s/%s", here, walk->path);
     if (lstat("/", &status) < 0)
         return facet_error_errno(error, errno, "cannot look at /");
@@ -221,7 +223,9 @@ static enum facet_status expect_kind(const struct walk *walk, mode_t kind, const
     return facet_error_set(error, FACET_PERMISSION, "%s is not a %s", walk->path, words);
 }
 
-/* Where the namespace does not map root, other users' folders look like root's: the last must be the user's own. */
+/*
+ * Where the namespace does not map root, other users' folders look like root's: the last folder must be the user's own.
+ */
 static enum facet_status expect_folder(const struct walk *walk, struct facet_error *error)
 {
     uid_t owner = walk->status.st_uid;

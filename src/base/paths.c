@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: working out the folders of paths.h. Never: touches one: path_trust.c makes and checks them. */
+/* Owns: working out the folders of paths.h. Never: makes or checks a folder: path_trust.c does. */
 #include "base/paths.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,10 @@ static enum facet_status FACET_PRINTF(4, 5)
     return FACET_OK;
 }
 
-/* A folder from the environment, if it is set and absolute (the XDG specification has relative ones ignored). */
+/*
+ * A folder from the environment, if it is set and absolute (the XDG specification says that a relative path is
+ * ignored).
+ */
 static const char *absolute_path_in(const char *variable)
 {
     const char *folder = secure_getenv(variable);
@@ -41,7 +44,7 @@ static const char *absolute_path_in(const char *variable)
     return folder && folder[0] == '/' ? folder : NULL;
 }
 
-/* The folder that a setting names, if it does; FACET_NOT_FOUND, without an error's text, when it does not. */
+/* The folder that a setting names; FACET_NOT_FOUND, without a message, when the setting is not set. */
 static enum facet_status path_setting(enum facet_setting_id id, char *ret_path, size_t size, struct facet_error *error)
 {
     const char *folder = facet_config_text(id);
@@ -68,7 +71,7 @@ enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_e
     return path_print(ret_path, size, error, "/tmp/facet-%lu", (unsigned long)geteuid());
 }
 
-/* The home folder: $HOME, else the one in the user database (a daemon may be started with an empty environment). */
+/* The home folder: $HOME, else the one in the user database (the environment of a daemon may be empty). */
 static enum facet_status path_home(enum facet_setting_id instead, char *ret_path, size_t size,
                                    struct facet_error *error)
 {
@@ -139,7 +142,7 @@ static enum facet_status path_program(char *ret_path, size_t size, struct facet_
     return path_print(ret_path, size, error, "%s", program);
 }
 
-/* The folder of the object that this code is in: the library, for a program that links to it from somewhere else. */
+/* The folder of the shared object that holds this code: the library, in a program that links to it. */
 static enum facet_status path_library(char *ret_path, size_t size, struct facet_error *error)
 {
     static const char here;
@@ -151,9 +154,9 @@ static enum facet_status path_library(char *ret_path, size_t size, struct facet_
     return path_print(ret_path, size, error, "%.*s", (int)(slash - object.dli_fname), object.dli_fname);
 }
 
-/* The path of a file in a folder; FACET_NOT_FOUND, without an error's text, when it does not exist. */
-static enum facet_status path_in(const char *folder, const char *file, char *ret_path, size_t size,
-                                 struct facet_error *error)
+/* The path of a file in a folder; FACET_NOT_FOUND, without a message, when the file does not exist. */
+static enum facet_status path_of_file_in(const char *folder, const char *file, char *ret_path, size_t size,
+                                         struct facet_error *error)
 {
     char path[FACET_PATH_SIZE];
     enum facet_status status = path_print(path, sizeof path, error, "%s/%s", folder, file);
@@ -169,7 +172,7 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
     enum facet_status status = path_setting(FACET_SETTING_LIB_DIR, chosen, sizeof chosen, error);
 
     if (status == FACET_OK) {
-        status = path_in(chosen, file, ret_path, size, error);
+        status = path_of_file_in(chosen, file, ret_path, size, error);
         return status != FACET_NOT_FOUND ? status
                                          : facet_error_set(error, status, "%s is not in %s (%s)", file, chosen,
                                                            facet_config_setting(FACET_SETTING_LIB_DIR)->variable);
@@ -184,7 +187,7 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
     const char *folders[] = {program, library, FACET_PLUGIN_DIR};
     status = FACET_NOT_FOUND;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && status == FACET_NOT_FOUND; i++)
-        status = path_in(folders[i], file, ret_path, size, error);
+        status = path_of_file_in(folders[i], file, ret_path, size, error);
     if (status != FACET_NOT_FOUND)
         return status;
     return facet_error_set(error, FACET_NOT_FOUND, "%s is neither in %s nor in %s; %s names another folder", file,
@@ -215,7 +218,7 @@ enum facet_status facet_path_trust_chosen(const char *path, enum facet_setting_i
     return name_setting(facet_path_trust_folder(path, &reason), &reason, setting, error);
 }
 
-/* Opened without waiting: a FIFO would hold the caller until it is read. */
+/* Opens with O_NONBLOCK: a FIFO would otherwise block the caller until another process opens it for reading. */
 enum facet_status facet_path_open_log(const char *path, int *ret_fd, struct facet_error *error)
 {
     FACET_CLEANUP_FD int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the folders of Facet: runtime folder, state folder, and the files that ship beside the command.
- * Never: creates a folder unasked.
+ * Never: creates a folder, except in facet_path_make() and facet_path_make_chosen().
  *
  *   runtime folder (tmpfs; sockets, segments)   $FACET_RUNTIME_DIR, else /run/facet as root,
  *                                               else $XDG_RUNTIME_DIR/facet, else /tmp/facet-<uid>
@@ -46,15 +46,23 @@ enum facet_status facet_path_shipped(const char *file, char *ret_path, size_t si
 enum facet_status facet_path_trust_folder(const char *path, struct facet_error *error);
 enum facet_status facet_path_trust_file(const char *path, struct facet_error *error);
 
-/* The same, and makes the folder and its missing parents with `mode`; an existing one is kept as it is. */
+/*
+ * Like facet_path_trust_folder(), and makes the folder and its missing parents with `mode`. An existing folder keeps
+ * its mode.
+ */
 enum facet_status facet_path_make(const char *path, mode_t mode, struct facet_error *error);
 
-/* Both for a folder that a setting chooses: the refusal says which. */
+/*
+ * facet_path_make() and facet_path_trust_folder() for a folder that a setting chooses: the message names the setting.
+ */
 enum facet_status facet_path_make_chosen(const char *path, mode_t mode, enum facet_setting_id setting,
                                          struct facet_error *error);
 enum facet_status facet_path_trust_chosen(const char *path, enum facet_setting_id setting, struct facet_error *error);
 
-/* For appending, made when it is missing. FACET_IO: it cannot be opened, or is a link, FIFO or device. */
+/*
+ * Opens a file for appending, and makes it if it is missing. FACET_IO: it is a link, FIFO or device, or cannot be
+ * opened.
+ */
 enum facet_status facet_path_open_log(const char *path, int *ret_fd, struct facet_error *error);
 
 #endif

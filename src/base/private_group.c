@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the search for other users of a group, in the files of the machine.
+ * Owns: the search for other members of a group in /etc/passwd, /etc/group and the sources of nsswitch.conf.
  * Never: calls getpwent() or getgrent(), whose place in the list belongs to the surrounding program. Never: takes an
  * entry that it cannot read for one that is not there.
  */
@@ -17,7 +17,7 @@
 #include "base/private_group.h"
 
 enum {
-    STRINGS_SIZE = 16384, /* of an entry; a longer one is not read, and the group counts as shared */
+    STRINGS_SIZE = 16384, /* of an entry's strings; with a longer entry the group counts as shared */
     LINE_SIZE = 1024,
     LOGIN_SIZE = 256,
 };
@@ -35,8 +35,8 @@ static FILE *open_below(const char *root, const char *name)
 
 /* ---- where users come from ---- */
 
-/* Whether a folder has these names at most; one that is missing has none. */
-static bool has_at_most(const char *root, const char *folder, const char *const *names)
+/* Whether a folder has no entry except these names; a missing folder has none. */
+static bool has_no_entry_except(const char *root, const char *folder, const char *const *names)
 {
     char path[FACET_PATH_SIZE];
 
@@ -56,9 +56,11 @@ static bool has_at_most(const char *root, const char *folder, const char *const 
     return errno == 0;
 }
 
-/* The users whom systemd makes for its services have groups of their own. Records and services of others may give any
- * group to a user. */
-static bool systemd_adds_none(const char *root)
+/*
+ * Whether systemd adds no user to a group of another user. The users that it makes for its own services have groups of
+ * their own; user records and services of other packages may name any group.
+ */
+static bool systemd_adds_no_member(const char *root)
 {
     static const char *const folders[] = {"etc/userdb", "run/userdb", "run/host/userdb", "usr/lib/userdb",
                                           "usr/local/lib/userdb"};
@@ -73,13 +75,13 @@ static bool systemd_adds_none(const char *root)
                                         NULL};
 
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
-        if (!has_at_most(root, folders[i], none))
+        if (!has_no_entry_except(root, folders[i], none))
             return false;
-    return has_at_most(root, "run/systemd/userdb", known);
+    return has_no_entry_except(root, "run/systemd/userdb", known);
 }
 
-/* The sources of one database: "files systemd", with actions in brackets between them. */
-static bool are_listed(const char *root, char *sources)
+/* Whether files list all entries of a database whose sources are "files systemd", with actions in brackets between. */
+static bool files_list_database(const char *root, char *sources)
 {
     char *open;
 
@@ -92,12 +94,12 @@ static bool are_listed(const char *root, char *sources)
     }
     for (char *rest = NULL, *source = strtok_r(sources, " \t\n", &rest); source;
          source = strtok_r(NULL, " \t\n", &rest))
-        if (strcmp(source, "files") != 0 && (strcmp(source, "systemd") != 0 || !systemd_adds_none(root)))
+        if (strcmp(source, "files") != 0 && (strcmp(source, "systemd") != 0 || !systemd_adds_no_member(root)))
             return false;
     return true;
 }
 
-/* Whether all users and memberships can be read from files: without a file that says otherwise they can. */
+/* Whether all users and memberships can be read from files; without an nsswitch.conf they can. */
 static bool files_list_all(const char *root)
 {
     static const char *const databases[] = {"passwd", "group", "initgroups"};
@@ -110,14 +112,14 @@ static bool files_list_all(const char *root)
         char *name = line + strspn(line, " \t"), *colon = strchr(name, ':');
 
         if (!strchr(line, '\n') && !feof(file))
-            return false; /* the rest of the line would be taken for another one */
+            return false; /* the next read would take the rest of this line for a line */
         name[strcspn(name, "#")] = '\0';
         if (!colon || !*colon)
             continue;
         size_t length = strcspn(name, " \t:");
         for (size_t i = 0; i < sizeof databases / sizeof *databases; i++)
             if (strlen(databases[i]) == length && strncmp(databases[i], name, length) == 0 &&
-                !are_listed(root, colon + 1))
+                !files_list_database(root, colon + 1))
                 return false;
     }
     return !ferror(file);
@@ -126,7 +128,7 @@ static bool files_list_all(const char *root)
 /* ---- who is in the group ---- */
 
 /* Finds the user's name, unless another user has the primary group. */
-static bool is_primary_of_one(const char *root, gid_t group, uid_t user, char ret_name[static LOGIN_SIZE])
+static bool is_primary_of_user_alone(const char *root, gid_t group, uid_t user, char ret_name[static LOGIN_SIZE])
 {
     FACET_CLEANUP_FILE FILE *file = open_below(root, "etc/passwd");
     char strings[STRINGS_SIZE];
@@ -148,8 +150,8 @@ static bool is_primary_of_one(const char *root, gid_t group, uid_t user, char re
     return errnum == ENOENT && ret_name[0];
 }
 
-/* Whether the group has the user's name, and all entries of its number have no other member. */
-static bool has_no_member_but(const char *root, gid_t group, const char *name)
+/* Whether the group has the user's name, and no entry with the group's number has another member. */
+static bool has_no_other_member(const char *root, gid_t group, const char *name)
 {
     FACET_CLEANUP_FILE FILE *file = open_below(root, "etc/group");
     char strings[STRINGS_SIZE];
@@ -174,5 +176,6 @@ bool facet_private_group(const char *root, gid_t group, uid_t user)
 {
     char name[LOGIN_SIZE];
 
-    return files_list_all(root) && is_primary_of_one(root, group, user, name) && has_no_member_but(root, group, name);
+    return files_list_all(root) && is_primary_of_user_alone(root, group, user, name) &&
+           has_no_other_member(root, group, name);
 }

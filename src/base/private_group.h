@@ -11,7 +11,7 @@
 /*
  * Whether `group` is the primary group of `user` with the user's name, and no other user has it, neither as a member
  * nor as primary group. False whenever this cannot be found out: other users may come from a directory service, which
- * need not list them. `root` is the folder in which etc and run are: "" but in tests.
+ * need not list them. `root` is the folder in which etc and run are: "" except in tests.
  */
 bool facet_private_group(const char *root, gid_t group, uid_t user);
 

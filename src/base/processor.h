@@ -7,12 +7,14 @@
 #define FACET_BASE_PROCESSOR_H
 
 /*
- * The text behind "KEY : " in /proc/cpuinfo, of the first processor, to free(). Empty: it is absent; NULL: no memory.
+ * The text behind "KEY : " of the first processor in /proc/cpuinfo; the caller frees it. Empty: the key is absent;
+ * NULL: no memory.
  */
 char *facet_processor_read(const char *key);
 
 /*
- * The features, " fpu vme ", so that each has a blank on both sides; to free(). "  ": it names none; NULL: no memory.
+ * The processor's features as " fpu vme ", so that each has a blank on both sides; the caller frees the text. "  ": no
+ * features are named; NULL: no memory.
  */
 char *facet_processor_features(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing from within a program that is not ours. A pipe without a reader, and a file that would be longer than
- * `ulimit -f` allows, answer a write with a signal that ends the program; here they are errors (EPIPE, EFBIG) alone.
+ * Writing from within a program that is not ours. A pipe without a reader, and a file that would be longer than `ulimit
+ * -f` allows, answer a write with a signal that ends the program. Here such a write only fails, with EPIPE or EFBIG.
  *
  * Owns: holding these signals off in one thread, and taking back those that the thread's own writes raised.
  * Never: changes a handler, or takes a signal that was pending before.
@@ -16,8 +16,8 @@
 #include <time.h>
 
 struct facet_quiet {
-    sigset_t mask;    /* of the thread, before */
-    sigset_t pending; /* before */
+    sigset_t mask;    /* the thread's signal mask before */
+    sigset_t pending; /* signals that were pending before */
     bool held;
 };
 
@@ -28,7 +28,10 @@ static inline void facet_quiet_signals(sigset_t *ret_signals)
     sigaddset(ret_signals, SIGXFSZ);
 }
 
-/* FACET_QUIET struct facet_quiet quiet = facet_quiet_begin(); until the end of the block, whose errno is kept. */
+/*
+ * FACET_QUIET struct facet_quiet quiet = facet_quiet_begin(); holds the signals off until the end of the block; keeps
+ * errno.
+ */
 static inline struct facet_quiet facet_quiet_begin(void)
 {
     struct facet_quiet quiet = {.held = false};

@@ -29,12 +29,12 @@ static inline enum facet_status facet_sized_check(const char *name, const void *
                                 (unsigned)size);
 }
 
-/* A struct is never longer than its known size by more than this: a larger `size` was not set. */
+/* No newer struct is longer than the known one by more than this: a larger `size` is an uninitialized member. */
 #define FACET_SIZED_TAIL 4096u
 
 /*
- * An input, of which `bytes` are known here: the bytes behind them must be 0. The caller checks for NULL and short
- * inputs. FACET_UNSUPPORTED: a newer member is set.
+ * Checks an input of which the first `known` bytes are known here: the bytes behind them must be 0. The caller checks
+ * for NULL and short inputs. FACET_UNSUPPORTED: a newer member is set.
  */
 static inline enum facet_status facet_sized_known(const char *name, const void *given, size_t known,
                                                   struct facet_error *error)
@@ -58,8 +58,8 @@ static inline enum facet_status facet_sized_known(const char *name, const void *
 }
 
 /*
- * Copies a judged input into a struct of so many bytes. Members that an older caller's struct lacks become 0. The
- * copy's size is its own, since the next function that judges the copy would look for the caller's tail behind it.
+ * Copies a checked input into a struct of `bytes`. Members that an older caller's struct lacks become 0. The copy's
+ * `size` is set to `bytes`: the next check of the copy would otherwise read beyond it.
  */
 static inline void facet_sized_take(void *ret, const void *given, uint32_t bytes)
 {
@@ -86,7 +86,7 @@ static inline enum facet_status facet_sized_reserved(const char *name, const voi
     return FACET_OK;
 }
 
-/* Both return from the function around them, as FACET_NEED() does. `given` may be NULL. */
+/* These two macros return from the function around them, as FACET_NEED() does. `given` may be NULL. */
 #define FACET_NEED_KNOWN(name, given, error)                                                                           \
     do {                                                                                                               \
         enum facet_status known_ = facet_sized_known((name), (given), sizeof *(given), (error));                       \
@@ -101,7 +101,7 @@ static inline enum facet_status facet_sized_reserved(const char *name, const voi
             return reserved_;                                                                                          \
     } while (0)
 
-/* Copies as much of `whole`, which has `bytes`, as fits into a checked output, and sets its size to that. */
+/* Copies as much of `whole`, which has `bytes`, as fits into a checked output, and sets the output's size to that. */
 static inline void facet_sized_give(void *ret, const void *whole, uint32_t bytes)
 {
     uint32_t size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: facet/slot.h: amounts as text, exactly, and types of slots. Never: rounds. */
+/* Owns: exact conversion of amounts from and to text, and the types of slots (facet/slot.h). Never: rounds. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A number taken apart: digits times 10 to the exponent. */
+/* A parsed number: digits times 10 to the exponent. */
 struct decimal {
     bool negative;
     bool any; /* a digit was read */
     bool overflow;
-    uint64_t digits; /* without trailing zeros, which are in the exponent */
+    uint64_t digits; /* without trailing zeros, which the exponent counts */
     int exponent;
-    unsigned zeros; /* trailing ones that were not yet added */
+    unsigned zeros; /* zeros that were read and are not in `digits` yet: they may be trailing ones */
 };
 
 static void add_digit(struct decimal *number, unsigned digit, bool after_point)
@@ -49,7 +49,7 @@ static const char *read_digits(const char *text, bool after_point, struct decima
     return text;
 }
 
-/* False: not an exponent as Python writes them. */
+/* False: the text is not an exponent as Python writes it. */
 static bool read_exponent(const char *text, struct decimal *number)
 {
     bool negative = *text == '-';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the look-ups over the status table. Never: state. */
+/* Owns: the look-ups over the status table. Never: keeps state. */
 #include <facet/status.h>
 
 #include <stddef.h>

@@ -43,7 +43,7 @@ bool facet_surroundings_open_streams(void)
 
 static const char *const personal_variables[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
                                                  "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
-/* Folders that drivers and providers write to; only the starting shell's value may be wrong. */
+/* Folders that drivers and providers write to. The value of the shell that started the daemon may be wrong for it. */
 static const char *const written_folders[] = {"HOME", "XDG_CACHE_HOME"};
 static const char *const terminal_variables[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
 
@@ -65,7 +65,7 @@ static bool is_setting(const char *entry)
     return false;
 }
 
-/* Whether the folder, or the nearest one above it, can be written. */
+/* Whether the folder, or its nearest existing parent, can be written. */
 static bool can_be_written(const char *folder)
 {
     char path[FACET_PATH_SIZE], *end;
@@ -115,8 +115,8 @@ bool facet_surroundings_clean_environment(bool terminal)
 /* The needs of a daemon with its providers; PoCL alone takes 600 MiB of address space. */
 static const struct need {
     __rlimit_resource_t resource;
-    rlim_t min; /* of the hard limit; 0: as it is */
-    rlim_t max; /* that a soft limit is raised to; 0: the hard one */
+    rlim_t min; /* of the hard limit; 0: any value is enough */
+    rlim_t max; /* the soft limit is raised to this value; 0: to the hard limit */
     bool bytes;
     const char *name, *letter;
 } needs[] = {
@@ -134,7 +134,7 @@ static rlim_t wanted_soft(const struct need *need, const struct rlimit *now)
 {
     rlim_t max = need->max && need->max < now->rlim_max ? need->max : now->rlim_max;
 
-    /* Threads have the soft limit as their stack: there is one right size, and more is worse. */
+    /* The soft limit is the stack size of new threads, so it is set to 8 MiB even if it was higher. */
     return need->resource == RLIMIT_STACK || now->rlim_cur < max ? max : now->rlim_cur;
 }
 
@@ -183,8 +183,8 @@ enum facet_status facet_surroundings_check_limits(struct facet_error *error)
 /* ---- the rest ---- */
 
 /*
- * The C library refuses to touch the signals that it keeps for itself (32 and 33), but they are inherited as ignored
- * like any other. Its own handlers for them stay.
+ * Resets a signal by the system call: the C library refuses to change the signals that it reserves (32 and 33), but a
+ * process inherits them as ignored like any other signal. The C library's own handlers for them stay.
  */
 static void stop_ignoring(int number)
 {
@@ -199,7 +199,7 @@ static void stop_ignoring(int number)
 void facet_surroundings_reset_signals(void)
 {
     for (int number = 1; number < NSIG; number++)
-        if (signal(number, SIG_DFL) == SIG_ERR) /* SIGKILL and SIGSTOP are refused too, and never ignored */
+        if (signal(number, SIG_DFL) == SIG_ERR) /* SIGKILL and SIGSTOP, which are never ignored, also return an error */
             stop_ignoring(number);
     signal(SIGXFSZ, SIG_IGN);
 }
@@ -225,8 +225,8 @@ static void reset_oom(void)
 }
 
 /*
- * Time slices, processors, memory nodes, and the order in which processes are killed without memory. A setting that
- * this process may not change stays as it was: facet_surroundings_tell_rest().
+ * Resets the nice value and policy, the processors, the memory nodes, and the OOM score. facet_surroundings_tell_rest()
+ * lists the settings that this process may not change.
  */
 static void reset_scheduling(void)
 {

@@ -14,38 +14,44 @@
 #include <facet/error.h>
 
 /*
- * A descriptor that is opened later must never take the place of a closed standard stream. A closed output stays one
- * that cannot be written. False: /dev/null cannot be opened.
+ * Opens closed standard streams on /dev/null, so that no descriptor that is opened later takes their numbers. A closed
+ * output stays a descriptor that cannot be written. False: /dev/null cannot be opened.
  */
 bool facet_surroundings_open_streams(void);
 
 /*
  * Keeps only the variables that are known to be useful: the settings (config.h), the variables of providers, HOME,
- * USER, LOGNAME, XDG_*_HOME, XDG_RUNTIME_DIR, TZ, those named in FACET_KEEP_ENV, and a PATH of the system's folders. So
- * providers find the same devices for every caller. A HOME or XDG_CACHE_HOME that cannot be written is left out, and
- * HOME is then the user's by the system. `terminal`: also variables that output depends on. False with errno: no
- * memory.
+ * USER, LOGNAME, XDG_*_HOME, XDG_RUNTIME_DIR, TZ, and the variables that FACET_KEEP_ENV names. PATH is set to the
+ * system's folders. So providers find the same devices for every caller. A HOME or XDG_CACHE_HOME that cannot be
+ * written is removed, and HOME is then taken from the user database. `terminal`: keeps also the variables that output
+ * depends on. False with errno: no memory.
  */
 bool facet_surroundings_clean_environment(bool terminal);
 
-/* Raises soft limits to the hard ones, as far as that is useful; a stack has 8 MiB. */
+/* Raises soft limits to the hard limits, as far as that is useful; the stack size becomes 8 MiB. */
 void facet_surroundings_raise_limits(void);
 
-/* Whether the hard limits allow a daemon; where this process may raise them, it does. FACET_NO_SPACE names one. */
+/*
+ * Whether the hard limits are high enough for a daemon; raises them if this process may. FACET_NO_SPACE names a limit
+ * that is too low.
+ */
 enum facet_status facet_surroundings_check_limits(struct facet_error *error);
 
 /*
- * No signal is ignored or handled, but SIGXFSZ: a write beyond the file size limit (ulimit -f) must fail instead of
- * ending the process. The C library's own handlers stay.
+ * Resets all signals to their default action, except SIGXFSZ, which is ignored: a write beyond the file size limit
+ * (ulimit -f) must fail instead of ending the process. The C library's own handlers stay.
  */
 void facet_surroundings_reset_signals(void);
 
-/* All processors and memory, the usual priorities, and signals as above, none of them blocked: as far as this process
- * may. Before exec. */
+/*
+ * Resets scheduling, processors, memory nodes and signals, and unblocks all signals, as far as this process may. For
+ * use before exec.
+ */
 void facet_surroundings_reset(void);
 
 /*
- * The settings that this could not undo, or that no process can: "a nice value of 5, no_new_privs, ...". False: none.
+ * Lists the settings that facet_surroundings_reset() could not undo: "a nice value of 5, no_new_privs, ...". False:
+ * there are none.
  */
 bool facet_surroundings_tell_rest(char *ret_text, size_t size);
 

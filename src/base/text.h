@@ -30,7 +30,7 @@ static inline size_t facet_text_character(const char *text)
     return length;
 }
 
-/* Which character is at `text`, of which facet_text_character() said the length; 0: none. */
+/* The code point of the character at `text`, which has `length` bytes by facet_text_character(); 0: none. */
 static inline uint32_t facet_text_code(const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -41,7 +41,7 @@ static inline uint32_t facet_text_code(const char *text, size_t length)
     return length ? code : 0;
 }
 
-/* Whether the character at `text` speaks to a terminal rather than to people; C1's, of two bytes, too. */
+/* Whether the character at `text` is a control character: of ASCII, or of C1, which has two bytes in UTF-8. */
 static inline bool facet_text_is_control(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -50,8 +50,8 @@ static inline bool facet_text_is_control(const char *text)
 }
 
 /*
- * Whether the character deceives people: Unicode's format characters (Cf), which are invisible or reorder the text
- * behind them, and its ends of lines and paragraphs. Names of people's files may have them.
+ * Whether the character can mislead a reader: Unicode's format characters (Cf), which are invisible or reorder the text
+ * behind them, and its ends of lines and paragraphs. File names may contain them.
  */
 static inline bool facet_text_is_unseen(const char *text)
 {
@@ -70,8 +70,8 @@ static inline bool facet_text_is_unseen(const char *text)
 }
 
 /*
- * A quoted value must neither break a line in two nor control the terminal, and JSON must be able to hold it, also when
- * it was cut within a character: control characters, deceiving ones and invalid UTF-8 become '?'.
+ * Replaces control characters, misleading characters and invalid UTF-8 by '?'. So a quoted value can neither break a
+ * line in two nor control the terminal, and JSON can hold it, even if it was truncated within a character.
  */
 static inline void facet_text_make_line(char *text)
 {
@@ -89,8 +89,8 @@ static inline void facet_text_make_line(char *text)
 enum { FACET_TEXT_SHOWN_SIZE = 11 }; /* "<U+10FFFF>" */
 
 /*
- * A lossless replacement for the character at `text`, as clang writes it: itself; "<U+001B>" for a control character or
- * a deceiving one; "<9B>" for a byte that is no UTF-8. Returns how many bytes of `text` that was; 0 at its end.
+ * Writes the character at `text` as clang would: unchanged; as "<U+001B>" if it is a control character or misleading;
+ * as "<9B>" if it is a byte that is not UTF-8. Returns the number of bytes of `text` that it stands for; 0 at the end.
  */
 static inline size_t facet_text_show(const char *text, char ret_shown[FACET_TEXT_SHOWN_SIZE])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: exchanging pages under addresses in use. Never: makes writers wait for work that can be done before. */
+/* Owns: exchanging pages under addresses in use. Never: blocks writers during work that can be done before. */
 #include "base/transplant.h"
 
 #include <errno.h>
@@ -33,8 +33,9 @@ int facet_transplant_open(void)
 /* --- before any thread is blocked --- */
 
 /*
- * On a read the kernel enters sixteen present pages at a time, on a write one by one. Pages entered by a read are
- * writable all the same, since a memfd needs no notice of writes. Unseen by the thread sanitizer, as the window is.
+ * On a read the kernel enters sixteen present pages at a time, on a write one by one. Pages that were entered by a read
+ * are writable too, because a memfd does not track writes. The thread sanitizer is off here, because it must not record
+ * accesses to the window.
  */
 __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at, uint64_t bytes)
 {
@@ -44,10 +45,10 @@ __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at
 
 /*
  * To protect part of a huge page the kernel takes all of it out, and then enters small ones. A thread that writes there
- * in between has the huge page entered again, and the protection begins anew: the two can go on so for milliseconds. At
- * addresses that are marked not to have huge pages, the kernel enters only small ones (Linux 6.12; before it they are
- * only likely to get through). The mapping that replaces them does not inherit the mark. For a protected range below a
- * huge page's size the kernel uses no huge page.
+ * in between makes the kernel enter the huge page again, and the protection begins anew; this can repeat for
+ * milliseconds. At addresses that are marked not to have huge pages, the kernel enters only small pages (since Linux
+ * 6.12; before that, the protection only becomes likely to succeed). The mapping that replaces them does not inherit
+ * the mark. For a protected range below a huge page's size the kernel uses no huge page.
  */
 static void keep_huge_pages_out(uint64_t at, uint64_t bytes)
 {
@@ -73,7 +74,7 @@ static int protect_from_writes(int fault_fd, uint64_t at, uint64_t bytes)
     return result ? result : protect_from_writes(fault_fd, at + half, bytes - half);
 }
 
-/* Lets writers go on: after a failure to the old pages. */
+/* Lets writers go on; after a failure they write to the old pages. */
 static void wake_writers(int fault_fd, uint64_t at, uint64_t bytes, bool moved)
 {
     struct uffdio_range all = {at, bytes};
@@ -101,8 +102,8 @@ static int protect_range(int fault_fd, uint64_t at, uint64_t bytes, const char *
 /* --- moving --- */
 
 /*
- * Copies a cache line past the caches: no thread reads it at this address, and the cached data of kernels stays. Unseen
- * by the thread sanitizer, which would take memcpy() for a race with the blocked writers.
+ * Copies a cache line with non-temporal stores: no thread reads it at this address, and the data of kernels stays in
+ * the caches. Assembly, because the thread sanitizer would take memcpy() for a race with the blocked writers.
  */
 static void copy_line(char *to, const char *from)
 {
@@ -132,14 +133,15 @@ static void copy_bytes(void *to, const void *from, uint64_t bytes)
     for (uint64_t at = 0; at < bytes; at += CACHE_LINE_BYTES)
         copy_line((char *)to + at, (const char *)from + at);
 #ifdef __x86_64__
-    __builtin_ia32_sfence(); /* such stores wait for no others */
+    __builtin_ia32_sfence(); /* non-temporal stores are not ordered with other stores */
 #endif
 }
 
 /*
  * A window comes with its pages entered, so that no thread is stopped there. A kernel that is out of mappings may have
- * removed the old pages before it failed: then a mapping takes their place, which needs no more than there was. The
- * bare system calls: the thread sanitizer takes mmap() for a write. Exchanging pages with the same contents is none.
+ * removed the old pages before it failed: then a mapping takes their place, which needs no more mappings than there
+ * were. Uses bare system calls, because the thread sanitizer takes mmap() for a write. Exchanging pages with the same
+ * contents is not a write.
  */
 static int put_in_place(void *window, uint64_t at, uint64_t bytes, const struct facet_transplant *place)
 {
@@ -175,8 +177,10 @@ int facet_transplant(int fault_fd, void *at, uint64_t bytes, const struct facet_
 {
     if (place->to)
         return exchange_range(fault_fd, at, bytes, place, NULL, ret_failed_step);
-    /* The bare system call, as its end is one: the thread sanitizer would remember the window after its addresses have
-     * come to something else, a kernel's image for example. */
+    /*
+     * A bare system call, as for the unmapping: the thread sanitizer would otherwise remember the window after its
+     * addresses were reused, for a kernel's image for example.
+     */
     long mapped = syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, place->file, (off_t)place->offset);
     void *window = (void *)mapped;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table of variables.h. Never: gives more than one line of help each; the documents have the rest. */
+/* Owns: the table of variables.h. Never: gives more than one line of help for each; man pages have the details. */
 #include "base/variables.h"
 
 #include <errno.h>
@@ -146,7 +146,7 @@ static bool is_named(const char *name, size_t length, const char *wanted)
 }
 
 /* "LD_LIBRARY_PATH,ROCM_*": a name with '*' behind it means all that begin so. */
-static bool is_listed(const char *list, const char *name, size_t length)
+static bool is_in_list(const char *list, const char *name, size_t length)
 {
     for (size_t part; *list; list += part + (list[part] == ',')) {
         part = strcspn(list, ",");
@@ -158,7 +158,7 @@ static bool is_listed(const char *list, const char *name, size_t length)
     return false;
 }
 
-/* Facet gives these to the containers of a reservation; the last two are for its own tests. */
+/* Variables that Facet sets in the containers of a reservation; the last two are for Facet's own tests. */
 static const char container_variables[] =
     "FACET_GLOBAL_DEVICE_IDS,FACET_HANDLE,FACET_MEMORY_LIMITS,FACET_OWNER,FACET_RESERVATION,"
     "FACET_RESOURCE_VIRTUALIZED,FACET_BUILD_DIR,FACET_TEST_*";
@@ -167,7 +167,7 @@ bool facet_variable_is_unknown(const char *entry)
 {
     static const char prefix[] = "FACET_";
     size_t length = strcspn(entry, "=");
-    bool known = strncmp(entry, prefix, sizeof prefix - 1) != 0 || is_listed(container_variables, entry, length);
+    bool known = strncmp(entry, prefix, sizeof prefix - 1) != 0 || is_in_list(container_variables, entry, length);
 
     for (uint32_t i = 0; !known && i < sizeof variables / sizeof variables[0]; i++)
         known = is_named(entry, length, variables[i].name);
@@ -189,5 +189,5 @@ bool facet_variable_is_of_devices(const char *entry)
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         if (is_named(entry, length, facet_config_setting(settings[i])->variable))
             return true;
-    return kept && is_listed(kept, entry, length);
+    return kept && is_in_list(kept, entry, length);
 }

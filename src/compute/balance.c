@@ -122,7 +122,7 @@ bool facet_balance_accepts(const struct facet_balance_member *member)
 
 /* ---- strategies ---- */
 
-/* The numbers by which two members are compared: the first that differs decides, and less is better. */
+/* The numbers by which two members are compared: the first number that differs decides, and less is better. */
 struct merit {
     uint64_t cost, second, third;
 };
@@ -188,7 +188,7 @@ static bool member_competes(const struct facet_balance_member *member)
     return member->weight > 0 && facet_balance_accepts(member);
 }
 
-/* A member's position under the weighted strategy. */
+/* A member's credit and deadline under the weighted strategy. */
 struct claim {
     bool entitled;
     int64_t slack;
@@ -199,7 +199,7 @@ static bool is_stronger_claim(const struct claim *left, const struct claim *righ
     return left->entitled != right->entitled ? left->entitled : left->slack < right->slack;
 }
 
-/* Bounded, so that credit from before the weights or the members changed is soon spent. */
+/* Bounds the credit, so that credit from before a change of weights or members is soon used up. */
 static struct claim claim_of(struct facet_balance_member *member, int64_t weights)
 {
     int64_t credit = member->credit < -weights ? -weights : member->credit > weights ? weights : member->credit;
@@ -212,11 +212,11 @@ static struct claim claim_of(struct facet_balance_member *member, int64_t weight
 }
 
 /*
- * Each piece of work adds to every competing member its weight in credit; the chosen one pays the sum of all weights.
- * Only a member with positive credit may be chosen, and among those the earliest deadline wins: the k-th work of a
- * member falls between k-1 and k times sum / weight (Baruah et al., "Proportionate progress", 1996). A member that does
- * not compete gains nothing and keeps its credit. If no member is left with positive credit, the earliest deadline
- * alone decides.
+ * Each piece of work adds to every competing member its weight in credit; the chosen member pays the sum of all
+ * weights. Only a member with positive credit may be chosen, and among these members the earliest deadline wins. So the
+ * k-th work of a member falls between k-1 and k times sum / weight (Baruah et al., "Proportionate progress", 1996). A
+ * member that does not compete gains nothing and keeps its credit. If no member is left with positive credit, the
+ * earliest deadline alone decides.
  */
 static int choose_by_weight(struct facet_balance_member *members, uint32_t count)
 {

@@ -28,15 +28,15 @@
  * `settle_milli`, if that can be done by actions that each gain more than they cost:
  *     MIGRATE       a queued piece of work goes to another member
  *     ADJUST_SHARE  a member's share changes: the part that idle members of the same device do not use is lent
- *     SCALE_UNITS   a member works with more units, or, when it is idle, with its least
+ *     SCALE_UNITS   a member works with more units, or, when it is idle, with its units_least
  *     PREEMPT       a running piece of work makes room for a waiting one of higher priority (off by default)
- * Three of them need no imbalance: works of a lost member migrate, lent guarantees go back at once when their owner has
- * work, and work that waits behind lower priority is let in.
+ * Three cases need no imbalance: works of a lost member migrate, lent guarantees go back at once when their owner has
+ * work, and work that waits behind work of lower priority is let in.
  *
  * It does not oscillate. An action's gain is how much it lowers the longest wait among the members that it concerns, so
  * that each action makes the sorted list of waits smaller. Balancing begins above one level and ends below another. A
- * work moves at most `moves_max` times and never back to its previous member; only from a lost member it moves in any
- * case.
+ * work moves at most `moves_max` times and never back to its previous member; these bounds do not hold for works of a
+ * lost member.
  *
  * All times are nanoseconds of one monotonic clock. Not thread-safe: under one lock, or on copies.
  */
@@ -61,36 +61,36 @@ enum facet_balance_strategy {
 struct facet_balance_config {
     enum facet_balance_strategy strategy;
     uint32_t threshold_milli; /* balancing begins above this imbalance */
-    uint32_t settle_milli;    /* ... and ends at or below this one */
+    uint32_t settle_milli;    /* balancing ends at or below this imbalance */
     uint32_t moves_max;       /* how often a work may be moved, or preempted */
     bool preemption;          /* PREEMPT may be asked for */
     uint64_t interval_ns;     /* between two rounds of rebalancing */
     uint64_t idle_ns;         /* a member that is idle for this time lends its share, and falls to its least units */
-    uint64_t move_ns;         /* cost of moving or preempting a work, beside its bytes */
-    uint64_t adjust_ns;       /* cost of another share or number of units */
+    uint64_t move_ns;         /* cost of moving or preempting a work, in addition to copying its bytes */
+    uint64_t adjust_ns;       /* cost of changing a share or a number of units */
 
-    /* Measured copy rates. 0: not known, and taken as never: work stays with its bytes. */
+    /* Measured copy rates. 0: unknown, and the copy is taken to last forever, so work stays with its bytes. */
     uint64_t bytes_per_s;             /* between any two members */
-    const uint64_t *pair_bytes_per_s; /* [from * members + to]; entries of 0, or NULL: the one above */
+    const uint64_t *pair_bytes_per_s; /* [from * members + to]; bytes_per_s counts for an entry of 0, or if NULL */
 };
 
 /* least_loaded, 200 and 100 milli, every 100 ms. */
 extern const struct facet_balance_config facet_balance_defaults;
 
 struct facet_balance_member {
-    uint32_t device; /* index of the device that it is on; members of one device share it */
+    uint32_t device; /* index of the member's device; members of one device share it */
     bool paused;     /* gets no new work, keeps what it has */
     bool lost;       /* gets no new work, and its queued work goes elsewhere */
 
     uint64_t queued_ns; /* device time, on one unit, of the queued work and of the rest of the running work */
-    uint64_t idle_ns;   /* for how long it has had nothing queued or running; 0: it has something */
+    uint64_t idle_ns;   /* for how long nothing has been queued or running; 0: something is */
     uint32_t queue_length;
-    uint32_t queue_max;      /* accepts nothing more at this length; 0: no bound */
+    uint32_t queue_max;      /* a queue of this length accepts no more work; 0: no bound */
     uint32_t active_kernels; /* running */
     uint32_t utilization_milli, memory_milli;
-    uint32_t weight; /* of `weighted`; 0: gets nothing from it */
+    uint32_t weight; /* of `weighted`; 0: that strategy chooses the member never */
 
-    uint32_t units, units_least, units_most;          /* the units that work for it at a time */
+    uint32_t units, units_least, units_most;          /* how many units work for the member at a time */
     uint32_t share_milli, request_milli, limit_milli; /* its present part of the device; guarantee; cap */
 
     int64_t credit; /* of `weighted`, kept here by facet_balance_choose(); 0 at first */
@@ -98,15 +98,15 @@ struct facet_balance_member {
 
 struct facet_balance_work {
     uint64_t id;              /* the caller's */
-    uint64_t expected_ns;     /* device time on one unit; of a running work, the rest */
-    const uint64_t *bytes_on; /* per member, how many bytes of its arguments lie there; NULL: it has none */
+    uint64_t expected_ns;     /* device time on one unit; of a running work, the part that remains */
+    const uint64_t *bytes_on; /* for each member, how many bytes of the work's arguments lie there; NULL: none */
 
     /* For facet_balance_rebalance() only. */
     uint32_t priority;   /* enum facet_priority */
     uint32_t moves;      /* how often it was moved or preempted */
     int member;          /* the member that it is queued at */
     int previous_member; /* the member that it was moved from last; FACET_BALANCE_NONE at first */
-    bool running;        /* cannot be moved, but preempted */
+    bool running;        /* a running work can be preempted, not moved */
 };
 
 enum facet_balance_kind {
@@ -121,18 +121,18 @@ struct facet_balance_action {
     int member;           /* the member concerned; of MIGRATE: the source */
     int to;               /* MIGRATE: the target */
     uint64_t work;        /* MIGRATE, PREEMPT: its id */
-    uint64_t waiting;     /* PREEMPT: id of the work that should run in its place */
+    uint64_t waiting;     /* PREEMPT: id of the work that should run instead */
     uint32_t share_milli; /* ADJUST_SHARE: the new share */
     uint32_t units;       /* SCALE_UNITS: the new number */
-    uint64_t gain_ns; /* by how much it lowers the longest wait among the members concerned; moves that only make sense
-                         together share one gain, and each states it. FACET_BALANCE_NEVER: it must be done */
-    uint64_t cost_ns; /* together, likewise */
+    uint64_t gain_ns;     /* by how much the action lowers the longest wait among the members concerned; moves that only
+                             help together have one gain, and each states it. FACET_BALANCE_NEVER: it must be done */
+    uint64_t cost_ns;     /* moves that only help together state their common cost */
 };
 
 struct facet_balance {
     struct facet_balance_config config;
     uint32_t turn;    /* of round_robin: index after the last choice */
-    bool balancing;   /* the threshold was passed, and it has not settled yet */
+    bool balancing;   /* imbalance passed `threshold_milli` and is not down to `settle_milli` yet */
     uint64_t next_ns; /* when rebalancing is due */
 };
 
@@ -142,11 +142,14 @@ const char *facet_balance_kind_name(enum facet_balance_kind kind); /* "migrate";
 
 void facet_balance_init(struct facet_balance *balance, const struct facet_balance_config *config);
 
-/* Time until a new piece of work could begin. A share that is lent counts as the guarantee: it goes back on demand. */
+/*
+ * Time until a new piece of work could begin. For a member that lent its share the guarantee counts, as it goes back on
+ * demand.
+ */
 uint64_t facet_balance_wait_ns(const struct facet_balance_member *member);
 
 /*
- * How long it takes to copy to `to` those of the work's argument bytes that lie elsewhere; FACET_BALANCE_NEVER when
+ * How long it takes to copy to member `to` the argument bytes of the work that lie elsewhere; FACET_BALANCE_NEVER when
  * unknown.
  */
 uint64_t facet_balance_transfer_ns(const struct facet_balance *balance, const struct facet_balance_work *work,
@@ -164,15 +167,15 @@ uint64_t facet_balance_imbalance_milli(const struct facet_balance_member *member
 
 /*
  * Plans the actions that are due now: up to `max`, in the order in which they are to be done, each the most valuable
- * one after those before it. Returns how many; 0 before balance->next_ns, which it advances by an interval.
+ * action after the earlier ones. Returns how many; 0 before balance->next_ns. A call at or after that time advances it
+ * by an interval.
  *
- * `works` are those of the members' works that may be moved or preempted; any other stays in its place. The function
- * writes to members and works: afterwards they describe the expected state when all actions are done (queues, shares,
- * units; of works member, previous_member, moves, running). A caller that leaves an action out describes the members
- * anew.
+ * `works` are the works that may be moved or preempted; any other work stays in its place. The function writes to
+ * members and works: afterwards they describe the expected state when all actions are done (queues, shares, units; of
+ * works member, previous_member, moves, running). A caller that leaves an action out describes the members anew.
  *
- * With at most eight members and ten movable works, it searches all distributions for the best; otherwise it makes
- * single moves and swaps for as long as one gains. Each action costs time in proportion to members + works.
+ * With at most eight members and ten movable works, the function searches all distributions for the best. Otherwise it
+ * makes single moves and swaps as long as one has a gain. Each action costs time in proportion to members + works.
  */
 uint32_t facet_balance_rebalance(struct facet_balance *balance, uint64_t now_ns, struct facet_balance_member *members,
                                  uint32_t count, struct facet_balance_work *works, uint32_t work_count,

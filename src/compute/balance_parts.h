@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the helpers and the plan that balance.c and rebalance*.c share. Never: included from elsewhere; balance.h is
- * the manual.
+ * Owns: the helpers and the plan that balance.c and rebalance*.c share. Never: is included elsewhere; balance.h
+ * describes the model.
  */
 #ifndef FACET_COMPUTE_BALANCE_PARTS_H
 #define FACET_COMPUTE_BALANCE_PARTS_H
@@ -14,22 +14,22 @@ __extension__ typedef unsigned __int128 facet_balance_wide;
 uint64_t facet_balance_scale(uint64_t value, uint64_t multiplier, uint64_t divisor);
 uint64_t facet_balance_sum(uint64_t left, uint64_t right);
 
-/* Unit-milli that work for the member at a time; at least 1. */
+/* The member's units times its share in milli; at least 1. */
 uint64_t facet_balance_speed(const struct facet_balance_member *member);
-/* Neither paused nor lost: its wait counts. */
+/* Whether the member is neither paused nor lost: then its wait counts. */
 bool facet_balance_takes_part(const struct facet_balance_member *member);
-/* ... and its queue has room. */
+/* Whether the member takes part and its queue has room. */
 bool facet_balance_accepts(const struct facet_balance_member *member);
 
 struct facet_balance_waits {
     uint64_t longest_ns, mean_ns;
-    uint32_t members;    /* that take part */
+    uint32_t members;    /* how many members take part */
     int longest_waiting; /* the member that waits longest; FACET_BALANCE_NONE when none takes part */
 };
 
 struct facet_balance_waits facet_balance_waits(const struct facet_balance_member *members, uint32_t count);
 uint64_t facet_balance_imbalance_of(const struct facet_balance_waits *waits);
-/* Mean of all but the one that waits longest; at least 1. */
+/* The mean wait of all members except the one that waits longest; at least 1. */
 uint64_t facet_balance_others_ns(const struct facet_balance_waits *waits);
 
 /* ---- a plan in the making (rebalance*.c) ---- */
@@ -51,14 +51,16 @@ void facet_balance_move_load(struct facet_balance_plan *plan, struct facet_balan
 void facet_balance_migrate(struct facet_balance_plan *plan, struct facet_balance_work *work, int to, uint64_t gain_ns,
                            uint64_t cost_ns);
 
-/* Gives guarantees back; and lends unused shares of idle members to the longest waiting one of their device
- * (rebalance_share.c). */
+/*
+ * facet_balance_give_back() gives guarantees back; facet_balance_lend() lends unused shares of idle members to the
+ * longest waiting member of their device (rebalance_share.c).
+ */
 void facet_balance_give_back(struct facet_balance_plan *plan);
 bool facet_balance_lend(struct facet_balance_plan *plan, const struct facet_balance_waits *waits);
 
 /*
  * Carries out the best of all distributions of few works over few members, if it is better than the present one.
- * Returns whether the question is settled; false when there are too many (rebalance_search.c).
+ * Returns whether the search was complete; false when there are too many works or members (rebalance_search.c).
  */
 bool facet_balance_search(struct facet_balance_plan *plan);
 

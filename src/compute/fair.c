@@ -44,7 +44,7 @@ static bool client_wants(const struct facet_fair_client *client)
     return client->demand.waiting || client->demand.inflight;
 }
 
-/* Would run if its gate opened: other clients give way only to such a client. */
+/* Whether the client would run if its gate opened: other clients give way only to such a client. */
 static bool is_eligible(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return !client->frozen && client->gate == FACET_FAIR_CLOSED && client->demand.waiting &&
@@ -59,7 +59,7 @@ static uint64_t ends_ns(const struct facet_fair *fair, const struct facet_fair_c
     return client->demand.inflight && end_ns != FACET_FAIR_NEVER ? facet_max_u64(end_ns, fair->last_ns) : fair->last_ns;
 }
 
-/* When all work on the device is expected to end: a client that is let in now comes behind it. */
+/* When all work on the device is expected to end: the work of a client that is let in now comes after that. */
 static uint64_t free_ns(struct facet_fair *fair)
 {
     uint64_t free_ns = fair->last_ns;
@@ -71,7 +71,7 @@ static uint64_t free_ns(struct facet_fair *fair)
 }
 
 /*
- * Virtual time as it counts in a comparison: a priority level is a bounded head start, so guarantees hold all the same.
+ * Virtual time as it counts in a comparison: a priority level is a bounded head start, so it does not break guarantees.
  * With exclusive leases the work in flight counts as done: it runs before any other client's.
  */
 static int64_t rank_of_client(const struct facet_fair *fair, const struct facet_fair_client *client)
@@ -85,8 +85,8 @@ static int64_t rank_of_client(const struct facet_fair *fair, const struct facet_
 }
 
 /*
- * With several leases at a time a free lease alone would let every client run: one that is a slice ahead of the least
- * served waits all the same. With exclusive leases the order of service already ensures it.
+ * Whether a client is more than a slice ahead of another one that wants the device. With several leases at a time such
+ * a client waits even if a lease is free. With exclusive leases the order of service already ensures that.
  */
 static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_client *candidate)
 {
@@ -100,7 +100,10 @@ static bool too_far_ahead(struct facet_fair *fair, const struct facet_fair_clien
     return false;
 }
 
-/* A short gap between two launches does not free a client's part for others: it wants it back at once. */
+/*
+ * A client that wanted the device lately still counts: a short gap between two launches does not free its part for
+ * others.
+ */
 static bool wanted_lately(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return client->active || (client->last_wanted_ns && fair->last_ns - client->last_wanted_ns < fair->config.alone_ns);
@@ -201,7 +204,10 @@ uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client)
 
 /* ---- accounting ---- */
 
-/* The device's virtual time follows the least of the clients that wanted it until now, and never goes back. */
+/*
+ * The device's virtual time follows the lowest virtual time of the clients that wanted it until now, and never goes
+ * back.
+ */
 static void raise_floor(struct facet_fair *fair)
 {
     uint64_t least = UINT64_MAX;
@@ -277,8 +283,9 @@ static const struct facet_fair_client *least_ranked(struct facet_fair *fair)
 }
 
 /*
- * Among the clients within half a turn of the least served, picks the one whose last turn is longest ago: a charge that
- * is a few microseconds off must not change the order of a round, or a client waits for nearly two rounds.
+ * Among the clients within half a turn of the least served, picks the client whose last turn is longest ago: otherwise
+ * a charge that is a few microseconds off could change the order of a round, and a client would wait for nearly two
+ * rounds.
  */
 static struct facet_fair_client *next_client(struct facet_fair *fair)
 {
@@ -297,10 +304,10 @@ static struct facet_fair_client *next_client(struct facet_fair *fair)
 static void close_gate(struct facet_fair_client *client)
 {
     client->gate = FACET_FAIR_CLOSED;
-    client->draining = true; /* until a later step finds nothing in flight: it may have launched just now */
+    client->draining = true; /* until a later step finds nothing in flight: the client may have launched just now */
 }
 
-/* Since when a client could have launched something and has not. */
+/* Since when a client could have launched work and has launched none. */
 static uint64_t idle_since_ns(const struct facet_fair_client *client)
 {
     return facet_max_u64(client->demand.idle_since_ns, client->lease_start_ns);
@@ -312,8 +319,8 @@ static bool idle_for_too_long(const struct facet_fair *fair, const struct facet_
 }
 
 /*
- * Whether the work in flight fills the turn, as another launch like it would exceed the end. Or the client has had so
- * much more than the waiting one (which its cap held back) that the turn ends as soon as that one waits.
+ * Whether another launch like those in flight would exceed the end of the turn. The turn also ends when the client is a
+ * turn or more ahead of the waiting client, as it can be after a cap held that client back.
  */
 static bool turn_is_over(const struct facet_fair *fair, const struct facet_fair_client *client,
                          const struct facet_fair_client *other, uint64_t now_ns)
@@ -329,7 +336,10 @@ static bool turn_is_over(const struct facet_fair *fair, const struct facet_fair_
            rank_of_client(fair, client) - rank_of_client(fair, other) >= turn_rank(fair, client);
 }
 
-/* Extends a lease: until the client has had as much as the waiting one, but at most by a turn. */
+/*
+ * The new end of a lease that continues: when the client has had as much as the waiting client, but at most a turn
+ * later.
+ */
 static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fair_client *client,
                             const struct facet_fair_client *other, uint64_t now_ns)
 {
@@ -343,7 +353,8 @@ static uint64_t extended_ns(const struct facet_fair *fair, const struct facet_fa
 }
 
 /*
- * Whether a leased or open client must leave, and how its lease continues if not. `other` is the best waiting client.
+ * Closes the gate of a leased or open client if it must leave, else continues its lease if needed. `other` is the best
+ * waiting client.
  */
 static void review_turn(struct facet_fair *fair, struct facet_fair_client *client,
                         const struct facet_fair_client *other, uint64_t now_ns)
@@ -378,8 +389,8 @@ static bool nearly_drained(const struct facet_fair *fair, const struct facet_fai
 }
 
 /*
- * How many leases are taken. One client that is about to end its drain is not counted, so that the next is already
- * under way; a second one always is, so that no more than two ever overlap in this way.
+ * How many leases are taken. One client that is about to end its drain is not counted, so that the next client's
+ * launches can already come. A second one is counted, so that no more than two clients overlap in this way.
  */
 static uint32_t leases_held(struct facet_fair *fair, uint64_t now_ns)
 {
@@ -394,7 +405,7 @@ static uint32_t leases_held(struct facet_fair *fair, uint64_t now_ns)
     return ending && leases == fair->config.parallel ? leases - 1 : leases;
 }
 
-/* When the device reaches work that is launched now: behind the work that is about to drain. */
+/* When the device reaches work that is launched now: after the work that is about to drain. */
 static uint64_t next_start_ns(struct facet_fair *fair, uint64_t now_ns)
 {
     uint64_t comes = now_ns;
@@ -420,7 +431,7 @@ static void grant_turns(struct facet_fair *fair, uint64_t now_ns)
     }
 }
 
-/* Opens the gate of a client that has had the device to itself for a while: there is nothing to arbitrate. */
+/* Opens the gate of an uncapped client that has had the device to itself for a while. */
 static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
 {
     struct facet_fair_client *only = NULL;
@@ -437,8 +448,8 @@ static void open_if_alone(struct facet_fair *fair, uint64_t now_ns)
 }
 
 /*
- * Alone with its cap, a client has no more in flight than the cap's credit pays for: more would only wait long. Beside
- * other clients it has a turn's work.
+ * A capped client that is alone has no more in flight than the cap's credit pays for: more would only wait long. A
+ * client among others may have a turn's work in flight.
  */
 static void set_depths(struct facet_fair *fair)
 {

@@ -6,13 +6,13 @@
  * Never: reads a clock, touches a segment, sleeps or allocates. State and time in, decisions out.
  *
  * A client (a vGPU) that wants the device gets a lease: the exclusive right to launch for one turn. Turns are short
- * enough for every client that wants the device to have one in each round: a client's part of the round is its part of
- * the weights. A turn is counted in work: while other clients wait, the gate closes when the work in flight reaches the
- * end of the turn, or the next launch would exceed it. The work in flight then drains, and the client with the least
- * device time per weight goes next. It goes a moment before the drain is expected to end, because a hand-over passes
- * through four threads and the device would idle meanwhile.
+ * enough that every client that wants the device has one in each round. A client's part of the round is its part of the
+ * weights. A turn is counted in work: while other clients wait, the gate closes when the work in flight reaches the end
+ * of the turn, or when the next launch would exceed that end. The work in flight then drains, and the client with the
+ * least device time per weight goes next. It goes a moment before the drain is expected to end, because a hand-over
+ * passes through four threads and the device would idle meanwhile.
  *
- * A lease costs the time it withheld the device from others: while several clients are on the device at once (an
+ * A lease costs the time in which it kept others off the device. While several clients are on the device at once (an
  * overrun, or leases allowed in parallel), each is charged its part of that time. A client without a cap that is alone
  * on the device is not scheduled: its gate is open.
  *
@@ -31,12 +31,12 @@
 #define FACET_FAIR_NEVER   UINT64_MAX
 
 struct facet_fair_config {
-    bool by_work;      /* turns are counted in work; else in time, and the work in flight at their end comes on top */
-    uint64_t slice_ns; /* the longest turn while others wait; with leases in parallel, each turn */
-    uint64_t round_ns; /* in which every client that wants the device is to have a turn */
-    uint64_t least_turn_ns; /* the shortest turn, however many take part in the round */
+    bool by_work;           /* turns are counted in work; else in time, plus the work in flight at a turn's end */
+    uint64_t slice_ns;      /* the longest turn while others wait; with leases in parallel, each turn */
+    uint64_t round_ns;      /* the time in which every client that wants the device is to have a turn */
+    uint64_t least_turn_ns; /* the shortest turn, however many clients take part in the round */
     uint64_t grace_ns;      /* how long a leased client may have nothing in flight before it loses the lease */
-    uint64_t overrun_ns;    /* past the slice by this much, the next client goes although work is still in flight */
+    uint64_t overrun_ns;    /* a drain this long after the turn's end no longer holds up the next client */
     uint64_t alone_ns;      /* after this time without another client: open the gate */
     uint64_t burst_ns;      /* device time a capped client may use at once */
     uint64_t handover_ns;   /* how long before the expected end of the work in flight the next client is let in */
@@ -45,10 +45,10 @@ struct facet_fair_config {
 };
 
 /*
- * The defaults, measured in bench/share, and those for a device that runs launches in order, whichever vGPU they come
- * from: a GPU's queue (docs/adr/0003). On an in-order device a client that is let in early stands behind the other's
- * work. Elsewhere both run at once for that moment, from which short turns would gain more than long ones; so turns
- * there are counted in time, and are equal.
+ * facet_fair_defaults were measured in bench/share. facet_fair_queue is for a device that runs the launches of all
+ * vGPUs in order, as a GPU's queue does (docs/adr/0003). On such a device the work of a client that is let in early
+ * waits for the other's work. On other devices both run at once for that moment, and short turns would gain more from
+ * that than long turns. So there turns are counted in time, and are equal.
  */
 extern const struct facet_fair_config facet_fair_defaults, facet_fair_queue;
 
@@ -60,7 +60,7 @@ struct facet_fair_demand {
     uint64_t idle_since_ns; /* when its last work ended; low bit set: an upper bound. With nothing in flight: since when
                                it is idle */
     uint64_t inflight_ns;   /* expected length of the work in flight; 0 = unknown */
-    uint32_t lost_launches; /* launches of stopped processes, whose end is not followed */
+    uint32_t lost_launches; /* launches of stopped processes, whose ends are not followed */
 };
 
 /* One process of a client, as its segment describes it. */
@@ -82,17 +82,17 @@ struct facet_fair_client {
     struct facet_fair_demand demand;
 
     enum facet_fair_gate gate; /* the decision */
-    uint64_t depth_ns;         /* with it: how much expected work may be in flight */
+    uint64_t depth_ns;         /* the decision: how much expected work may be in flight */
     uint64_t vtime;            /* device time had, divided by weight, in ns of a whole device */
     uint64_t weight_milli;
-    uint64_t launch_ns;                    /* expected length of one launch, as of the last in flight; 0: not known */
+    uint64_t launch_ns; /* expected length of one launch, from the last launches in flight; 0: unknown */
     uint64_t lease_start_ns, lease_end_ns; /* its turn; the start is when its first launch is expected to begin */
     uint64_t last_wanted_ns;               /* when it last had work waiting or in flight */
     bool active;                           /* wanted or had the device at the last step */
     bool draining;                         /* gate closed, work still in flight */
     bool overrun;                          /* draining for too long: no longer holds others up */
     uint64_t charged_ns;                   /* device time charged in all */
-    uint64_t timeline_ns; /* of that, charged by the device's timeline: over all clients never more than has passed */
+    uint64_t timeline_ns; /* of charged_ns, by the device's timeline: all clients together never more than has passed */
 
     uint32_t lost_launches;       /* as of the last step */
     bool lost_returned;           /* some of the lost launches are followed again, and not reported yet */
@@ -137,13 +137,13 @@ void facet_fair_demand_add(struct facet_fair_demand *demand, const struct facet_
 uint64_t facet_fair_step(struct facet_fair *fair, uint64_t now_ns);
 
 /*
- * When other clients' last work on an in-order device ended: launches of this client's turn did not begin before. Low
- * bit set: an upper bound. 1: other clients still have work on it. 0: unknown.
+ * When other clients' last work on an in-order device ended: launches of this client's turn did not begin before that.
+ * Low bit set: an upper bound. 1: other clients still have work on the device. 0: unknown.
  */
 uint64_t facet_fair_others_ended_ns(struct facet_fair *fair, int client);
 
 /*
- * The share a client keeps to while no scheduler lives: its guarantee; for best effort, an equal part of what the
+ * The share that a client keeps to while no scheduler lives: its guarantee; for best effort, an equal part of what the
  * guarantees leave free.
  */
 uint32_t facet_fair_fallback_milli(const struct facet_fair *fair, int client);

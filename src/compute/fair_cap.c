@@ -8,8 +8,9 @@
 #define MS UINT64_C(1000000)
 
 /*
- * The credit at which a closed client is let in again, so that it is not let in for a microsecond; and the longest time
- * that a small cap may take to earn it, because the client waits all of that time.
+ * REOPEN_NS: the credit at which a closed client is let in again, so that it is not let in for a microsecond.
+ * REOPEN_WAIT_NS: the longest time that a small cap may take to earn this credit, because the client waits all of that
+ * time.
  */
 #define REOPEN_NS      MS
 #define REOPEN_WAIT_NS (2 * MS)
@@ -21,8 +22,8 @@
 #define BUSY_MAX_NS (UINT64_C(86400) * 1000 * MS)
 
 /*
- * The credit reserved for work that should have ended: it may wait for a later act of its program, and would never end
- * if all its time stayed reserved.
+ * The credit reserved for work that should have ended. Such work may wait for a later call of its program; if all its
+ * time stayed reserved, that program might never be let in to make the call.
  */
 static uint64_t reserved_late_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
@@ -38,8 +39,8 @@ static uint64_t overdue_ns(const struct facet_fair *fair, const struct facet_fai
 }
 
 /*
- * The reserved credit: all that the work in flight is expected to take. Without it, a client would be let in for a
- * second launch before the first is charged, and the cap would pay for two at once.
+ * The reserved credit: all that the work in flight is expected to take. Without this reserve a client would be let in
+ * for a second launch before the first is charged, and would use the same credit twice.
  */
 static int64_t reserved_credit_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
@@ -49,8 +50,8 @@ static int64_t reserved_credit_ns(const struct facet_fair *fair, const struct fa
 }
 
 /*
- * The credit is capped at a burst or one launch, whichever is more, beside the reserved part: otherwise a long launch
- * would lose the credit that accrues while it runs, or while it waits for another vGPU's.
+ * The credit is bounded by a burst or one launch, whichever is more, plus the reserved part. Without the reserved part
+ * a long launch would lose the credit that accrues while it runs, or while it waits for another vGPU's launch.
  */
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns)
 {
@@ -67,7 +68,7 @@ void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_clie
         client->cap_credit_ns = -(int64_t)BUSY_MAX_NS;
 }
 
-/* The credit that is left at a moment not before now. */
+/* The credit that is left at `at_ns`, or now if that is past. */
 static int64_t left_at_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t at_ns)
 {
     uint64_t ahead_ns = at_ns > fair->last_ns ? at_ns - fair->last_ns : 0;
@@ -87,8 +88,8 @@ static int64_t reopen_ns(const struct facet_fair_client *client)
 }
 
 /*
- * When the device would reach the client's next launch: now for a draining client, which has only its own work before
- * it.
+ * When the device would reach the client's next launch: now for a draining client, because only its own work comes
+ * first.
  */
 static uint64_t would_begin_ns(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
@@ -111,8 +112,8 @@ static uint64_t accrued_at_ns(const struct facet_fair *fair, const struct facet_
 }
 
 /*
- * Other clients may be given more work meanwhile, at most a turn's, so the cap is checked repeatedly from one turn
- * before that time.
+ * When to check the cap first. Other clients may be given more work meanwhile, at most a turn's, so the cap is checked
+ * repeatedly, from one turn before `opens_ns` on.
  */
 static uint64_t check_from_ns(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t opens_ns)
 {

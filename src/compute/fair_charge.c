@@ -3,14 +3,14 @@
  * Owns: charging the time since the last step to the clients that used it. Never: decides anything; see fair.h for the
  * model.
  *
- * Walks the device's timeline: clients on it at once share the charge, so no moment is charged twice. A client that was
- * let in before the previous work was to end pays from that end on: the order of a round follows the charges, and an
- * early wake-up does not affect them. Nor does a late report of an end: a step in between assumes that the work goes
- * on, and the charge is corrected once the end is known.
+ * Walks the device's timeline: clients that are on the device at once share the charge, so no moment is charged twice.
+ * A client that was let in before the previous work was expected to end pays only from that end on, so an early wake-up
+ * does not change the charges, which the order of a round follows. A late report of an end does not change them either:
+ * a step before the report assumes that the work goes on, and the charge is corrected once the end is known.
  */
 #include "compute/fair_parts.h"
 
-/* Until when in (last, now] this client had the device: a drained one had it until its last work ended. */
+/* Until when in (last, now] this client had the device: a drained client had it until its last work ended. */
 static uint64_t had_device_until(const struct facet_fair *fair, const struct facet_fair_client *client, uint64_t now_ns)
 {
     if (client->demand.inflight || !client->draining)
@@ -46,7 +46,7 @@ static uint64_t next_change(struct facet_fair *fair, uint64_t from_ns, uint64_t 
     return change;
 }
 
-/* Whether a client shared the device with one that ended, at a moment before the last step. */
+/* Whether a client shared the device with client `ended` at a moment before the last step. */
 static bool shared_device_with(const struct facet_fair_client *client, const struct facet_fair_client *ended,
                                uint64_t at_ns)
 {
@@ -98,8 +98,8 @@ static void move_charge_after_end(struct facet_fair *fair, struct facet_fair_cli
 }
 
 /*
- * Corrects for ends that were reported after the last step; at most by a hand-over's length, as only the client's
- * process vouches for the time.
+ * Corrects for ends that were reported after the last step, at most by `handover_ns`: the time comes from the client's
+ * own process and may be wrong.
  */
 static void correct_late_ends(struct facet_fair *fair)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the part of a client's demand that comes from live processes, and the charge for launches that ran unseen.
+ * Owns: the part of a client's demand that comes from live processes, and the charge for launches that ran while they
+ * were not followed.
  * Never: reads a clock or a segment; see fair.h for the model.
  *
  * A process that is stopped (Ctrl-Z, a debugger, a paused container) leaves its last state in the segment: that it
@@ -12,13 +13,13 @@
 
 /*
  * A waiting thread checks its gate every 20 ms, and shows a sign of life each time. On a loaded machine, or with a
- * quota of processor time, some of these come late.
+ * quota of processor time, some of these signs come late.
  */
 #define WAITING_SILENT_MAX_NS (100 * MS)
 
 /*
- * A process with work in flight may be in a driver's call until the work ends, so it is given its expected time several
- * times over. There is no haste: a client that overruns its turn delays no other.
+ * A process with work in flight may be in a driver's call until the work ends, so it may be silent for several times
+ * the work's expected length. A long wait does no harm: a client that overruns its turn does not delay others.
  */
 #define RUNNING_SILENT_MAX_NS    (1000 * MS)
 #define RUNNING_SILENT_MAX_TIMES 4u
@@ -27,8 +28,8 @@
 #define COMEBACK_NS (10 * MS)
 
 /*
- * Time that ran unseen is charged to the client that reports it; with a bound, as launches that could not be measured
- * are reported at their longest.
+ * Launches that ran while they were not followed are charged to the client when it reports them. The charge is bounded,
+ * because launches that could not be measured are reported with the longest possible time.
  */
 #define OWED_MAX_NS (10 * 1000 * MS)
 

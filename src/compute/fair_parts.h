@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the helpers that fair.c and fair_*.c share. Never: included from elsewhere; fair.h is the manual. */
+/* Owns: the helpers that fair.c and fair_*.c share. Never: is included elsewhere; fair.h describes the model. */
 #ifndef FACET_COMPUTE_FAIR_PARTS_H
 #define FACET_COMPUTE_FAIR_PARTS_H
 
@@ -10,13 +10,13 @@
     for (struct facet_fair_client *client = (fair)->clients; client < (fair)->clients + (fair)->clients_end; client++) \
         if (client->used)
 
-/* Turns are counted in work, and lengths are parts of a round. */
+/* Whether turns are counted in work, and a turn's length is a part of a round. */
 static inline bool facet_fair_by_work(const struct facet_fair *fair)
 {
     return fair->config.by_work && fair->config.parallel == 1;
 }
 
-/* Has work of its own on the device, or keeps others off it. */
+/* Whether the client has work on the device, or keeps others off it. */
 static inline bool facet_fair_on_device(const struct facet_fair_client *client)
 {
     return client->gate != FACET_FAIR_CLOSED || client->draining;
@@ -49,23 +49,23 @@ void facet_fair_charge(struct facet_fair *fair, uint64_t now_ns);
 void facet_fair_begin_wanting(const struct facet_fair *fair, struct facet_fair_client *client);
 
 /*
- * Notices that lost launches are followed again: they are on the device, in a turn or not, and the time that they ran
- * unseen is charged. To be called before the cap is charged for it.
+ * Notices that lost launches are followed again: they are on the device, in a turn or not, and the time for which they
+ * ran while not followed is charged. To be called before the cap is charged for this time.
  */
 void facet_fair_note_lost(const struct facet_fair *fair, struct facet_fair_client *client);
 
-/* ---- caps (fair_cap.c); "now" is the step's, fair->last_ns ---- */
+/* ---- caps (fair_cap.c); "now" is the time of the step, fair->last_ns ---- */
 
 /* A cap is charged the client's own measured device time, however many clients share the device. */
 void facet_fair_cap_charge(const struct facet_fair *fair, struct facet_fair_client *client, uint64_t elapsed_ns);
 
-/* Its credit, less the work in flight; before its turn begins, as of that beginning. */
+/* The cap's credit, less the work in flight; before the client's turn begins, the value at that beginning. */
 int64_t facet_fair_cap_left_ns(const struct facet_fair *fair, const struct facet_fair_client *client);
 
 /*
- * Whether the cap lets in a client whose gate is closed, with the credit it will have when the device reaches its
- * launches. The second function returns when to check again; FACET_FAIR_NEVER where the cap already admits it: the
- * client then waits only for others, whose own deadlines apply.
+ * facet_fair_cap_lets_in(): whether the cap lets in a client whose gate is closed, with the credit that it will have
+ * when the device reaches its launches. facet_fair_cap_opens_ns(): when to check again; FACET_FAIR_NEVER if the cap
+ * lets the client in already, because it then waits only for others, whose own deadlines apply.
  */
 bool facet_fair_cap_lets_in(const struct facet_fair *fair, const struct facet_fair_client *client);
 uint64_t facet_fair_cap_opens_ns(const struct facet_fair *fair, const struct facet_fair_client *client);

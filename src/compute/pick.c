@@ -20,7 +20,7 @@ const struct facet_pick_config facet_pick_defaults = {
 /* A best-effort entity's weight when guarantees leave nothing. */
 #define BEST_EFFORT_MIN_MILLI 20u
 
-/* A bucket is never filled for more than this at once, so that no product overflows. */
+/* A bucket is never filled for more time than this at once, so that no product overflows. */
 #define FILL_MAX_NS (1000 * S)
 
 static const char *const names[] = {
@@ -68,7 +68,7 @@ static void set_remove(struct facet_pick_set *set, uint32_t number)
         set->words &= ~(UINT64_C(1) << number / WORD_BITS);
 }
 
-/* The rest of a set during a walk, lowest number first. */
+/* The numbers of a set that a walk has not visited yet, lowest first. */
 struct walk {
     uint64_t words, word;
     uint32_t base;
@@ -131,7 +131,7 @@ static bool is_capped(const struct facet_pick_entity *entity)
     return entity->share.limit_milli < FACET_MILLI_WHOLE;
 }
 
-/* Device time that a cap gains in `elapsed_ns`. */
+/* The device time that a cap's bucket gains in `elapsed_ns`. */
 static int64_t credit_gain(const struct facet_pick *pick, const struct facet_pick_entity *entity, uint64_t elapsed_ns)
 {
     return (int64_t)(elapsed_ns * entity->share.limit_milli * pick->config.parallel / FACET_MILLI_WHOLE);
@@ -161,7 +161,7 @@ void facet_pick_remove(struct facet_pick *pick, int entity)
     pick->guaranteed_milli -= pick->entities[entity].share.request_milli;
 }
 
-/* Time without demand, or held back by a cap, earns no credit. */
+/* An entity earns no credit for a time without demand, or in which its cap held it back. */
 static void forfeit_credit(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
     if (pick->vtime_floor > pick->config.comeback_ns && entity->vtime < pick->vtime_floor - pick->config.comeback_ns)
@@ -176,7 +176,7 @@ static void reopen_entity(const struct facet_pick *pick, struct facet_pick_entit
 
 /* ---- caps ---- */
 
-/* Advances only by the time whose gain is whole nanoseconds: the remainder counts at the next call. */
+/* Advances filled_until_ns only by the time whose gain is whole nanoseconds: the remainder counts at the next call. */
 static void fill_credit(const struct facet_pick *pick, struct facet_pick_entity *entity, uint64_t now_ns)
 {
     uint64_t elapsed = now_ns > entity->filled_until_ns ? now_ns - entity->filled_until_ns : 0;
@@ -256,7 +256,7 @@ void facet_pick_set_share(struct facet_pick *pick, int number, const struct face
 
 /* ---- order ---- */
 
-/* The device's virtual time follows the least of the entities that want it, and never goes back. */
+/* The device's virtual time follows the lowest virtual time of the entities that want it, and never goes back. */
 static void raise_floor(struct facet_pick *pick)
 {
     uint64_t min = UINT64_MAX;

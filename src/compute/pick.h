@@ -10,12 +10,11 @@
  * an executor, the one queue of a stream scheduler) ask in turn; several may serve the same entity.
  *
  * Policies:
- *     fair          least device time per weight. A priority level is a bounded head start, so that guarantees hold all
- *                   the same; an entity that comes back starts level with the others
- *     round_robin   turns go around, whatever they cost
- *     priority      the higher priority always; among equals as fair
- *     fifo          the entity that has wanted the device for longest, until it wants nothing more
- * A cap holds with all of them. None lets the device idle while an entity is ready and under its cap.
+ *     fair          least device time per weight. A priority level is a bounded head start, so that guarantees hold; an
+ * entity that comes back starts level with the others round_robin   turns go around, whatever they cost priority the
+ * higher priority always; among equals as `fair` fifo          the entity that has wanted the device for longest, until
+ * it wants nothing more Caps hold with all policies. No policy lets the device idle while an entity is ready and under
+ * its cap.
  *
  * A decision's cost grows with the entities that want the device, not with all that exist: a thousand idle ones are
  * skipped, sixty-four in a step.
@@ -47,10 +46,10 @@ struct facet_pick_config {
     uint64_t bonus_ns;    /* fair: head start of a priority level, in virtual time of a whole device */
     uint64_t comeback_ns; /* how far behind the others an entity that comes back may start: makes up for short gaps */
     uint64_t burst_ns;    /* a cap's bucket holds its gain over this time */
-    uint64_t reopen_ns;   /* ... and an emptied one opens again once it holds its gain over this time */
+    uint64_t reopen_ns;   /* an emptied bucket opens again once it holds its gain over this time */
 };
 
-/* fair, one unit. */
+/* Policy `fair`, one unit. */
 extern const struct facet_pick_config facet_pick_defaults;
 
 struct facet_pick_share {
@@ -67,10 +66,10 @@ enum facet_pick_want {
 };
 
 struct facet_pick_entity {
-    bool used, emptied; /* emptied: its cap's bucket was emptied, and is not yet filled enough */
+    bool used, emptied; /* emptied: the cap's bucket was emptied and is not filled enough yet */
     enum facet_pick_want want;
     struct facet_pick_share share;
-    uint64_t vtime;         /* device time had, divided by weight, in ns of a whole device */
+    uint64_t vtime;         /* device time that it had, divided by weight, in ns of a whole device */
     uint64_t charged_ns;    /* device time charged in all */
     uint64_t last_turn;     /* number of its last turn */
     uint64_t wanting_since; /* number of the arrival since which it has wanted the device */
@@ -103,8 +102,8 @@ void facet_pick_init(struct facet_pick *pick, const struct facet_pick_config *co
 
 /*
  * Switches to another policy. Turns under way are charged as before; caps, the order of arrival and the order of turns
- * stay. Virtual times begin anew for all: an entity does not owe under the new policy the time that the old one gave
- * it. With the present policy it does nothing.
+ * stay. Virtual times begin anew for all: time that an entity got under the old policy does not count against it. Does
+ * nothing if the policy is the present one.
  */
 void facet_pick_set_policy(struct facet_pick *pick, enum facet_pick_policy policy);
 
@@ -115,23 +114,23 @@ void facet_pick_set_share(struct facet_pick *pick, int entity, const struct face
 void facet_pick_set_want(struct facet_pick *pick, int entity, enum facet_pick_want want);
 
 /*
- * Picks the next entity: ready and under its cap; FACET_PICK_NONE when there is none. Either way *ret_again_ns says
- * when the first entity that its cap holds back may be picked: FACET_PICK_NEVER when there is none.
+ * Picks the next entity: ready and under its cap; FACET_PICK_NONE when there is none. In both cases *ret_again_ns is
+ * the time at which the first entity that its cap holds back may be picked; FACET_PICK_NEVER when there is none.
  */
 int facet_pick_next(struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns);
 
-/* Whether a turn of `right` should make room for one of `left`. Ignores caps. */
+/* Whether a turn of `right` should make room for a turn of `left`. Ignores caps. */
 bool facet_pick_goes_before(const struct facet_pick *pick, int left, int right);
 
 /* Whether any entity could have a turn now. */
 bool facet_pick_any_waits(struct facet_pick *pick, uint64_t now_ns);
 
-/* Whether its cap lets it have turns now. */
+/* Whether the cap of the entity lets it have turns now. */
 bool facet_pick_is_open(struct facet_pick *pick, int entity, uint64_t now_ns);
-/* When its cap does: now, or a later time if nothing more is charged. */
+/* When the cap of the entity lets it have turns: now, or a later time if nothing more is charged. */
 uint64_t facet_pick_opens_ns(struct facet_pick *pick, int entity, uint64_t now_ns);
 
-/* For how much device time its cap still lets it go on; FACET_PICK_NEVER without a cap. */
+/* How much device time the cap of the entity still allows; FACET_PICK_NEVER without a cap. */
 uint64_t facet_pick_budget_ns(struct facet_pick *pick, int entity, uint64_t now_ns);
 
 /* Charges device time to an entity. May be called several times for one turn. */

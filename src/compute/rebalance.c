@@ -11,7 +11,7 @@
 struct move {
     struct facet_balance_work *work, *other;
     int to;
-    uint64_t gain_ns, cost_ns, net_ns; /* net 0: none found yet */
+    uint64_t gain_ns, cost_ns, net_ns; /* net_ns 0: no move was found yet */
 };
 
 static uint64_t max_ns(uint64_t left, uint64_t right)
@@ -40,7 +40,7 @@ static bool is_movable(const struct facet_balance_plan *plan, const struct facet
     return !work->running && work->moves < plan->balance->config.moves_max;
 }
 
-/* Once it has work, it would call its share back, and the borrower's wait would grow. */
+/* Such a member takes its share back when it gets work, and the borrower's wait would grow. */
 static bool has_lent(const struct facet_balance_member *member)
 {
     return member->queued_ns == 0 && member->active_kernels == 0 && member->share_milli < member->request_milli;
@@ -221,14 +221,14 @@ static void propose_move(const struct facet_balance_plan *plan, struct facet_bal
                             wait_with(&plan->members[to], work->expected_ns, 0));
 
     if (!facet_balance_accepts(&plan->members[to]) || after + best->net_ns >= longest_ns)
-        return; /* before the cost is asked for, which may take long */
+        return; /* before the cost is computed, which may take long */
     propose_step(best, (struct move){.work = work,
                                      .to = to,
                                      .gain_ns = longest_ns - after,
                                      .cost_ns = facet_balance_move_cost_ns(plan, work, to)});
 }
 
-/* To one of the members that wait least, or to the one that holds most of its bytes. */
+/* Proposes moves to the members that wait least, and to the member that holds most of the work's bytes. */
 static void propose_moves(const struct facet_balance_plan *plan, struct facet_balance_work *work,
                           const struct targets *targets, uint64_t longest_ns, struct move *best)
 {
@@ -337,7 +337,7 @@ static bool scale_up(struct facet_balance_plan *plan, const struct facet_balance
     return true;
 }
 
-/* It shortens no wait, so it comes after everything else. */
+/* Fewer units shorten no wait, so this comes after all other actions. */
 static void scale_idle_down(struct facet_balance_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count && room_in_plan(plan) > 0; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the best of all distributions of few works over few members. Single moves and swaps, which suffice for many
- * works, can end in a distribution that no single step improves although a better one exists.
+ * Owns: the search for the best of all distributions of few works over few members. Single moves and swaps, which
+ * suffice for many works, can end in a distribution that no single step improves although a better one exists.
  * Never: examines more than SEARCH_STEPS partial distributions, so that an interval's work is bounded.
  */
 #include <stddef.h>

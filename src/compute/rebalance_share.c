@@ -29,8 +29,8 @@ static uint32_t milli_above(uint32_t value, uint32_t floor)
 }
 
 /*
- * The part that a member can give up: all that it does not use after a long idle time; else the part beyond its
- * guarantee.
+ * The part that a member can give up: after a long idle time all of its share that it does not use, otherwise the part
+ * beyond its guarantee.
  */
 static uint32_t releasable_milli(const struct facet_balance_plan *plan, const struct facet_balance_member *member)
 {
@@ -77,8 +77,8 @@ static void set_share(struct facet_balance_plan *plan, int index, uint32_t share
 }
 
 /*
- * Raises the receiver by the unassigned part and by spare parts of other members, at most to `wanted`. The donors'
- * actions come first, so that the sum never exceeds the device.
+ * Raises the receiver's share by the unassigned part and by spare parts of other members, at most to `wanted`. The
+ * donors' actions come first, so that the sum never exceeds the device.
  */
 static void raise_share(struct facet_balance_plan *plan, int receiver, uint32_t wanted, milli_func milli_of,
                         uint64_t gain_ns)

@@ -71,7 +71,7 @@ static bool client_waits(const struct facet_residence_client *client)
     return client->demand.waiting_resident && !client->demand.frozen;
 }
 
-/* It was brought in, and its turn lasts. */
+/* Whether the client was brought in and its turn is not over. */
 static bool in_turn(const struct facet_residence_client *client, uint64_t now_ns)
 {
     return now_ns < client->turn_end_ns;
@@ -88,7 +88,7 @@ static bool is_idle(const struct facet_residence *residence, const struct facet_
     return client->demand.frozen || (!client->demand.busy && now_ns >= idle_from_ns(residence, client));
 }
 
-/* Its bytes on the device, less those that it was asked to give. */
+/* The client's bytes on the device, less those that it was asked to give. */
 static uint64_t kept_bytes(const struct facet_residence_client *client)
 {
     return facet_min_u64(client->demand.resident_bytes, client->most_bytes);
@@ -102,8 +102,8 @@ static bool client_owes(const struct facet_residence_client *client)
 /* ---- waiting for clients that give way ---- */
 
 /*
- * Each byte that goes is a sign of life, and the patience starts anew. The time spent waiting for a stuck client does
- * not count as moving.
+ * patience_ns begins anew whenever a client gives memory. The time spent waiting for a stuck client does not count as
+ * moving.
  */
 static void watch_residents(struct facet_residence *residence, uint64_t now_ns)
 {
@@ -125,7 +125,7 @@ static void watch_residents(struct facet_residence *residence, uint64_t now_ns)
     }
 }
 
-/* When the patience with the first of the owing clients ends. */
+/* The earliest time at which a client that owes memory becomes stuck. */
 static uint64_t patience_ends_ns(struct facet_residence *residence)
 {
     uint64_t soonest = FACET_RESIDENCE_NEVER;
@@ -198,8 +198,10 @@ static void begin_turn(struct facet_residence *residence, struct facet_residence
     client->turn_end_ns = now_ns + turn_ns;
 }
 
-/* The incoming client's turn has not begun, and another client needs more within its own turn: that one is brought in
- * first. */
+/*
+ * Whether the incoming client's turn has not begun, and another client needs more memory within its own turn. That
+ * other client is brought in first.
+ */
 static bool must_replace_incoming(struct facet_residence *residence, uint64_t now_ns)
 {
     if (in_turn(&residence->clients[residence->incoming], now_ns))
@@ -246,8 +248,8 @@ static void choose_incoming(struct facet_residence *residence, uint64_t now_ns)
 }
 
 /*
- * A waiting client other than the incoming one must not take the memory that others free for that. A client that cannot
- * go is no longer asked.
+ * A waiting client other than the incoming one must not take the memory that others free for the incoming client. A
+ * client that cannot swap is no longer asked.
  */
 static void hold_other_waiters(struct facet_residence *residence)
 {
@@ -310,7 +312,7 @@ static uint64_t requested_bytes(struct facet_residence *residence)
     return bytes;
 }
 
-/* When the first of the staying clients could go. */
+/* The earliest time at which another client may be asked to give way. */
 static uint64_t next_readiness_ns(struct facet_residence *residence, uint64_t now_ns)
 {
     uint64_t soonest = FACET_RESIDENCE_NEVER;
@@ -333,7 +335,9 @@ static bool any_may_be_asked(struct facet_residence *residence)
     return false;
 }
 
-/* The incoming client may not yet have taken memory that just became free: it gets a moment before more is asked for.
+/*
+ * Asks other clients to give way. The incoming client may not have taken yet the memory that just became free, so it
+ * gets settle_ns before more is asked for.
  */
 static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
 {

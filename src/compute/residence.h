@@ -6,19 +6,21 @@
  * time that a client may stay.
  * Never: reads a clock, touches a segment, moves a byte. State and time in, decisions out.
  *
- * A client (an oversubscribed vGPU) has a set: its swappable memory. It works with all of its set on the device, or not
- * at all, as a kernel may touch any of it. One client at a time is brought in: among those that wait, the one that has
- * had the device's memory least, by weight. While the device refuses it memory, others give way: first clients that are
- * not whole themselves, then idle ones, then ones whose turn is over; each by no more than is missing.
+ * A client (an oversubscribed vGPU) has a set: its swappable memory. It works only while all of its set is on the
+ * device, because a kernel may touch any of it. One client at a time is brought in: the waiting client that has had the
+ * device's memory for the least time, by weight. While the device refuses memory to this client, others give way: first
+ * clients that do not have their whole set there either, then idle clients, then clients whose turn is over. Each gives
+ * no more than is missing.
  *
- * A client keeps its memory for `turn_factor` times as long as bringing it in took, so that moving never takes more
- * than about 1/turn_factor of the time, however large the sets and however fast the bus; longer by weight. A client
- * that asks for more within its turn goes before those that wait for theirs. As long as everything fits, no client is
- * asked to give way.
+ * A client keeps its memory for `turn_factor` times as long as bringing it in took, and longer by weight. So moving
+ * never takes more than about 1/turn_factor of the time, however large the sets and however fast the bus. A client that
+ * asks for more memory within its turn goes before the clients that wait for a turn. As long as everything fits, no
+ * client is asked to give way.
  *
  * A client that was asked and has given nothing for `patience_ns` is stuck: it is stopped, holds a capture open, or its
- * kernels do not end. It is still asked, but no longer waited for: others are asked in its place. When there are none,
- * the client being brought in learns that (FACET_RESIDENCE_LAST), so that the next one has its turn.
+ * kernels do not end. It is still asked, but no longer waited for: other clients are asked in its place. When none is
+ * left, the client that is being brought in is told so (FACET_RESIDENCE_LAST), so that the next client can have its
+ * turn.
  *
  * Times are nanoseconds of one monotonic clock. Not thread-safe: one scheduler calls it.
  */
@@ -34,15 +36,13 @@
 #define FACET_RESIDENCE_NEVER   UINT64_MAX
 
 struct facet_residence_config {
-    uint64_t least_turn_ns; /* a turn is not shorter */
-    uint32_t
-        turn_factor;    /* a turn's length in units of the time to bring in; 0: no client keeps its memory for a time */
-    uint64_t idle_ns;   /* a client unused for this long, or for as long as moving it took if that is longer, gives way
-                           before its turn is over */
-    uint64_t settle_ns; /* after others gave way, before more is asked for */
-    uint64_t leave_ns;  /* after a client's memory went, before the incoming client is told that no other is left: a
-                           driver takes  time to free the memory of an ended program */
-    uint64_t patience_ns; /* how long a client that was asked may give nothing; 0: without end */
+    uint64_t least_turn_ns; /* the shortest turn */
+    uint32_t turn_factor;   /* a turn's length in units of the time that bringing in took; 0: turns have no length */
+    uint64_t idle_ns;   /* a client that was not used for this long, or for as long as moving its set took if that is
+                           longer, gives way before its turn is over */
+    uint64_t settle_ns; /* the wait after others gave way, before more is asked for */
+    uint64_t leave_ns; /* the wait after a client's memory went, before the incoming client gets FACET_RESIDENCE_LAST */
+    uint64_t patience_ns; /* how long a client that was asked may give nothing; 0: forever */
 };
 extern const struct facet_residence_config facet_residence_defaults;
 
@@ -51,8 +51,8 @@ struct facet_residence_demand {
     uint64_t set_bytes, resident_bytes;
     uint64_t refused_bytes;    /* refused by the device to the client that is being brought in */
     uint32_t waiting_resident; /* threads that wait until the whole set is on the device */
-    bool busy, frozen;         /* has work on the device or waiting for it; may not work */
-    bool cannot_swap;          /* cannot give way: the host has no memory for it */
+    bool busy, frozen;         /* busy: has work on the device or waiting for it; frozen: may not work */
+    bool cannot_swap;          /* cannot give way: the host has no memory for its set */
     uint64_t used_ns;          /* when it was last used */
 };
 
@@ -62,10 +62,10 @@ struct facet_residence_client {
     struct facet_residence_demand demand;
 
     uint64_t most_bytes; /* the decision: at most this may be on the device; FACET_RESIDENCE_ALL: everything */
-    uint64_t vtime;      /* time that it had its set on the device, by weight */
+    uint64_t vtime;      /* for how long its set was on the device, divided by weight */
     uint64_t cost_ns;    /* how long bringing it in took last time */
     uint64_t turn_end_ns;
-    uint64_t owes_since_ns;       /* asked to give way and has given nothing since; 0: owes nothing */
+    uint64_t owes_since_ns;       /* since when it was asked to give way and has given nothing; 0: it owes nothing */
     uint64_t last_resident_bytes; /* its bytes on the device at the last step */
     bool stuck;                   /* has owed for longer than `patience_ns` */
     bool active;                  /* wanted its set, or used it, at the last step */
@@ -76,7 +76,7 @@ struct facet_residence {
     struct facet_residence_client clients[FACET_RESIDENCE_CLIENTS];
     uint32_t clients_end; /* one past the highest client ever used */
     int incoming;         /* the client that is being brought in; -1: none */
-    bool waiting;         /* for others' turns to end, as of the last step */
+    bool waiting;         /* at the last step it waited for others' turns to end */
     uint64_t moving_ns;   /* time spent on bringing in the incoming client so far, without waiting */
     uint64_t last_ns, settled_until_ns;
     uint64_t memory_left_ns; /* when memory of a client other than the incoming one last went */

@@ -35,7 +35,10 @@ static void note_pressure(const struct facet_scale_config *config, struct facet_
         member->calm_streak++;
 }
 
-/* From its present part towards its need: up at once, down one step when it has been calm for long enough. */
+/*
+ * The next value from `present` towards `needed`: up at once, down one step when the member has been calm for long
+ * enough.
+ */
 static uint32_t settle_share(const struct facet_scale_config *config, const struct facet_scale_member *member,
                              uint32_t present, uint32_t needed, uint32_t step)
 {
@@ -65,7 +68,10 @@ static uint32_t units_for(const struct facet_scale_config *config, uint32_t mill
     return (uint32_t)(((uint64_t)milli * config->device_units + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE);
 }
 
-/* Pressed: the units that its share can keep busy, and one more each window. Calm: the units that it kept busy. */
+/*
+ * A pressed member wants the units that its share can keep busy, and one more each window; a calm member those that it
+ * kept busy.
+ */
 static uint32_t wanted_units(const struct facet_scale_config *config, const struct facet_scale_member *member)
 {
     uint32_t present = max_u32(member->units, member->units_least);
@@ -81,7 +87,7 @@ static uint32_t wanted_units(const struct facet_scale_config *config, const stru
 
 /* ---- dealing out ---- */
 
-/* One resource that is dealt out: each member's floor, its want, and the field for the result. */
+/* One resource that is divided: each member's floor, its want, and the field for the result. */
 struct deal {
     struct facet_scale_member *members;
     uint32_t count;
@@ -96,7 +102,7 @@ static uint64_t weight_of(const struct facet_scale_member *member)
     return member->request_milli > 0 ? member->request_milli : FACET_SCALE_BEST_EFFORT_MILLI;
 }
 
-/* Gives the floors; where they sum up to more than the whole, the same part of each. Returns the rest. */
+/* Gives each member its floor, or the same part of each floor if their sum is above the total. Returns what is left. */
 static uint64_t give_floors(const struct deal *deal)
 {
     uint64_t sum = 0, left = deal->total;
@@ -123,7 +129,7 @@ static uint64_t unsatisfied_weight(const struct deal *deal)
     return sum;
 }
 
-/* One round of dealing `left` by weight; a member that needs less than its part leaves the rest to the others. */
+/* One round that divides `left` by weight; a member that needs less than its part leaves the surplus to the others. */
 static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weights)
 {
     uint64_t rest = left;
@@ -142,7 +148,7 @@ static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weig
     return rest;
 }
 
-/* A rest too small to be divided goes out one by one, lowest index first. */
+/* A remainder too small to be divided is given one by one, lowest index first. */
 static void deal_remainder(const struct deal *deal, uint64_t left)
 {
     for (uint32_t i = 0; i < deal->count && left > 0; i++) {
@@ -198,7 +204,7 @@ static uint32_t *given_units(struct facet_scale_member *member)
     return &member->units;
 }
 
-/* A least is a promise: where the leasts sum up to more than the device has, the members share it in time. */
+/* units_least is always given: if their sum is above the device's units, the members share the units in time. */
 static void deal_units(const struct facet_scale_config *config, struct facet_scale_member *members, uint32_t count)
 {
     uint64_t min = 0;

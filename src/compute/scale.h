@@ -8,22 +8,22 @@
  * The caller measures each member over a window and calls facet_scale_step() at its end; the result holds for the next
  * window. Demand is observed, not asked for:
  *     pressed   work is queued, or waited longer than `press_ns` on average. A member stays pressed until nothing is
- *               queued and the wait was below `relax_ns`. Its demand is its request at once, and beyond that
- *               `step_milli` more than its share, up to its limit
- *     calm      otherwise. Its demand is its use and some headroom. Only after `calm_windows` calm windows in a row is
- *               its share lowered to that, `step_milli` at a time: the unused part is lent, not lost
- *     idle      calm, and it used nothing
+ *               queued and the wait was below `relax_ns`. Its demand is at least its request, and beyond that
+ * `step_milli` more than its share, up to its limit calm      otherwise. Its demand is its use and some headroom. Only
+ * after `calm_windows` calm windows in a row is its share lowered towards that, `step_milli` at a time. The request
+ * stays its guarantee idle      calm, and it used nothing
  *
- * The device is dealt out in this order: to every member the smaller of demand and request; then the rest to those with
- * a higher demand, in proportion to their requests (best effort, 0, counts as FACET_SCALE_BEST_EFFORT_MILLI). So
+ * The device is divided in this order: every member gets the smaller of demand and request; then members with a higher
+ * demand get what is left, in proportion to their requests (best effort, 0, counts as FACET_SCALE_BEST_EFFORT_MILLI).
+ * So
  *     - the sum is never above the device;
- *     - a pressed member has its request at once, however long others had it on loan; where requests sum up to more
- *       than the device (soft mode), they are weights, and each has its part;
- *     - no member has more than its limit; with the same measurements again and again it comes to rest, and stays.
+ *     - a pressed member has its request at once, however long others used it; if requests sum up to more than the
+ * device (soft mode), they are weights;
+ *     - no member has more than its limit; with constant measurements the shares converge and stay.
  *
- * Units follow in the same way, between `units_least` and `units_most`, one step at a time; where the device's units
- * are counted, no member gets more than its least while the sum is above them. A member whose share grows has at least
- * the units that can use it.
+ * Units follow in the same way, between `units_least` and `units_most`, one step at a time; if the device's units are
+ * counted, no member gets more than units_least while the sum of units is above theirs. A member whose share grows has
+ * at least the units that can use it.
  *
  * Not thread-safe: under one lock, or on copies.
  */
@@ -39,17 +39,17 @@
 
 struct facet_scale_config {
     uint32_t step_milli;     /* the most that a share grows beyond its request, or falls when calm, in a window */
-    uint32_t headroom_milli; /* a calm member keeps this above its use */
-    uint32_t calm_windows;   /* calm windows before anything is taken */
+    uint32_t headroom_milli; /* a calm member keeps this much above its use */
+    uint32_t calm_windows;   /* calm windows before a share is lowered */
     uint32_t device_units;   /* 0: not counted */
     uint64_t press_ns, relax_ns;
 };
 
-/* 100, 20, 3 windows, pressed above 1 ms and until below 0.2 ms. */
+/* step 100, headroom 20, 3 windows; pressed above 1 ms, until below 0.2 ms. */
 extern const struct facet_scale_config facet_scale_defaults;
 
 struct facet_scale_member {
-    /* The caller's. */
+    /* Set by the caller. */
     uint32_t request_milli, limit_milli;
     uint32_t units_least, units_most;
 
@@ -58,7 +58,7 @@ struct facet_scale_member {
     uint32_t queued;     /* waiting now */
     uint64_t delay_ns;   /* how long work that began had waited, on average; 0: nothing began */
 
-    /* The decision, written by each step. At first its present share and units, or 0. */
+    /* The decision, written by each step. Before the first step: the present share and units, or 0. */
     uint32_t share_milli, units;
 
     /* Kept by the steps; 0 at first. */

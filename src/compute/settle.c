@@ -2,9 +2,9 @@
 /*
  * Owns: the arithmetic of settling and publishing. Never: credits the same moment of a device twice.
  *
- * A step gives out the time since the last one as credit: to each client its possible need, to a timed one at most the
- * policy's charge, and to all together no more than has passed. Measured time is settled from credit. Credit is kept
- * only for work in flight, so an unused lease earns none.
+ * A step gives out the time since the last one as credit: to each client at most what it can need, to a client that the
+ * policy charges at most this charge, and to all clients together no more than has passed. Measured time is settled
+ * from credit. Credit is kept only for work in flight, so an unused lease earns none.
  */
 #include "compute/settle.h"
 
@@ -43,7 +43,10 @@ static uint64_t device_time_ns(const struct facet_settle_client *client, uint64_
     return client->part_milli == FACET_MILLI_WHOLE ? own_ns : scaled_ns(own_ns, client->part_milli, FACET_MILLI_WHOLE);
 }
 
-/* Measured and not settled time. Tenants can write the page: a count that falls starts anew. */
+/*
+ * The time that was measured and is not settled. Tenants can write the page: after a count that falls, counting starts
+ * anew.
+ */
 static uint64_t unsettled_ns(const struct facet_settle_client *client)
 {
     return device_time_ns(client, credit_above(client->demand.measured_ns, client->total.measured_ns));
@@ -87,7 +90,7 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
             sum > elapsed_ns ? (uint64_t)((settle_wide)client->wanted_ns * elapsed_ns / sum) : client->wanted_ns;
 }
 
-/* The client's part of the device's claimed time, which is settled already. */
+/* Adds the time that the client claimed to its settled time. */
 static void take_claim_over(struct facet_settle *settle, struct facet_settle_client *client)
 {
     uint64_t claimed_ns = facet_min_u64(credit_above(client->demand.claimed_ns, client->total.settled_ns),
@@ -98,7 +101,7 @@ static void take_claim_over(struct facet_settle *settle, struct facet_settle_cli
     settle->claimable_ns -= claimed_ns;
 }
 
-/* The time from `from_ns` to `now_ns` that is not claimed; the claimed part can be taken over from now on. */
+/* Returns the time from `from_ns` to `now_ns` that is not claimed, and adds the claimed part to claimable_ns. */
 static uint64_t unclaimed_ns(struct facet_settle *settle, uint64_t from_ns, uint64_t now_ns)
 {
     uint64_t passed_ns = credit_above(now_ns, from_ns);
@@ -113,7 +116,7 @@ void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_unti
     settle->claimed_until_ns = claimed_until_ns;
 }
 
-/* Gives the time without a scheduler to the first clients that report work from then. */
+/* Gives the time without a scheduler to the first clients that report work that ran in it. */
 static void settle_missed_time(struct facet_settle *settle, struct facet_settle_client *client)
 {
     uint64_t missing_ns = credit_above(unsettled_ns(client), client->credit_ns);
@@ -149,7 +152,7 @@ static uint32_t count_behind(struct facet_settle *settle)
     return count;
 }
 
-/* One round: a client whose lag is at most an equal part of the rest is published in full. Returns the rest. */
+/* One round: a client whose lag is at most an equal part of `left_ns` is published in full. Returns what is left. */
 static uint64_t publish_small_lags(struct facet_settle *settle, uint64_t left_ns, uint64_t part_ns)
 {
     EACH_CLIENT (settle, client) {
@@ -191,7 +194,7 @@ static bool has_clients(struct facet_settle *settle, const struct facet_settle_c
     return false;
 }
 
-/* There was no scheduler until the first client came: its steps give out the time from then on. */
+/* The time before the first client was added had no scheduler; steps give out only the time after that. */
 static void begin_after_missed(struct facet_settle *settle, const struct facet_settle_client *client, uint64_t now_ns)
 {
     if (!has_clients(settle, client))

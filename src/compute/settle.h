@@ -6,8 +6,8 @@
  * Never: schedules, reads a clock or a segment. State and time in, numbers out.
  *
  * Each vGPU measures its own launches from their start to their end. Where two of them overlap, which they do at each
- * hand-over, the same moment is measured twice. The policy (fair.h) charges a moment once: this room publishes no more
- * than that. So two rules hold, whatever is measured:
+ * hand-over, the same moment is measured twice. The policy (fair.h) charges a moment once, and the published time is
+ * never more than that. So two rules hold, whatever is measured:
  *  - Settled: a vGPU's measured time, up to its charge while the work was in flight. vGPUs unknown to the policy (they
  *    take no turns) each get a part of the time that passed, in proportion to their measured time. A vGPU that has a
  *    part of the device to itself measures that part's time, which counts as that part of the device's.
@@ -26,17 +26,17 @@
 
 /* The part of a client's state that outlives a scheduler. All 0 for a new vGPU. */
 struct facet_settled {
-    uint64_t at_ns;        /* when it was last settled; 0: never */
-    uint64_t measured_ns;  /* cumulative, up to which it was */
+    uint64_t at_ns;        /* when the client was last settled; 0: never */
+    uint64_t measured_ns;  /* the measured time that was settled, cumulative */
     uint64_t settled_ns;   /* cumulative device time */
-    uint64_t published_ns; /* published part of settled_ns; never more than that */
+    uint64_t published_ns; /* the published part of settled_ns */
 };
 
 /* A vGPU's readings just before a step; the work in flight is read before the measured time. */
 struct facet_settle_demand {
     uint64_t measured_ns; /* cumulative */
     uint64_t begun_ns;    /* since when something has been in flight; 0: nothing is */
-    uint64_t charged_ns;  /* cumulative, by the policy: facet_fair_client.timeline_ns */
+    uint64_t charged_ns;  /* the policy's charge, cumulative: facet_fair_client.timeline_ns */
     uint64_t claimed_ns;  /* cumulative device time, as far as it was claimed without a scheduler */
 };
 
@@ -44,40 +44,40 @@ struct facet_settle_client {
     bool used;
     bool charged_by_policy;  /* the policy charges it */
     bool covers_missed_time; /* the next report may cover work in flight from a time without a scheduler */
-    uint32_t part_milli;     /* of the device, that it has to itself; FACET_MILLI_WHOLE: it shares all */
+    uint32_t part_milli;     /* the part of the device that it has to itself; FACET_MILLI_WHOLE: it shares the device */
     struct facet_settle_demand demand;
 
     struct facet_settled total;
     uint64_t credited_charge_ns; /* charged_ns already given out as credit */
-    uint64_t credit_ns;          /* given to it, for work that is not measured yet */
-    uint64_t wanted_ns;          /* within a step */
+    uint64_t credit_ns;          /* credit that it has, for work that is not measured yet */
+    uint64_t wanted_ns;          /* its want; only within a step */
 };
 
 struct facet_settle {
     struct facet_settle_client clients[FACET_SETTLE_CLIENTS];
     uint32_t clients_end;      /* one past the highest client ever used */
-    uint64_t last_step_ns;     /* of the last step */
+    uint64_t last_step_ns;     /* time of the last step */
     uint64_t published_at_ns;  /* up to when time was given out for publishing */
     uint64_t missed_ns;        /* time in which there was no scheduler, neither claimed nor given out yet */
     uint64_t claimed_until_ns; /* up to when the device's time was claimed without a scheduler */
     uint64_t claimable_ns;     /* claimed time that is not in the clients' settled time yet */
-    uint64_t unpublished_ns;   /* of that time, not yet published */
-    bool missed_time_found;    /* such a time was found */
+    uint64_t unpublished_ns;   /* time without a scheduler that was not published yet */
+    bool missed_time_found;    /* a time without a scheduler was found, so missed_ns is set */
 };
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns);
 
 /*
- * Up to when the device's time was claimed by the clients themselves; never later than now. To be called with a reading
- * that follows those of the clients' demands, before facet_settle_add() and facet_settle_step(): both take the claims
- * over as settled, and give the rest of the time out.
+ * Sets the time up to which the clients themselves claimed the device's time; never later than now. The caller reads it
+ * after the clients' demands, and calls this before facet_settle_add() and facet_settle_step(): both take the claims
+ * over as settled, and give out the time that is not claimed.
  */
 void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_until_ns);
 
 /*
- * Adds a client at a place of the caller's choice, with its state from an earlier scheduler. Time measured since then
- * is settled and published now. Work that was in flight then is settled when it is reported, as far as the missed time
- * suffices for all clients. So the caller adds all such clients before it lets the numbers be read.
+ * Adds a client at index `index`, with its state from an earlier scheduler. Time measured since then is settled and
+ * published now. Work that was in flight then is settled when it is reported, as far as the missed time suffices for
+ * all clients. So the caller adds all such clients before it lets the numbers be read.
  */
 void facet_settle_add(struct facet_settle *settle, uint32_t index, bool charged_by_policy, uint32_t part_milli,
                       const struct facet_settled *before, const struct facet_settle_demand *demand, uint64_t now_ns);

@@ -7,9 +7,9 @@
 #include "base/integer.h"
 
 /*
- * The most device time that may arrive between two readings: a process that was stopped reports all of it when it
- * continues, at most 13 days. Launches and refusals may arrive at once beside one a nanosecond, because a process holds
- * them until it reports them.
+ * The most device time that may arrive between two readings (13 days): a process that was stopped reports all of its
+ * device time when it continues. Launches and refusals may arrive at a rate of one a nanosecond, and EVENTS_AT_ONCE_MAX
+ * more, because a process holds them until it reports them.
  */
 #define TIME_AT_ONCE_MAX_NS (UINT64_C(1) << 50)
 #define EVENTS_AT_ONCE_MAX  UINT64_C(1000000)
@@ -17,8 +17,9 @@
 /*
  * A slot has one process at a time, which counts each moment once, so no slot has more device time than the vGPU is
  * old. The bound is wider than that for two reasons. An interposer that measures some launches by the device's clock,
- * others by the machine's and estimates the rest counts a moment three times, and a process that died is charged from
- * the earliest time of its last report. A charge made before the work ran is at most an hour (opencl/track.c).
+ * others by the machine's clock, and estimates the remaining ones, counts a moment three times; a process that died is
+ * charged from the earliest time of its last report. A charge made before the work ran is at most an hour
+ * (opencl/track.c).
  */
 #define MOMENT_COUNTED_MAX   4u
 #define CHARGED_AHEAD_MAX_NS (UINT64_C(3600) * 1000000000)
@@ -50,7 +51,8 @@ static uint32_t doubt_totals(const struct facet_belief *belief, const struct fac
 {
     uint64_t age_ns = now_ns - belief->empty_at_ns, events_max = now_ns - belief->read_at_ns + EVENTS_AT_ONCE_MAX;
     /*
-     * The sum over all slots is bounded by its increase, a single slot by its whole value: a vGPU may have thousands.
+     * The sum over all slots is bounded by its increase, a single slot by its whole value: a vGPU may have thousands of
+     * slots.
      */
     uint64_t slot_max_ns =
         facet_min_u64(age_ns, FACET_BELIEVABLE_MAX / MOMENT_COUNTED_MAX) * MOMENT_COUNTED_MAX + CHARGED_AHEAD_MAX_NS;
@@ -86,7 +88,7 @@ static void begin_belief(struct facet_belief *belief, const struct facet_usage_t
 uint32_t facet_belief_check(struct facet_belief *belief, const struct facet_usage_totals *totals,
                             uint64_t memory_max_bytes, uint64_t now_ns)
 {
-    /* The thread that read the clock first need not be the first to check. */
+    /* Of two threads, the one that read the clock first may be the second to check. */
     if (now_ns < belief->read_at_ns)
         now_ns = belief->read_at_ns;
     belief->doubted |= impossible_totals(totals);

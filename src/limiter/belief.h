@@ -26,30 +26,31 @@
 #define FACET_BELIEVED_DENIED    (UINT32_C(1) << 5)
 #define FACET_BELIEVED_ALL       ((UINT32_C(1) << 6) - 1)
 
-/* Those whose true value is lost once they were damaged. */
+/* The totals whose true value is lost once they were damaged. */
 #define FACET_BELIEVED_LASTING (FACET_BELIEVED_ALL & ~FACET_BELIEVED_MEMORY)
 
-/* More than any counter or any amount of memory can be: 36 years of nanoseconds. */
+/* No counter and no amount of memory can be larger: as nanoseconds, these are 36 years. */
 #define FACET_BELIEVABLE_MAX (UINT64_C(1) << 60)
 
 /*
- * One per segment that is checked; all 0 before the first reading. With `begun` and `read_at_ns` 0 it begins anew with
- * the present totals, and keeps its doubts. An owner keeps it in a file (owner_belief.c).
+ * The belief about one segment; all members are 0 before the first reading. With `begun` and `read_at_ns` 0 the belief
+ * begins anew with the present totals, and keeps its doubts. An owner keeps the belief in a file (owner_belief.c).
  */
 struct facet_belief {
     uint32_t begun;
-    uint32_t doubted;          /* FACET_BELIEVED_LASTING alone: forever */
-    uint64_t memory_max_bytes; /* the vGPU's largest quota so far; for a caller that stores it here */
-    uint64_t empty_at_ns;      /* CLOCK_MONOTONIC of when no process had entered it yet; 0: before the first reading */
-    uint64_t first_slot_busy_ns; /* the most device time of one slot at that reading */
-    uint64_t read_at_ns;         /* of the last reading, and its totals */
+    uint32_t doubted;            /* bits of FACET_BELIEVED_LASTING, once set, stay set */
+    uint64_t memory_max_bytes;   /* the vGPU's largest quota so far, if the caller stores it here */
+    uint64_t empty_at_ns;        /* a CLOCK_MONOTONIC time before any process entered the vGPU; 0: unknown */
+    uint64_t first_slot_busy_ns; /* the most device time of one slot at the first reading */
+    uint64_t read_at_ns;         /* time of the last reading; its totals follow */
     uint64_t busy_ns, launches, throttled_ns, denied;
-    uint64_t peak_bytes; /* the highest that was believed; files of earlier releases end before it */
+    uint64_t peak_bytes; /* the highest peak that was believed; files of earlier releases end before this member */
 };
 
 /*
  * Which of `totals` can be believed (FACET_BELIEVED_*), given that no process can hold more than `memory_max_bytes`.
- * The peak is not believed, this time, either while a process has just been given memory and not raised it yet.
+ * While a process has just been given memory and has not raised the peak yet, this call does not believe the peak
+ * either.
  */
 uint32_t facet_belief_check(struct facet_belief *belief, const struct facet_usage_totals *totals,
                             uint64_t memory_max_bytes, uint64_t now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: claims of device time; see claim.h. Never: claims for a vGPU before the device's word has moved: who is killed
- * in between leaves time unclaimed, and none claimed twice.
+ * Owns: claims of device time; see claim.h. Never: claims for a vGPU before the device's word has moved: a process that
+ * is killed in between leaves time unclaimed, and never time that is claimed twice.
  */
 #include "limiter/claim.h"
 

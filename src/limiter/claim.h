@@ -15,19 +15,22 @@
 #include "limiter/segment.h"
 
 /*
- * A process that works without a scheduler claims at most so large a part of the free time at once, every few
- * milliseconds: so vGPUs that overlap get about the same, whichever claims first. A reader claims the rest.
+ * The divisors for facet_claim(). A process that works without a scheduler claims at most an eighth of the free time at
+ * once, every few milliseconds, so that vGPUs that overlap get about the same, whichever claims first. A reader of the
+ * totals claims all that is left.
  */
 #define FACET_CLAIM_BY_TENANT 8u
 #define FACET_CLAIM_BY_READER 1u
 
-/* Claims the vGPU's measured time as far as there is free time. Does nothing where no scheduler ever settled. */
+/*
+ * Claims the vGPU's measured time, at most 1/`divisor` of the free time. Does nothing where no scheduler ever settled.
+ */
 void facet_claim(const struct facet_policy *policy, struct facet_usage *usage, struct facet_bell *bell,
                  uint32_t divisor, uint64_t now_ns);
 
 /*
- * Up to when the device's time is claimed; 0: unknown. Tenants can write the word: a moment later than now is not
- * believed.
+ * The time up to which the device's time is claimed; 0: unknown. Tenants can write the word, so a time later than now
+ * is not believed.
  */
 uint64_t facet_claim_until_ns(const struct facet_bell *bell, uint64_t now_ns);
 

@@ -17,7 +17,7 @@ bool facet_entrance_is_cuda(const char *address)
     return strncmp(address, "GPU-", 4) == 0 || strncmp(address, "MIG-", 4) == 0;
 }
 
-/* The library is beside the plugins when installed, and in its build folder in the tree. */
+/* An installed library is beside the plugins; in the source tree it is in its build folder. */
 static enum facet_status find_driver(char path[FACET_PATH_SIZE], struct facet_error *error)
 {
     struct facet_error ignored = {0};

@@ -3,8 +3,8 @@
  * How programs enter a vGPU of an NVIDIA GPU: our libraries of the names of the driver and of its management library
  * are what they find (ADR 19).
  *
- * Owns: the devices that this concerns, the paths of the libraries, and the values of the variables; for `facet run`
- * and for the configurations of containers.
+ * Owns: the test for such devices, the paths of the libraries, and the values of the environment variables, for `facet
+ * run` and for the configurations of containers.
  * Never: changes the environment of the process that asks.
  */
 #ifndef FACET_LIMITER_ENTRANCE_CUDA_H
@@ -21,7 +21,7 @@
 #define FACET_ENTRANCE_CUDA_VISIBLE "CUDA_VISIBLE_DEVICES"
 
 struct facet_entrance_cuda {
-    char folder[FACET_PATH_SIZE];           /* of libraries: for FACET_ENTRANCE_CUDA_SEARCH */
+    char folder[FACET_PATH_SIZE];           /* the folder of the libraries, for FACET_ENTRANCE_CUDA_SEARCH */
     char preload[2 * FACET_PATH_SIZE + 64]; /* the libraries, with ':' between them: for FACET_ENTRANCE_CUDA_PRELOAD */
 };
 
@@ -30,7 +30,7 @@ bool facet_entrance_is_cuda(const char *address);
 
 /*
  * Finds the libraries. Errors: FACET_NOT_FOUND: they are not where they belong, and a program would run without limits;
- * FACET_UNSUPPORTED: their path is one that the loader takes for several.
+ * FACET_UNSUPPORTED: the loader would take their path for several paths.
  */
 enum facet_status facet_entrance_cuda_find(struct facet_entrance_cuda *ret_entrance, struct facet_error *error);
 

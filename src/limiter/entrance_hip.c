@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the search for the library by which programs enter a vGPU of an AMD GPU; see entrance_hip.h. Never: opens it.
+ * Owns: the search for the library by which programs enter a vGPU of an AMD GPU; see entrance_hip.h. Never: opens the
+ * library.
  */
 #include "entrance_hip.h"
 
@@ -20,7 +21,7 @@ void facet_entrance_hip_uuid(const char *address, char *ret_uuid, size_t size)
     snprintf(ret_uuid, size, "GPU-%s", address + strlen(PREFIX));
 }
 
-/* Beside the plugins when installed; in the tree, where it is built. */
+/* An installed library is beside the plugins; in the source tree it is in its build folder. */
 static enum facet_status find_runtime(char path[FACET_PATH_SIZE], struct facet_error *error)
 {
     struct facet_error ignored = {0};

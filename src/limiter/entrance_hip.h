@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How programs enter a vGPU of an AMD GPU: our library comes before the HIP runtime, by preloading and by name
- * (ADR 20).
+ * How programs enter a vGPU of an AMD GPU: our library comes before the HIP runtime, by preloading and by name (ADR
+ * 20).
  *
- * Owns: the devices that this concerns, the path of the library, and the values of the variables; for `facet run` and
- * for the configurations of containers.
+ * Owns: the test for such devices, the path of the library, and the values of the environment variables, for `facet
+ * run` and for the configurations of containers.
  * Never: changes the environment of the process that asks.
  */
 #ifndef FACET_LIMITER_ENTRANCE_HIP_H
@@ -19,7 +19,7 @@
 #define FACET_ENTRANCE_HIP_PRELOAD "LD_PRELOAD"
 #define FACET_ENTRANCE_HIP_SEARCH  "LD_LIBRARY_PATH"
 #define FACET_ENTRANCE_HIP_VISIBLE "ROCR_VISIBLE_DEVICES"
-#define FACET_ENTRANCE_HIP_INDICES "HIP_VISIBLE_DEVICES" /* counts what the former shows */
+#define FACET_ENTRANCE_HIP_INDICES "HIP_VISIBLE_DEVICES" /* indices among the devices that the variable above shows */
 
 struct facet_entrance_hip {
     char folder[FACET_PATH_SIZE];       /* for FACET_ENTRANCE_HIP_SEARCH */
@@ -34,7 +34,7 @@ void facet_entrance_hip_uuid(const char *address, char *ret_uuid, size_t size);
 
 /*
  * Finds the library. Errors: FACET_NOT_FOUND: it is not where it belongs, and a program would run without limits;
- * FACET_UNSUPPORTED: its path is one that the loader takes for several.
+ * FACET_UNSUPPORTED: the loader would take its path for several paths.
  */
 enum facet_status facet_entrance_hip_find(struct facet_entrance_hip *ret_entrance, struct facet_error *error);
 

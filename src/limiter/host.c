@@ -35,7 +35,8 @@ static enum facet_status join_path(char *ret_path, const char *dir, const char *
 }
 
 /*
- * The lock of facetd's own folder is facetd's lock file for any manager, so that a host and facetd exclude each other.
+ * The lock file of facetd's own folder is facetd's: a host that manages this folder takes the same lock, so that the
+ * two exclude each other.
  */
 static enum facet_status find_lock(const char *dir, char *ret_path, struct facet_error *error)
 {
@@ -48,7 +49,7 @@ static enum facet_status find_lock(const char *dir, char *ret_path, struct facet
     return join_path(ret_path, dir, HOST_LOCK, error);
 }
 
-/* The process id in the file is for people, as in facetd's. */
+/* The process id is written into the lock file for people to read, as facetd does. */
 static enum facet_status take_lock(struct facet_limiter *limiter, struct facet_error *error)
 {
     char path[FACET_PATH_SIZE], text[16];

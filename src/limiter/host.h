@@ -5,9 +5,10 @@
  * Owns: struct facet_limiter and its workers. Never: is used outside this room; never admits anything by itself
  * (memory.h and pace.h do).
  *
- * A registered process owns a slot like an interposed one; but this handle holds the slot's lock, on a description that
- * all registrations of a worker share, and notices the process's death through a pidfd. When the handle's process dies
- * the kernel drops the locks: registrations end with the handle, and the next process that checks clears the slots.
+ * A registered process owns a slot like an interposed process. But the handle holds the slot's lock, on a file
+ * description that all registrations of a worker share, and notices the process's death through a pidfd. When the
+ * process of the handle dies, the kernel drops the locks. So registrations end with the handle, and the next process
+ * that checks clears the slots.
  *
  * Thread rule: one lock a handle, held for microseconds; system calls under it only on slow paths.
  */
@@ -24,9 +25,9 @@
 /* Room for <dir>/<worker> and for <dir>/.bells/<device>.bell. */
 #define FACET_HOST_PATH_SIZE (FACET_PATH_SIZE + 80)
 
-/* A registered process; its place in the worker's table is its slot's. */
+/* A registered process; its index in the worker's table is that of its slot. */
 struct facet_host_process {
-    int32_t pid; /* 0 = none */
+    int32_t pid; /* 0: no process is registered */
     int pidfd;
 };
 
@@ -36,7 +37,7 @@ struct facet_host_worker {
     uint64_t device_memory_bytes;
     struct facet_owner *owner;
     int slot_locks_fd; /* carries the locks of the registered processes' slots */
-    uint32_t count;    /* one past the last process registered */
+    uint32_t count;    /* one past the index of the last registered process */
     struct facet_host_process processes[FACET_SEGMENT_SLOTS];
 };
 
@@ -62,7 +63,7 @@ void facet_host_worker_close(struct facet_host_worker *worker);
 void facet_host_maintain_worker(struct facet_host_worker *worker, uint64_t now_ns);
 void facet_host_set_gate(struct facet_host_worker *worker);
 
-/* The slot of a registered process; FACET_NOT_FOUND names both. */
+/* The slot of a registered process. The message of FACET_NOT_FOUND names the process and the worker. */
 enum facet_status facet_host_find_process(const struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index,
                                           struct facet_error *error);
 void facet_host_forget_process(struct facet_host_worker *worker, uint32_t index);
@@ -70,7 +71,7 @@ void facet_host_forget_process(struct facet_host_worker *worker, uint32_t index)
 /* Gives back the memory of dead processes, registered or interposed. */
 void facet_host_reap_dead(struct facet_host_worker *worker);
 
-/* Whether a size-led struct of the caller has all fields that are known here. */
+/* Whether a caller's struct that begins with its size has all fields that are known here. */
 enum facet_status facet_host_check_size(const char *argument, uint32_t size, size_t expected,
                                         struct facet_error *error);
 

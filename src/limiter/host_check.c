@@ -5,7 +5,9 @@
 #include "limiter/memory.h"
 #include "limiter/pace.h"
 
-/* More than this is not device time in nanoseconds, and could not be repaid in a process's life. */
+/*
+ * A longer time is taken for a mistake of the caller, for example in the unit: such a debt would outlast the process.
+ */
 #define COST_MAX_NS (UINT64_C(3600) * FACET_NS_PER_S)
 
 /* A check under way: the handle, the worker and the process's slot. */
@@ -124,7 +126,7 @@ static void record_busy(const struct check *check, uint64_t busy_ns)
     atomic_store_explicit(&check->slot->idle_since_ns, check->now_ns, memory_order_relaxed);
 }
 
-/* 0 when `busy_ns` was taken from the worker's budget, else how long until it could be. */
+/* Takes `busy_ns` from the worker's budget and returns 0, or returns how long until the budget has that much. */
 static uint64_t pace_launch(const struct check *check, uint64_t busy_ns, uint64_t *ret_available)
 {
     struct facet_owner *owner = check->worker->owner;

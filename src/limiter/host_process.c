@@ -69,7 +69,7 @@ enum facet_status facet_host_find_process(const struct facet_host_worker *worker
                                 worker->id);
 }
 
-/* The slots of this handle's other processes must be passed over: its own locks do not keep it out. */
+/* Skips the slots of this handle's other processes: a lock does not exclude the handle that holds it. */
 static enum facet_status take_slot(struct facet_host_worker *worker, int32_t pid, uint32_t *ret_index,
                                    struct facet_error *error)
 {

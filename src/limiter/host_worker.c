@@ -29,7 +29,7 @@ static enum facet_status check_text(const char *argument, const char *text, size
     return FACET_OK;
 }
 
-/* It names a file, the doorbell. */
+/* The id names a file, the doorbell. */
 static enum facet_status check_device_id(const char *id, struct facet_error *error)
 {
     if (!id || !*id || id[0] == '.' || strchr(id, '/'))
@@ -38,7 +38,7 @@ static enum facet_status check_device_id(const char *id, struct facet_error *err
     return check_text("device_id", id, sizeof((struct facet_segment_device *)NULL)->id, error);
 }
 
-/* The limits as they are stored: 0 bytes means all memory of the device. */
+/* Makes the limits that are stored: a quota of 0 bytes becomes all memory of the device. */
 static enum facet_status resolve_limits(const struct facet_limits *limits, uint64_t device_memory_bytes,
                                         struct facet_limits *ret_limits, struct facet_error *error)
 {
@@ -50,8 +50,9 @@ static enum facet_status resolve_limits(const struct facet_limits *limits, uint6
     if (!resolved.memory_bytes)
         resolved.memory_bytes = device_memory_bytes;
     if (!resolved.memory_bytes)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "memory",
-                                    "a quota of 0 means the device's memory, which is 0: expected one of them");
+        return facet_error_argument(
+            error, FACET_INVALID_ARGUMENT, "memory",
+            "quota and device memory are both 0: expected a quota, or the size of the device's memory");
     *ret_limits = resolved;
     return FACET_OK;
 }
@@ -97,7 +98,7 @@ static enum facet_status check_worker_spec(const struct facet_limiter *limiter,
 
 /* ---- making and adopting ---- */
 
-/* Interposed processes ring it; no thread waits on it here, so that ringing costs them one atomic. */
+/* Interposed processes ring the bell. No thread of a host waits on it, so a ring costs them one atomic operation. */
 static enum facet_status make_bell(const struct facet_limiter *limiter, const char *device_id, char *ret_path,
                                    struct facet_error *error)
 {
@@ -130,14 +131,14 @@ static enum facet_status open_segment(const struct facet_limiter *limiter, const
     return status == FACET_OK ? facet_owner_adopt(dir, spec, ret_owner, error) : status;
 }
 
-/* Without a scheduler a worker keeps to its guarantee; if it has none, to its limit. */
+/* Without a scheduler a worker keeps to its guarantee, or to its limit if it has no guarantee. */
 static void set_fallback_share(struct facet_owner *owner, const struct facet_limits *limits)
 {
     facet_owner_set_fallback(owner, limits->compute_request_milli ? limits->compute_request_milli
                                                                   : limits->compute_limit_milli);
 }
 
-/* Takes `owner` over in any case. */
+/* Takes `owner` over, also on failure. */
 static enum facet_status worker_new(const struct facet_limiter *limiter, const struct facet_owner_spec *spec,
                                     struct facet_owner *owner, struct facet_host_worker **ret_worker,
                                     struct facet_error *error)
@@ -242,8 +243,8 @@ static void unlink_worker(struct facet_limiter *limiter, const struct facet_host
 }
 
 /*
- * Removes a worker that an earlier handle left and no handle adopted. A segment that cannot be read is removed only by
- * force.
+ * Removes a worker that an earlier handle left and that no handle adopted. A segment that cannot be read is removed
+ * only with `force`.
  */
 static enum facet_status remove_unadopted(const char *dir, bool force, struct facet_error *error)
 {
@@ -290,7 +291,7 @@ enum facet_status facet_limiter_worker_remove(struct facet_limiter *limiter, con
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "limiter", "NULL: expected an open limiter");
     if (!id)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "id", "NULL: expected a worker's id");
-    /* It becomes part of a path. */
+    /* The id becomes part of a path. */
     enum facet_status status = facet_check_name(id, "id", error);
     if (status != FACET_OK)
         return status;
@@ -394,7 +395,7 @@ enum facet_status facet_limiter_worker_state(struct facet_limiter *limiter, cons
 
     uint64_t now_ns = facet_clock_now_ns();
     facet_host_maintain_worker(worker, now_ns);
-    /* The caller decides how long the work that it lets run takes: no clock bounds that. */
+    /* Device time is what the caller reports, so the clock does not bound it. */
     if ((facet_owner_believed_totals(worker->owner, &totals) | FACET_BELIEVED_BUSY) != FACET_BELIEVED_ALL) {
         facet_host_unlock(limiter);
         return refuse_overwritten(id, error);

@@ -26,7 +26,7 @@ static void raise_peak(struct facet_usage *usage, uint64_t sum)
         ;
 }
 
-/* Where the sum is too large, others' spare regions are taken back first, as far as there are any. */
+/* If the sum is above the quota, all spare regions are taken back before it is compared again. */
 static bool fits_quota(const struct facet_policy *policy, struct facet_usage *usage)
 {
     uint64_t sum = facet_usage_charged(usage);
@@ -42,8 +42,8 @@ static bool fits_quota(const struct facet_policy *policy, struct facet_usage *us
 /*
  * Adds to the slot first and sums afterwards: of two processes that race for the last bytes, at least one sees both. A
  * request that cannot fit is not even added; otherwise a large one that is refused again and again would keep small
- * ones out meanwhile. The slot's own spare regions are given up when they did not suffice, so that the peak does not
- * count them beside the new memory.
+ * ones out meanwhile. The slot's own spare regions were not enough for the request: they are given up, so that the peak
+ * does not count them in addition to the new memory.
  */
 static bool take_bytes(const struct facet_policy *policy, struct facet_usage *usage, struct facet_slot *slot,
                        _Atomic uint64_t *word, uint64_t amount, uint64_t bytes)
@@ -102,7 +102,7 @@ void facet_memory_give(struct facet_slot *slot, uint64_t bytes)
         atomic_fetch_add_explicit(&slot->memory_bytes, bytes - held, memory_order_seq_cst);
 }
 
-/* Never below zero, for the reason above. */
+/* Never goes below zero, as in facet_memory_give(). */
 void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep_spare)
 {
     uint64_t regions = atomic_load_explicit(&slot->regions, memory_order_relaxed), new_regions;

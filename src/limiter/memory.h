@@ -3,7 +3,7 @@
  * Admission of memory: the only place where a quota is compared with the memory held.
  *
  * Owns: add to the slot, sum the slots, take back (ADR 2); regions that are kept spare (ADR 24).
- * Never: waits, knows about freezing, or which process owns a slot.
+ * Never: waits, reads which resources are frozen, or asks which process owns a slot.
  * Thread rule: every function from any thread and process.
  */
 #ifndef FACET_LIMITER_MEMORY_H
@@ -31,8 +31,8 @@ bool facet_memory_take_regions_again(const struct facet_policy *policy, struct f
                                      struct facet_slot *slot, uint32_t count);
 
 /*
- * With `keep_spare` they stay spare, up to the bound. Without it none does, and regions that were spare are given back
- * too.
+ * With `keep_spare` the regions become spare, up to FACET_SPARE_REGIONS_MAX. Without it none becomes spare, and the
+ * slot's spare regions are given back too.
  */
 void facet_memory_give_regions(struct facet_slot *slot, uint32_t count, bool keep_spare);
 

@@ -105,7 +105,7 @@ enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell
 
     if (status != FACET_NOT_FOUND && status != FACET_CORRUPT)
         return status;
-    /* A bell holds nothing worth keeping, and its device would be unusable without one. */
+    /* A damaged bell is replaced: its content need not be kept, and the device is unusable without a bell. */
     if (status == FACET_CORRUPT)
         unlink(path);
     status = create_bell(path, error);
@@ -192,13 +192,13 @@ static int remove_files(const char *dir)
     return rmdir(dir);
 }
 
-/* Built under another name and renamed at the end, so that no process ever sees half a segment. */
+/* Builds the folder under another name and renames it at the end, so that no process ever sees half a segment. */
 static enum facet_status create_folder(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
                                        struct facet_owner *owner, struct facet_error *error)
 {
     char temporary[1100];
 
-    /* No vGPU can have that name. */
+    /* '~' occurs in no vGPU's name. */
     if (snprintf(temporary, sizeof temporary, "%s~new", dir) >= (int)sizeof temporary)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "path of segment folder '%s' is too long", dir);
     remove_files(temporary);
@@ -407,7 +407,7 @@ void facet_owner_retire(struct facet_owner *owner)
 {
     atomic_store(&owner->policy->retired, 1);
     set_memory_limit(owner->policy, 0);
-    /* From any state of the gate its word changes, and waiting threads wake up to see the above. */
+    /* The gate's word changes in any state, so waiting threads wake up and read `retired`. */
     atomic_store(&owner->policy->gate, ((atomic_load(&owner->policy->gate) & ~3u) + 4u) | FACET_GATE_CLOSED);
     facet_futex_wake(&owner->policy->gate);
     facet_futex_wake(&owner->policy->frozen);
@@ -445,7 +445,9 @@ uint64_t facet_owner_device_memory(const struct facet_owner *owner)
     return owner->policy->device.memory_bytes;
 }
 
-/* Each slot takes a system call, so only some are checked at a time; more than most vGPUs have processes. */
+/*
+ * Each slot takes a system call, so only some slots are checked at a time. Most vGPUs have fewer processes than that.
+ */
 #define REAP_SLOTS_AT_ONCE 256u
 
 unsigned facet_owner_reap_some(struct facet_owner *owner)

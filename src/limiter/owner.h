@@ -18,7 +18,7 @@ struct facet_owner_spec {
     const char *vgpu_id, *vgpu_name;
     struct facet_segment_device device;
     struct facet_limits limits; /* memory_bytes already resolved (not 0) */
-    bool oversubscribed;        /* its memory may be swapped to the host's, where the interposer can */
+    bool oversubscribed;        /* the vGPU's memory may be swapped to host memory, if the interposer can do that */
 };
 
 /* Makes (or opens) the doorbell file `path` of a device and maps it; a corrupt one is replaced. Unmap with
@@ -38,8 +38,8 @@ enum facet_status facet_owner_create(const char *dir, const struct facet_owner_s
 
 /*
  * Adopts the folder of an earlier owner: validates it against `spec` (id and device must agree), keeps usage and the
- * frozen resources, writes the limits of `spec`. Without a `spec` the folder is adopted unchanged. FACET_NOT_FOUND when
- * there is none, FACET_CORRUPT when it cannot be used.
+ * frozen resources, and writes the limits of `spec`. Without a `spec` the folder is adopted unchanged. FACET_NOT_FOUND
+ * when there is no folder, FACET_CORRUPT when it cannot be used.
  */
 enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_spec *spec,
                                     struct facet_owner **ret_owner, struct facet_error *error);
@@ -59,7 +59,9 @@ void facet_owner_set_others_ended(struct facet_owner *owner, uint64_t others_end
 void facet_owner_set_device_time(struct facet_owner *owner, const struct facet_device_time *time);
 struct facet_device_time facet_owner_device_time(const struct facet_owner *owner);
 
-/* Whether it was made with oversubscription, and how much of its swappable memory may be on the device from now on. */
+/*
+ * Whether the vGPU was made with oversubscription; how much of its swappable memory may be on the device from now on.
+ */
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner);
 void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes);
 
@@ -68,9 +70,9 @@ void facet_owner_set_resident_most(struct facet_owner *owner, uint64_t bytes);
 void facet_owner_retire(struct facet_owner *owner);
 
 /*
- * Freezing. By hand: exactly `resources` (FACET_RESOURCE_*) are frozen from now on; a resource that thaws counts as
- * used. It does not move the gate: the gate's owner closes it for compute that facet_owner_frozen() or
- * facet_owner_auto_frozen() has.
+ * Freezing by hand: exactly `resources` (FACET_RESOURCE_*) are frozen from now on; a resource that thaws counts as
+ * used. The gate does not change: the caller closes it while facet_owner_frozen() or facet_owner_auto_frozen() includes
+ * compute.
  */
 void facet_owner_set_frozen(struct facet_owner *owner, uint32_t resources);
 uint32_t facet_owner_frozen(const struct facet_owner *owner);
@@ -81,18 +83,18 @@ uint64_t facet_owner_frozen_since_ns(const struct facet_owner *owner); /* CLOCK_
 void facet_owner_set_idle_freeze(struct facet_owner *owner, uint32_t resources, uint64_t idle_ns);
 
 /*
- * Compares totals with those of the last tick: freezes resources that have been idle for long enough, resumes those
- * that are used or waited for. Call it with every new totals. Compute is used while launches run or wait. Memory is
- * used when compute is, when the held bytes or the refusals change, or when an allocation waits. Returns the resources
- * that are frozen because idle.
+ * Compares totals with those of the last tick (call). It freezes resources that have been idle for long enough, and
+ * resumes resources that are used or waited for. Call it with all new totals. Compute is used while launches run or
+ * wait. Memory is used when compute is, when the held bytes or the refusals change, or when an allocation waits.
+ * Returns the resources that are frozen because idle.
  */
 uint32_t facet_owner_update_idle_freeze(struct facet_owner *owner, const struct facet_usage_totals *totals,
                                         uint64_t now_ns);
 
-/* `resources` are used now: ends their automatic freeze. For uses that no totals show. */
+/* `resources` are used now: ends their automatic freeze. For uses that the totals do not show. */
 void facet_owner_note_use(struct facet_owner *owner, uint32_t resources, uint64_t now_ns);
 
-/* How long ago, as of the last tick, anything was used. */
+/* The time since the last use of any resource that the last tick saw. */
 uint64_t facet_owner_idle_ns(const struct facet_owner *owner, uint64_t now_ns);
 
 /* Changes the gate and wakes the threads that wait on it; does nothing when it is in that state already. */
@@ -105,15 +107,15 @@ void facet_owner_set_heartbeat(struct facet_owner *owner, uint64_t now_ns);
 unsigned facet_owner_reap(struct facet_owner *owner);
 
 /*
- * Like facet_owner_reap() for the next 256 slots, and from the first again: for a caller that runs it every few
- * milliseconds.
+ * Like facet_owner_reap(), but for the next 256 slots; it starts over at the first slot after the last one. For a
+ * caller that runs every few milliseconds.
  */
 unsigned facet_owner_reap_some(struct facet_owner *owner);
 
-/* Memory of the device that the vGPU stands for. */
+/* The memory of the device that the vGPU is a part of, in bytes. */
 uint64_t facet_owner_device_memory(const struct facet_owner *owner);
 
-/* Whether the files behind the mappings were damaged since; then nothing in them can be believed. */
+/* Whether the mapped files were damaged since they were mapped; then nothing in them can be believed. */
 bool facet_owner_damaged(const struct facet_owner *owner);
 
 /* Whether a live process owns a slot, or a holder keeps the vGPU (facet_hold_acquire). */
@@ -122,10 +124,10 @@ bool facet_owner_in_use(const struct facet_owner *owner);
 void facet_owner_totals(const struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 
 /*
- * facet_owner_totals(), and which of them can be believed (FACET_BELIEVED_*): none of a damaged segment. Call this one,
- * or facet_owner_check_totals() with totals that were read anyway, at intervals: a counter that was damaged and goes on
- * from there looks whole to a late observer. A total that was doubted once is doubted by every later owner; where the
- * note of that was damaged, all totals but memory are.
+ * Like facet_owner_totals(); returns which totals can be believed (FACET_BELIEVED_*), 0 for a damaged segment. Call
+ * this function, or facet_owner_check_totals() with totals that were read already, at short intervals: the next reading
+ * finds a counter that jumped, a much later one cannot. A total that was doubted once is doubted by every later owner.
+ * Where the file that records the doubts was damaged, all totals except memory are doubted.
  */
 uint32_t facet_owner_believed_totals(struct facet_owner *owner, struct facet_usage_totals *ret_totals);
 void facet_owner_check_totals(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns);
@@ -142,12 +144,11 @@ struct facet_owner_slot {
     uint64_t alive_ns; /* when the process last gave a sign of life; 0: it never did */
 };
 
-/* The slots by number, from 0 on: false past the last. A slot that no process owns has no work in flight. */
+/* Reads slot `index`, from 0 on; false past the last slot. A slot that no process owns has no work in flight. */
 bool facet_owner_read_slot(const struct facet_owner *owner, uint32_t index, struct facet_owner_slot *ret_slot);
 
 /*
- * Keeps an ephemeral vGPU alive for as long as the descriptor is open (`facet run`). Close it to let go. The descriptor
- * is close-on-exec.
+ * Keeps an ephemeral vGPU alive until the caller closes the descriptor (`facet run`). The descriptor is close-on-exec.
  */
 enum facet_status facet_hold_acquire(const char *dir, int *ret_fd, struct facet_error *error);
 
@@ -161,7 +162,7 @@ enum facet_status facet_segment_retire(const char *dir, struct facet_error *erro
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error);
 
-/* All device time of its vGPU, settled as far as a scheduler has. */
+/* All device time of the vGPU of a segment folder; settled, as far as a scheduler settled it. */
 enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_device_time_ns,
                                                  struct facet_error *error);
 
@@ -169,17 +170,19 @@ enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_
 enum facet_status facet_segment_read_device(const char *dir, struct facet_segment_device *ret_device,
                                             struct facet_error *error);
 
-/* A process in a segment, by its own account: its pid is that of its own pid namespace. */
+/* A process in a segment, as the process itself wrote it: its pid is that of its own pid namespace. */
 struct facet_segment_process {
     uint32_t pid;
     uint64_t start_ticks; /* since the machine started; 0: not known */
 };
 
-/* Those of any segment folder; `ret_processes` has room for FACET_SEGMENT_SLOTS. */
+/* The processes of any segment folder; `ret_processes` has room for FACET_SEGMENT_SLOTS. */
 enum facet_status facet_segment_read_processes(const char *dir, struct facet_segment_process *ret_processes,
                                                uint32_t *ret_count, struct facet_error *error);
 
-/* A process as this one sees it, and whether it is the process of a segment. False: it has ended, or is not visible. */
+/*
+ * A process as the calling process sees it. facet_process_identify() returns false if it has ended or is not visible.
+ */
 struct facet_process_identity {
     uint32_t pid, inner_pid;
     uint64_t start_ticks;

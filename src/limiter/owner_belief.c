@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: an owner's belief about its segment, and the file beside the segment in which that outlives the owner.
- * Never: maps that file, or fails where the disk is full: it is written as soon as there is room.
+ * Owns: an owner's belief about its segment, and the file in the segment's folder by which the belief outlives the
+ * owner.
+ * Never: maps that file, or fails where the disk is full: the file is written as soon as there is room.
  *
  * The file is written in place by one call of less than a page, so a killed owner has written all of it or nothing.
  */
@@ -17,7 +18,7 @@
 
 #define BELIEF_MAGIC UINT64_C(0x30464c4542434146) /* "FACBELF0" */
 
-/* A request that is about to be refused is counted for a moment: an impossible amount of memory is read again. */
+/* A request that is about to be refused counts for a moment, so a sum above the quota is read again. */
 #define READ_TRIES 10
 
 struct record {
@@ -36,8 +37,8 @@ static bool record_is_sound(const struct record *record, ssize_t size)
 }
 
 /*
- * An empty file is one that the disk had no room for. Where something else is in it, which numbers were doubted is
- * lost: all of those are.
+ * An empty file means that the disk had no room for the record. A damaged file no longer says which totals were
+ * doubted, so all lasting ones are doubted.
  */
 static void read_belief_file(struct facet_owner *owner)
 {
@@ -52,8 +53,7 @@ static void read_belief_file(struct facet_owner *owner)
     }
     owner->belief = record.belief;
     owner->belief_in_file = record.belief;
-    if (owner->belief.memory_max_bytes >
-        FACET_BELIEVABLE_MAX) /* damaged: the quota that is set next is all that is known */
+    if (owner->belief.memory_max_bytes > FACET_BELIEVABLE_MAX) /* damaged: only the quota that is set next is known */
         owner->belief.memory_max_bytes = 0;
     if (owner->belief.read_at_ns > facet_clock_now_ns()) { /* the clock began anew: the machine was restarted */
         owner->belief.begun = 0;
@@ -62,14 +62,14 @@ static void read_belief_file(struct facet_owner *owner)
 }
 
 /*
- * What is no regular file, and links are none, is damage. The vGPU goes on without the file: its processes, and what
- * they hold, are in `usage`.
+ * Anything other than a regular file, a link included, is damage. The vGPU goes on without the file: its processes, and
+ * the memory that they hold, are in `usage`.
  */
 static enum facet_status open_file(struct facet_owner *owner, int dir_fd, struct facet_error *error)
 {
     struct stat status;
 
-    /* It is made with the folder: after a process was in the vGPU, it can only have been deleted. */
+    /* The file is made with the folder: if it is missing although a process was in the vGPU, it was deleted. */
     if (faccessat(dir_fd, FACET_BELIEF_FILE, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
         atomic_load(&owner->usage->slots_used))
         owner->belief.doubted = FACET_BELIEVED_LASTING;
@@ -95,7 +95,7 @@ static void write_belief_file(struct facet_owner *owner)
         owner->belief_in_file = owner->belief;
 }
 
-/* A moment later than now is possible: the clock begins anew with the machine. */
+/* A settlement later than now is possible: the clock begins anew when the machine starts. */
 static bool time_is_possible(const struct facet_device_time *time, uint64_t measured_ns)
 {
     return time->at_ns <= FACET_BELIEVABLE_MAX && time->measured_ns <= measured_ns &&
@@ -103,8 +103,8 @@ static bool time_is_possible(const struct facet_device_time *time, uint64_t meas
 }
 
 /*
- * A settled time that cannot be was damaged while no owner lived, or the measured time was. What it was is lost: it
- * begins anew, and the vGPU's device time is never believed again.
+ * An impossible settled time shows that this time or the measured time was damaged while no owner lived. The true value
+ * is lost: the settled time begins anew, and the vGPU's device time is never believed again.
  */
 static void doubt_impossible_time(struct facet_owner *owner)
 {
@@ -120,8 +120,8 @@ static void doubt_impossible_time(struct facet_owner *owner)
 }
 
 /*
- * The quota in `policy` is not asked: it may have been damaged while no owner lived, and every quota that was set is in
- * the file.
+ * Does not read the quota in `policy`: it may have been damaged while no owner lived, and the file has the largest
+ * quota ever set.
  */
 enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error)
 {
@@ -136,7 +136,7 @@ enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd,
         return FACET_OK;
     facet_owner_totals(owner, &totals);
     if (totals.slots_used &&
-        owner->policy->device.memory_bytes <= FACET_BELIEVABLE_MAX) /* its largest quota is unknown */
+        owner->policy->device.memory_bytes <= FACET_BELIEVABLE_MAX) /* the vGPU's largest quota is unknown */
         facet_owner_belief_raise_memory(owner, owner->policy->device.memory_bytes);
     facet_owner_check_totals(owner, &totals, facet_clock_now_ns());
     return FACET_OK;
@@ -148,7 +148,7 @@ void facet_owner_belief_close(struct facet_owner *owner)
         close(owner->belief_fd);
 }
 
-/* Written at once: an owner that is killed before its next reading has let processes hold that much. */
+/* Writes the file at once: from now on processes may hold that much, even if the owner is killed before it reads. */
 void facet_owner_belief_raise_memory(struct facet_owner *owner, uint64_t bytes)
 {
     if (bytes <= owner->belief.memory_max_bytes)
@@ -157,7 +157,7 @@ void facet_owner_belief_raise_memory(struct facet_owner *owner, uint64_t bytes)
     write_belief_file(owner);
 }
 
-/* A process raises the peak right after it was given memory, or gives that back: longer than this, one is damaged. */
+/* A process that was given memory raises the peak at once. If memory is above it for longer, one of them is damaged. */
 #define ABOVE_PEAK_MAX_NS (FACET_NS_PER_S)
 
 static void note_memory_above_peak(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
@@ -170,7 +170,7 @@ static void note_memory_above_peak(struct facet_owner *owner, const struct facet
     }
 }
 
-/* Memory above a peak that was never doubted: the peak is about to be raised, or either may be wrong. */
+/* Memory above a peak that was never doubted: the peak is about to be raised, or memory or peak is damaged. */
 static uint32_t check_memory_above_peak(const struct facet_owner *owner, struct facet_usage_totals *totals,
                                         uint32_t believed)
 {

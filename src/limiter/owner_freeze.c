@@ -78,8 +78,8 @@ static uint64_t threshold_ns(const struct facet_owner *owner, uint32_t resource)
     return atomic_load_explicit(&owner->policy->idle_freeze_ns[resource], memory_order_relaxed);
 }
 
-/* The resources that were used since the last tick, or are wanted now. */
-static uint32_t note_use(struct facet_owner *owner, const struct facet_usage_totals *totals)
+/* The resources that were used since the last tick, or for which a thread waits now. */
+static uint32_t resources_in_use(struct facet_owner *owner, const struct facet_usage_totals *totals)
 {
     struct facet_owner_last_totals last = owner->last_totals;
     const struct facet_owner_last_totals now = {totals->launches, totals->busy_ns, totals->memory_bytes,
@@ -94,12 +94,12 @@ static uint32_t note_use(struct facet_owner *owner, const struct facet_usage_tot
 }
 
 /*
- * The first reading cannot tell which use was before it; resources that an earlier owner froze stay frozen until they
- * are used.
+ * At the first reading no earlier use is known, so all resources count as used now. Resources that an earlier owner
+ * froze stay frozen until they are used.
  */
 static void begin_watching(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)
 {
-    note_use(owner, totals);
+    resources_in_use(owner, totals);
     for (uint32_t i = 0; i < FACET_RESOURCE_COUNT; i++) {
         uint64_t idle_ns = facet_owner_auto_frozen(owner) & 1u << i ? threshold_ns(owner, i) : 0;
 
@@ -121,7 +121,7 @@ uint32_t facet_owner_update_idle_freeze(struct facet_owner *owner, const struct 
 
     if (!owner->used_ns[0])
         begin_watching(owner, totals, now_ns);
-    uint32_t used = note_use(owner, totals);
+    uint32_t used = resources_in_use(owner, totals);
     for (uint32_t i = 0; i < FACET_RESOURCE_COUNT; i++) {
         if (used & 1u << i)
             owner->used_ns[i] = now_ns;

@@ -19,12 +19,11 @@ struct facet_owner {
     struct facet_policy *policy;
     struct facet_usage *usage;
     int usage_fd, belief_fd;
-    struct facet_belief belief, belief_in_file; /* as of the last reading, and as it is in its file */
-    uint64_t above_peak_since_ns,
-        above_peak_bytes; /* since when, and by which sum, memory has been above its peak; 0: is not */
-    uint32_t reap_from;   /* the slot at which facet_owner_reap_some() goes on */
-    struct facet_owner_last_totals last_totals; /* as of the last tick */
-    uint64_t used_ns[FACET_RESOURCE_COUNT];     /* by bit of FACET_RESOURCE_*: last use; 0 before the first tick */
+    struct facet_belief belief, belief_in_file; /* the belief after the last reading; the belief that the file holds */
+    uint64_t above_peak_since_ns, above_peak_bytes; /* since when memory is above its peak, and its sum; 0: it is not */
+    uint32_t reap_from;                             /* the slot at which facet_owner_reap_some() goes on */
+    struct facet_owner_last_totals last_totals;     /* as of the last tick */
+    uint64_t used_ns[FACET_RESOURCE_COUNT];         /* last use, by bit of FACET_RESOURCE_*; 0 before the first tick */
 };
 
 /*
@@ -34,8 +33,9 @@ struct facet_owner {
 enum facet_status facet_owner_belief_open(struct facet_owner *owner, int dir_fd, struct facet_error *error);
 void facet_owner_belief_close(struct facet_owner *owner);
 
-/* Notes, in the file as well, that the vGPU may hold `bytes` from now on. Memory held above a quota that shrank stays
- * held.
+/*
+ * Records, also in the file, that the vGPU may hold `bytes` from now on. A smaller quota changes nothing: memory above
+ * it stays held.
  */
 void facet_owner_belief_raise_memory(struct facet_owner *owner, uint64_t bytes);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what can be done with a segment folder that has no owner, and perhaps cannot have one because it was damaged.
+ * Owns: the functions for a segment folder without an owner, which may be too damaged to be adopted.
  * Never: trusts the content of its files.
  */
 #include <errno.h>
@@ -17,7 +17,7 @@ static enum facet_status open_folder(const char *dir, int *ret_fd, struct facet_
     return *ret_fd < 0 ? facet_error_errno(error, errno, "opening segment folder '%s'", dir) : FACET_OK;
 }
 
-/* The kernel keeps the locks beside the content: processes stay in a file that was overwritten or cut short. */
+/* The locks do not depend on the content: the kernel keeps them when the file is overwritten or truncated. */
 enum facet_status facet_segment_in_use(const char *dir, bool *ret_in_use, struct facet_error *error)
 {
     FACET_CLEANUP_FD int dir_fd = -1;

@@ -79,8 +79,8 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
     return FACET_OK;
 }
 
-/* A reader that may only read has the claims of others. */
-static void claim_rest(const char *dir, const struct facet_policy *policy)
+/* Claims all device time that is free. A reader without write access claims nothing, and sees the claims of others. */
+static void claim_free_time(const char *dir, const struct facet_policy *policy)
 {
     FACET_CLEANUP_FD int usage_fd = -1, bell_fd = -1;
     const struct facet_usage *usage = NULL;
@@ -107,8 +107,8 @@ static enum facet_status read_device_time(const char *dir, const struct facet_po
         status = facet_usage_open(dir, false, &usage, &fd, error);
     if (status != FACET_OK)
         return status;
-    claim_rest(dir, policy);
-    /* Read before the measured time: otherwise time settled in between would count twice. */
+    claim_free_time(dir, policy);
+    /* `time` is read before the measured time: otherwise time that is settled in between would count twice. */
     const struct facet_device_time time = facet_policy_device_time(policy, usage);
     *ret_device_time_ns = facet_device_time_total(&time, facet_usage_busy(usage));
     munmap((void *)(uintptr_t)usage, sizeof *usage);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: an owner's view of one process's slot. Never: judges whether the process lives, or trusts more of it than
+ * Owns: an owner's view of one process's slot. Never: judges whether the process lives, or trusts more of the slot than
  * integers.
  */
 #include "limiter/owner_inside.h"
 #include "limiter/slot.h"
 
-/* A process with work in flight was alive when that began, whether or not it has shown itself since. */
+/* A process was alive when its work in flight began, even if alive_ns is older. */
 static uint64_t last_alive_ns(const struct facet_slot *slot)
 {
     uint64_t alive_ns = atomic_load_explicit(&slot->alive_ns, memory_order_relaxed);

@@ -3,7 +3,7 @@
  * A budget of device time in one shared word: it fills at a share of real time, holds at most a burst, and may go into
  * debt.
  *
- * Owns: the arithmetic on the word. Never: waits, reads a clock, or knows the caller.
+ * Owns: the arithmetic on the word. Never: waits, or reads a clock.
  *
  * The word is the moment up to which device time has been paid for: behind now there is credit, ahead of now there is
  * debt. Each use moves it on by the real time that the use is worth at the share. So one compare-and-swap both fills
@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Device time that may be saved up, and used at once. */
+/* The most device time that may be saved up and then used at once. */
 #define FACET_PACE_BURST_NS UINT64_C(10000000)
 
 /*

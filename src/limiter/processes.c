@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of a segment's processes, and the choice of the one that a number means. Never: believes a number
+ * Owns: the list of a segment's processes, and the test whether a process is one of them. Never: believes a process id
  * alone.
  */
 #include <stdio.h>
@@ -34,7 +34,7 @@ enum facet_status facet_segment_read_processes(const char *dir, struct facet_seg
     return FACET_OK;
 }
 
-/* "NSpid:\t4711\t12": its pid in each pid namespace, the innermost last; 0 when that is not known. */
+/* The process's pid in its innermost pid namespace, the last in "NSpid:\t4711\t12" of its status; 0: unknown. */
 static uint32_t innermost_pid(int32_t pid)
 {
     char path[32], line[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading and writing the file of processes that could not enter; see refused.h. Never: follows a link, or
- * believes what is no record.
+ * believes a damaged record.
  */
 #include "limiter/refused.h"
 
@@ -96,7 +96,7 @@ void facet_refused_note(const char *dir, const char *reason)
         return;
 }
 
-/* Reads sound records from `fd` until its end or the most. False: there is another one, or a part of one. */
+/* Counts records until the end of the file or FACET_REFUSED_RECORDS_MAX. False: a record is damaged or incomplete. */
 static bool count_records(int fd, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON_SIZE])
 {
     struct record records[READ_AT_ONCE];

@@ -2,8 +2,8 @@
 /*
  * Processes that could not enter a vGPU.
  *
- * Owns: the file in a segment's folder that counts them and says why. Never: needs anything else of the segment, which
- * may itself be broken; nor that the file can be written: a process without access to the folder is not counted.
+ * Owns: the file in a segment's folder that counts them and says why. Never: needs another file of the segment, which
+ * may itself be damaged; fails where the file cannot be written: then the process is not counted.
  */
 #ifndef FACET_LIMITER_REFUSED_H
 #define FACET_LIMITER_REFUSED_H
@@ -14,15 +14,15 @@
 
 #define FACET_REFUSED_FILE        "refused"
 #define FACET_REFUSED_RECORD_SIZE 512u
-#define FACET_REFUSED_REASON_SIZE 500u  /* of a record: the text with its end */
-#define FACET_REFUSED_RECORDS_MAX 4096u /* no more are counted */
+#define FACET_REFUSED_REASON_SIZE 500u  /* of a record's text, with its terminating 0 */
+#define FACET_REFUSED_RECORDS_MAX 4096u /* further records are not counted */
 
-/* Adds a record, or none if the file cannot be written. */
+/* Adds a record; does nothing if the file cannot be written. */
 void facet_refused_note(const char *dir, const char *reason);
 
 /*
- * How many there are. `ret_reason` is that of the last one, empty when there is none. False: the file cannot be
- * believed, because something in it is no record.
+ * Counts the records. `ret_reason` is the reason in the last record, and empty when there is none. False: the file
+ * cannot be believed, because it holds something other than records.
  */
 bool facet_refused_read(const char *dir, uint32_t *ret_count, char ret_reason[FACET_REFUSED_REASON_SIZE]);
 

@@ -230,7 +230,7 @@ void facet_usage_sum(const struct facet_usage *usage, struct facet_usage_totals 
     *ret_totals = totals;
 }
 
-/* Half of the device to itself: all of that half's time is half of the device's. */
+/* The part of the device that the vGPU has to itself: all time of one half of a device is half of the device's time. */
 static uint32_t own_part_milli(const struct facet_policy *policy)
 {
     uint32_t mode = atomic_load_explicit(&policy->mode, memory_order_relaxed);
@@ -252,7 +252,7 @@ struct facet_device_time facet_policy_device_time(const struct facet_policy *pol
     };
 }
 
-/* Measured since the settlement, in time of the whole device. */
+/* The time that was measured since the settlement, scaled to time of the whole device. */
 static uint64_t unsettled_ns(const struct facet_device_time *time, uint64_t measured_ns)
 {
     uint64_t own_ns = measured_ns > time->measured_ns ? measured_ns - time->measured_ns : 0;
@@ -261,7 +261,7 @@ static uint64_t unsettled_ns(const struct facet_device_time *time, uint64_t meas
            own_ns % FACET_MILLI_WHOLE * time->part_milli / FACET_MILLI_WHOLE;
 }
 
-/* Tenants can write the page: no more is claimed than was measured. */
+/* Tenants can write the page, so the claimed time is bounded by the measured time. */
 static uint64_t claimed_since_ns(const struct facet_device_time *time, uint64_t measured_ns)
 {
     uint64_t claimed_ns = time->claimed_ns > time->settled_ns ? time->claimed_ns - time->settled_ns : 0;
@@ -313,8 +313,8 @@ void facet_futex_wake(const _Atomic uint32_t *word)
 }
 
 /*
- * The scheduler announces its sleep before it waits for the word to change: either it sees the ring, or this thread
- * sees it sleep.
+ * The scheduler sets `sleeping` before it waits for `rings` to change. So either it sees the ring, or this thread sees
+ * `sleeping` and wakes it.
  */
 void facet_bell_ring(struct facet_bell *bell)
 {

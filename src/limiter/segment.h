@@ -60,16 +60,16 @@
  */
 enum facet_gate {
     FACET_GATE_CLOSED = 0, /* launches wait */
-    FACET_GATE_LEASED = 1, /* launches go, bounded in depth, completions are reported promptly */
+    FACET_GATE_LEASED = 1, /* launches go up to the depth; completions are reported promptly */
     FACET_GATE_OPEN = 2,   /* alone on the device: launches go, completions are reported lazily */
     FACET_GATE_PACED = 3,  /* no scheduler shares the device out: launches keep to the compute limit by themselves */
 };
 #define FACET_GATE_STATE(word) ((enum facet_gate)((word)&3u))
 
 /*
- * Frozen resources (FACET_RESOURCE_*) in facet_policy.frozen. The low half has those that a user froze, the high half
- * those that were frozen because the vGPU was idle. Freezing compute also closes the gate, so a launch does not read
- * this word; an allocation does.
+ * Frozen resources (FACET_RESOURCE_*) in facet_policy.frozen. The low half has the resources that a user froze, the
+ * high half the resources that were frozen because the vGPU was idle. Freezing compute also closes the gate, so a
+ * launch does not read this word; an allocation does.
  */
 #define FACET_FROZEN_RESOURCES       (FACET_RESOURCE_MEMORY | FACET_RESOURCE_COMPUTE)
 #define FACET_FROZEN_AUTO(resources) ((uint32_t)(resources) << 16)
@@ -89,7 +89,7 @@ struct facet_policy {
     char vgpu_id[64];
     char vgpu_name[FACET_NAME_SIZE];
     struct facet_segment_device device;
-    /* Only the owner uses these two. They are kept here so that they outlive it. */
+    /* Only the owner uses the next two members. They are kept here so that they outlive the owner. */
     _Atomic uint64_t idle_freeze_ns[2]; /* by bit of FACET_RESOURCE_*: frozen after this time without use; 0 = never */
     _Atomic uint64_t frozen_since_ns;   /* CLOCK_REALTIME of when `frozen` left 0 */
 
@@ -123,13 +123,13 @@ struct facet_policy {
 #define FACET_OTHERS_RUNNING UINT64_C(1)
 
 /*
- * Values of resident_most_bytes. ALL: all memory of the vGPU may be on the device. LAST: it may too, and no other vGPU
- * is left that could make room for it.
+ * Values of resident_most_bytes. ALL: all memory of the vGPU may be on the device. LAST: the same, and no other vGPU is
+ * left that could make room.
  */
 #define FACET_RESIDENT_ALL  UINT64_MAX
 #define FACET_RESIDENT_LAST (UINT64_MAX - 1)
 
-/* Whether no daemon has shown itself for a while. */
+/* Whether the daemon's heartbeat is stale. */
 static inline bool facet_policy_is_orphan(const struct facet_policy *policy, uint64_t now_ns)
 {
     return now_ns > atomic_load_explicit(&policy->heartbeat_ns, memory_order_relaxed) + FACET_HEARTBEAT_STALE_NS;
@@ -146,8 +146,8 @@ static inline uint32_t facet_policy_pace_milli(const struct facet_policy *policy
  * that is written. A launch leaves the shard in which it was counted, so no shard is ever below 0.
  */
 struct facet_slot_shard {
-    _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their cost */
-    _Atomic uint64_t begun_ns;              /* since when there have been any; valid while there are */
+    _Alignas(64) _Atomic uint64_t inflight; /* launches submitted and not known to be complete, and their charge */
+    _Atomic uint64_t begun_ns;              /* since when launches have been in flight; valid while any is */
     _Atomic uint64_t local_depth_ns;        /* work that may be admitted without reading the other shards (tenant.h) */
 };
 
@@ -172,8 +172,8 @@ static inline uint64_t facet_regions_spare(uint64_t regions)
 }
 
 /*
- * One process. Three cache lines: memory and waiting threads, the counters, the state of swapping; and the shards of
- * its launches.
+ * One process's part of the file: three cache lines (memory and waiting threads, counters, the state of swapping), and
+ * the shards of its launches.
  */
 struct facet_slot {
     _Alignas(64) _Atomic uint64_t memory_bytes;
@@ -184,10 +184,10 @@ struct facet_slot {
     _Atomic uint32_t pid;                /* for people; 0 = free */
     _Atomic uint64_t start_ticks;        /* start time of pid, field 22 of /proc/pid/stat */
     _Atomic uint32_t allocating;         /* threads whose allocation waits because memory is frozen */
-    _Atomic uint64_t unsettled_since_ns; /* busy_ns has all device time up to here, as far as is known */
+    _Atomic uint64_t unsettled_since_ns; /* busy_ns includes all known device time up to this moment */
     _Atomic uint64_t regions;            /* held and spare */
 
-    _Alignas(64) _Atomic uint64_t busy_ns; /* cumulative from here on: device time, overlaps counted once */
+    _Alignas(64) _Atomic uint64_t busy_ns; /* device time, overlaps counted once; cumulative, as the next three */
     _Atomic uint64_t launches;
     _Atomic uint64_t throttled_ns; /* time threads waited to launch */
     _Atomic uint64_t denied;       /* allocations refused for quota */
@@ -195,9 +195,9 @@ struct facet_slot {
     _Atomic uint64_t alive_ns; /* when the process last showed that it lives: every few milliseconds while it works */
 
     _Alignas(64) _Atomic uint64_t swappable_bytes; /* of memory_bytes: memory that can leave the device */
-    _Atomic uint64_t resident_bytes;               /* of those: bytes that are on the device */
+    _Atomic uint64_t resident_bytes;               /* of swappable_bytes: bytes that are on the device */
     _Atomic uint64_t refused_bytes;                /* bytes that the device refused to a thread bringing memory in */
-    _Atomic uint64_t last_used_ns;                 /* when a call last used any of that memory */
+    _Atomic uint64_t last_used_ns;                 /* when a call last used swappable memory */
     _Atomic uint32_t waiting_resident;             /* threads that wait until all its memory is on the device */
     _Atomic uint32_t cannot_swap;                  /* 1: the host has no memory to swap its memory to */
 
@@ -207,8 +207,8 @@ _Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_SHARDS, "three
 
 /*
  * facet_slot_shard.inflight has the number of launches in the low bits and their charge above. So one addition admits a
- * launch and returns the state before it. The end of a launch subtracts the amount that was added, so an overflow loses
- * nothing: only a reading meanwhile is wrong. For the same reason the words of several shards may be added up.
+ * launch and returns the state before it. The end of a launch subtracts the amount that was added. So an overflow makes
+ * only the values wrong that are read until then. For the same reason the words of several shards may be added up.
  */
 #define FACET_INFLIGHT_BITS 24
 
@@ -251,7 +251,7 @@ static inline uint32_t facet_slot_shards(const struct facet_slot *slot)
 
 /*
  * A process's launches in flight. Each shard is read once: a launch that moves between shards meanwhile may be missed.
- * A caller that closed the gate before misses nothing, because no launch is let in any more.
+ * A caller that closed the gate first misses none, because no further launch is admitted.
  */
 static inline uint64_t facet_slot_inflight(const struct facet_slot *slot)
 {
@@ -294,7 +294,7 @@ struct facet_usage_totals {
     uint64_t busy_ns, launches, throttled_ns, denied;
     uint64_t slot_busy_ns; /* the most device time of a slot */
     uint32_t inflight, waiting, allocating, processes;
-    uint32_t slots_used;    /* 0: no process was ever in it */
+    uint32_t slots_used;    /* 0: no process was ever in the vGPU */
     uint64_t inflight_ns;   /* charged for the launches in flight */
     uint64_t idle_since_ns; /* the latest of the slots */
     uint64_t swappable_bytes, resident_bytes, refused_bytes, last_used_ns;
@@ -322,7 +322,7 @@ struct facet_device_time facet_policy_device_time(const struct facet_policy *pol
  */
 uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns);
 
-/* The rest of the measured time: neither settled nor claimed. */
+/* The measured time that is neither settled nor claimed. */
 uint64_t facet_device_time_unclaimed(const struct facet_device_time *time, uint64_t measured_ns);
 
 /* The published part of facet_device_time_total() at `now_ns`; all of it when no scheduler settles any more. */
@@ -338,9 +338,9 @@ uint64_t facet_usage_busy(const struct facet_usage *usage);
 uint64_t facet_slot_memory(const struct facet_slot *slot);
 
 /*
- * The first returns the sum of facet_slot_memory() over the slots. The second adds all spare regions: admission
- * compares this sum with the quota. The third takes all processes' spare regions back, then returns the sum of the
- * first.
+ * facet_usage_memory() returns the sum of facet_slot_memory() over the slots. facet_usage_charged() adds all spare
+ * regions: admission compares this sum with the quota. facet_usage_take_spares() takes all processes' spare regions
+ * back, then returns facet_usage_memory().
  */
 uint64_t facet_usage_memory(const struct facet_usage *usage);
 uint64_t facet_usage_charged(const struct facet_usage *usage);

@@ -72,7 +72,7 @@ void facet_slot_clear(struct facet_slot *slot)
     atomic_store(&slot->cannot_swap, 0);
 }
 
-/* Since when the oldest work in flight can have had the device; UINT64_MAX: nothing is in flight. */
+/* The earliest time at which work in flight can have begun on the device; UINT64_MAX: nothing is in flight. */
 static uint64_t oldest_begun_ns(const struct facet_slot *slot)
 {
     uint64_t oldest_ns = UINT64_MAX;
@@ -109,7 +109,7 @@ void facet_slot_add_reported(struct facet_slot *slot, uint64_t busy_ns)
     } while (!atomic_compare_exchange_weak(&slot->unsettled_since_ns, &settled_ns, since_ns + busy_ns));
 }
 
-/* Device time of a process that died with work in flight: the most that it can have had since its last report. */
+/* The most device time that a process that died with work in flight can have had since its last report. */
 static uint64_t unsettled_ns(const struct facet_slot *slot, uint64_t now_ns)
 {
     uint64_t since_ns = facet_slot_unsettled_since_ns(slot), alive_ns = atomic_load(&slot->alive_ns);
@@ -170,7 +170,9 @@ static void raise_slots_used(struct facet_usage *usage, uint32_t wanted)
         ;
 }
 
-/* Memory for a slot: a full tmpfs or disk is an error now, not a bus error later. Returns errno's value. */
+/*
+ * Allocates the file's blocks of a slot: a full tmpfs or disk is an error now, not a bus error later. Returns an errno.
+ */
 static int allocate_slot(int fd, uint32_t index)
 {
     off_t offset = (off_t)(offsetof(struct facet_usage, slots) + index * sizeof(struct facet_slot));
@@ -205,7 +207,9 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
     return true;
 }
 
-/* Slots that look free come first: asking the kernel about each owned slot takes longer the more there are. */
+/*
+ * Tries slots that look free first: asking the kernel about an owned slot takes longer the more owned slots there are.
+ */
 static struct facet_slot *claim_slot(const struct facet_policy *policy, struct facet_usage *usage, int fd,
                                      int *ret_errno)
 {
@@ -241,7 +245,7 @@ enum facet_status facet_slot_claim(const struct facet_policy *policy, struct fac
     return FACET_OK;
 }
 
-static bool worth_reclaiming(const struct facet_slot *slot)
+static bool has_something_to_reclaim(const struct facet_slot *slot)
 {
     return atomic_load(&slot->pid) || atomic_load(&slot->memory_bytes) || atomic_load(&slot->regions) ||
            facet_slot_inflight(slot);
@@ -261,7 +265,7 @@ unsigned facet_slot_reclaim_some(const struct facet_policy *policy, struct facet
     for (uint32_t i = first; i < used && i < FACET_SEGMENT_SLOTS && i - first < count; i++) {
         struct facet_slot *slot = &usage->slots[i];
 
-        if (!worth_reclaiming(slot) || !facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))
+        if (!has_something_to_reclaim(slot) || !facet_slot_lock(fd, FACET_SLOT_LOCK_OFFSET(i)))
             continue;
         charge_dead(policy, usage, slot);
         facet_slot_clear(slot);

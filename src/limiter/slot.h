@@ -17,7 +17,7 @@ void facet_slot_unlock(int fd, off_t offset);
 /* Whether any other description holds a lock on bytes [offset, offset + length). */
 bool facet_slot_locked(int fd, off_t offset, off_t length);
 
-/* The identity of a slot's process: for people. */
+/* The identity of a slot's process, for people to read. */
 struct facet_slot_identity {
     uint32_t pid;
     uint64_t start_ticks; /* 0 when it cannot be read */
@@ -38,13 +38,13 @@ bool facet_slot_take(const struct facet_policy *policy, struct facet_usage *usag
 enum facet_status facet_slot_claim(const struct facet_policy *policy, struct facet_usage *usage, int fd,
                                    const char *dir, struct facet_slot **ret_slot, struct facet_error *error);
 
-/* Since when work is in flight of which nothing is reported; 0: nothing is in flight. */
+/* Since when the device time of the work in flight is unreported; 0: nothing is in flight. */
 uint64_t facet_slot_unsettled_since_ns(const struct facet_slot *slot);
 
 /*
- * Announces the device time that will be added to busy_ns: the unreported part of the work in flight begins later by as
- * much. Called before the addition, so that a process that is killed in between, or before the launch leaves flight, is
- * not charged for it twice: at most this one report is lost.
+ * Announces the device time that will be added to busy_ns: facet_slot_unsettled_since_ns() becomes later by as much.
+ * Called before the addition, so that a process that is killed before the launch leaves flight is not charged twice for
+ * this time. At most this one report is lost.
  */
 void facet_slot_add_reported(struct facet_slot *slot, uint64_t busy_ns);
 

@@ -22,7 +22,7 @@
 /* No wait is longer than this before the state is checked again: the daemon may have died meanwhile. */
 #define RECHECK_NS (20 * FACET_NS_PER_MS)
 
-/* A launch waits for depth no longer than this: the work in flight may itself depend on a later step of this thread. */
+/* The longest wait of a launch for depth: the work in flight may itself depend on a later step of this thread. */
 #define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS)
 
 /* The shortest wait: a thread that wakes too often takes time from the work that it waits for. */
@@ -30,12 +30,12 @@
 
 #define MEMORY_FROZEN (FACET_RESOURCE_MEMORY | FACET_FROZEN_AUTO(FACET_RESOURCE_MEMORY))
 
-/* Where the tenant's descriptor lives: above the numbers that programs use, expect to be free, or close in a loop. */
+/* The lowest number of the tenant's descriptors: above the numbers that programs use, or close in a loop. */
 static const int high_fds[] = {512, 64, 3};
 
 /*
- * Moves a descriptor out of the program's way. A program that was started without standard streams would get the
- * tenant's as its standard error, and write its messages into the segment.
+ * Moves a descriptor to a high number. In a program that was started without standard streams, the descriptor could
+ * otherwise have the number of standard error, and the program's messages would be written into the segment.
  */
 static enum facet_status move_descriptor_high(int *fd, const char *name, struct facet_error *error)
 {
@@ -175,7 +175,7 @@ void facet_tenant_forked(struct facet_tenant *tenant)
     unmap_segment(tenant);
 }
 
-/* A description of its own: a child that is forked meanwhile holds no part of it. */
+/* Opens the bell anew: the lock belongs to this file description, which a child forked earlier does not share. */
 int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns)
 {
     uint64_t end_ns = facet_clock_now_ns() + most_ns;
@@ -194,7 +194,7 @@ int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns
     return fd;
 }
 
-/* Unlocked as well as closed: a child may have inherited it. */
+/* Unlocks before it closes: a child may have inherited the descriptor, and would keep the lock. */
 void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held)
 {
     if (held < 0 || !is_bell(tenant, held))
@@ -215,19 +215,20 @@ uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant)
 
 static bool reserve_again(struct facet_tenant *tenant, uint64_t bytes)
 {
-    facet_tenant_reclaim(tenant); /* a killed neighbour may hold it, and the daemon may not be running to notice */
+    /* A killed process may hold the memory, and the daemon may not be running to reclaim it. */
+    facet_tenant_reclaim(tenant);
     return facet_memory_take_again(tenant->policy, tenant->usage, tenant->slot, bytes);
 }
 
 /* An automatic freeze only reports idleness to the owner; without a live owner no thread waits for its end. */
-static bool memory_held_back(const struct facet_tenant *tenant, uint32_t frozen)
+static bool must_wait_for_thaw(const struct facet_tenant *tenant, uint32_t frozen)
 {
     if (atomic_load_explicit(&tenant->policy->retired, memory_order_relaxed))
         return false;
     return frozen & FACET_RESOURCE_MEMORY || !atomic_load_explicit(&tenant->orphan, memory_order_relaxed);
 }
 
-/* Frozen memory waits, as frozen launches do: programs take a refusal for the end, and freezing is not to end them. */
+/* An allocation from frozen memory waits, as a launch does: most programs would end if it was refused instead. */
 static void wait_for_thaw(struct facet_tenant *tenant)
 {
     uint32_t frozen;
@@ -235,7 +236,7 @@ static void wait_for_thaw(struct facet_tenant *tenant)
     atomic_fetch_add_explicit(&tenant->slot->allocating, 1, memory_order_seq_cst);
     while ((frozen = atomic_load_explicit(&tenant->policy->frozen, memory_order_seq_cst)) & MEMORY_FROZEN) {
         facet_tenant_supervise(tenant, facet_clock_now_ns());
-        if (!memory_held_back(tenant, frozen))
+        if (!must_wait_for_thaw(tenant, frozen))
             break;
         facet_bell_ring(tenant->bell);
         facet_futex_wait(&tenant->policy->frozen, frozen, RECHECK_NS);
@@ -286,7 +287,10 @@ static bool take_regions(struct facet_tenant *tenant, uint32_t count)
     return facet_memory_take_regions_again(tenant->policy, tenant->usage, tenant->slot, count);
 }
 
-/* The sequence is read before the quota: where the quota changes in between, the sequence stored here is an old one. */
+/*
+ * The sequence is read before the quota: if the quota changes in between, the stored sequence is out of date, and no
+ * spare region is used.
+ */
 bool facet_tenant_try_regions(struct facet_tenant *tenant, uint32_t count)
 {
     facet_tenant_thaw(tenant);
@@ -329,7 +333,9 @@ void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
         facet_claim(tenant->policy, tenant->usage, tenant->bell, FACET_CLAIM_BY_TENANT, now_ns);
 }
 
-/* Raised before anything is counted there: a scheduler that closed the gate and sees it low keeps the launch out. */
+/*
+ * Raises shards_used before a launch is counted there, so that a scheduler that closed the gate reads this shard too.
+ */
 struct facet_slot_shard *facet_tenant_shard(struct facet_tenant *tenant, uint32_t index)
 {
     uint32_t at = index % FACET_SLOT_SHARDS, used = atomic_load(&tenant->slot->shards_used);
@@ -350,7 +356,7 @@ void facet_tenant_set_unsettled_since(struct facet_tenant *tenant, uint64_t sinc
         atomic_store_explicit(&tenant->slot->unsettled_since_ns, since_ns, memory_order_relaxed);
 }
 
-bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns)
+bool facet_tenant_fits_all_shards(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns)
 {
     uint64_t depth_ns = atomic_load_explicit(&tenant->policy->depth_ns, memory_order_relaxed);
     uint64_t others = facet_slot_inflight(tenant->slot) - facet_inflight(1, estimate_ns);
@@ -367,9 +373,9 @@ bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_sha
 #define UNKNOWN_NS UINT64_MAX
 
 /*
- * How long until a launch fits behind the work in flight, by the clock: the device finishes work before it reports it,
- * and would stand idle if the next launch waited for the report. Not where the device may be another vGPU's, nor for a
- * launch longer than the depth, nor where a cap is compared with reported time.
+ * How long until a launch fits behind the work in flight, by the clock: the device finishes work before that is
+ * reported, and would be idle if the next launch waited for the report. UNKNOWN_NS where the time that others had on
+ * the device is unknown, for a launch longer than the depth, and where the vGPU has a cap, which needs reported time.
  */
 static uint64_t time_until_fit_ns(const struct facet_tenant *tenant, uint64_t others_ns, uint64_t estimate_ns)
 {
@@ -380,7 +386,7 @@ static uint64_t time_until_fit_ns(const struct facet_tenant *tenant, uint64_t ot
 
     if (!others_ended_ns || !since_ns || !estimate_ns || estimate_ns > depth_ns || limit < FACET_MILLI_WHOLE)
         return UNKNOWN_NS;
-    if (others_ended_ns == FACET_OTHERS_RUNNING) /* they may end soon, and nothing wakes this thread then */
+    if (others_ended_ns == FACET_OTHERS_RUNNING) /* the others may end soon, and nothing wakes this thread then */
         return depth_ns / FACET_TENANT_LITTLE_DIVISOR;
     since_ns = since_ns > others_ended_ns ? since_ns : others_ended_ns;
     uint64_t done_ns = now_ns > since_ns ? now_ns - since_ns : 0;
@@ -407,8 +413,8 @@ static bool depth_allows(struct facet_tenant *tenant, uint64_t estimate_ns)
 }
 
 /*
- * Takes launches out of a shard; true when none of the process's are left. Of two that empty at once, the later sees
- * both.
+ * Takes launches out of a shard; true when the process has no launch in flight any more. Of two threads that take out
+ * the last launches of two shards at once, at least the later one returns true.
  */
 static bool take_out_of_flight(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
                                uint64_t charged_ns)
@@ -419,7 +425,9 @@ static bool take_out_of_flight(struct facet_tenant *tenant, struct facet_slot_sh
     return facet_inflight_count(before) == count && !facet_inflight_count(facet_slot_inflight(tenant->slot));
 }
 
-/* `rings`: rings the bell once the launch is out of flight; a scheduler that came earlier would take it for running. */
+/*
+ * `rings`: rings the bell, after the launch is out of flight: a scheduler that wakes before would count it as running.
+ */
 static void withdraw_launch(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
                             bool rings)
 {
@@ -488,8 +496,8 @@ static void wait_for_change(struct facet_tenant *tenant, enum verdict verdict, u
 }
 
 /*
- * Takes the launch out of flight, waits until something has changed, and counts it in flight again. False: it may not
- * go on.
+ * Takes the launch out of flight, waits until something has changed, and counts it in flight again. False: the launch
+ * must be refused.
  */
 static bool wait_out_of_flight(struct facet_tenant *tenant, struct facet_slot_shard *shard, enum verdict verdict,
                                uint64_t estimate_ns, uint32_t gate, uint32_t completions, uint64_t *ret_waited_ns)
@@ -517,7 +525,7 @@ static enum verdict wait_until_allowed(struct facet_tenant *tenant, struct facet
     uint64_t depth_waited_ns = 0, waited_ns;
 
     for (;;) {
-        /* Before the wait is visible: a process that has not shown itself for long is taken as stopped. */
+        /* Before the wait is visible: a process whose alive_ns is old is taken as stopped. */
         facet_tenant_supervise(tenant, facet_clock_now_ns());
         uint32_t completions = atomic_load_explicit(&tenant->slot->completions, memory_order_acquire);
         uint32_t gate = atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst);
@@ -547,7 +555,8 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
 {
     if (charged_ns != estimate_ns)
         atomic_fetch_add_explicit(&shard->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
-    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed)) /* as of before a rest, perhaps */
+    /* The flag may be out of date after an idle time. */
+    if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
         facet_tenant_supervise(tenant, facet_clock_now_ns());
     if (!may_launch_now(tenant, estimate_ns)) {
         /* The scheduler sees waiting threads: it arbitrates between them. */
@@ -564,8 +573,8 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
 
 /*
  * Takes launches out of flight that ended at `now_ns`, and wakes the waiting threads and the scheduler. The end is
- * written before the count falls: a reader that sees nothing in flight also sees since when. Of several streams the one
- * that is reported last need not have ended last.
+ * written before the count falls: a reader that sees nothing in flight also sees since when. An earlier end does not
+ * replace a later one, because launches of several streams are not reported in the order of their ends.
  */
 static void end_launches(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
                          uint64_t charged_ns, uint64_t now_ns)
@@ -599,7 +608,7 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_sha
     end_launches(tenant, shard, count, charged_ns, now_ns);
 }
 
-/* Earlier work may have ended before now: no thread was checking then. */
+/* The flag: earlier work may have ended before now, when no thread was checking. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns)
 {
     end_launches(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));

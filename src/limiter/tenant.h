@@ -24,19 +24,19 @@ struct facet_tenant {
     _Atomic uint32_t orphan; /* 1 while the daemon's heartbeat is stale; kept by facet_tenant_supervise() */
     size_t policy_size, usage_size, bell_size;
     int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
-    uint64_t usage_device, usage_inode; /* the file that the number must still mean before it is used */
-    int bell_fd;                        /* by which the device is held (hold.c) */
+    uint64_t usage_device, usage_inode; /* the file that usage_fd must still refer to when it is used */
+    int bell_fd;                        /* for facet_tenant_hold_device() */
     uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
     /*
-     * For facet_tenant_memory_free_beside(): the sums at which all processes were found alive, for long enough and
-     * recently.
+     * For facet_tenant_memory_free_beside(): the sum at which all processes have been found alive for long enough, and
+     * the sum at which they were found alive last, with the time of the first such finding.
      */
     _Atomic uint64_t steady_bytes, recent_bytes, recent_since_ns;
-    _Atomic uint32_t spare_sequence; /* of the quota in which all charges, spare regions included, last fitted */
+    _Atomic uint32_t spare_sequence; /* memory_limit_sequence when all charges, spare regions included, last fitted */
     /*
-     * Set by an interposer that holds a lock while it launches: released before each wait, taken again after it. If the
-     * latter returns false the launch is refused. NULL: it holds nothing.
+     * Set by an interposer that holds a lock while it launches: release_lock is called before each wait, retake_lock
+     * after it. If retake_lock returns false, the launch is refused. NULL: the interposer holds no lock.
      */
     void (*release_lock)(void);
     bool (*retake_lock)(void);
@@ -62,8 +62,8 @@ void facet_tenant_forked(struct facet_tenant *tenant);
 bool facet_tenant_reserve(struct facet_tenant *tenant, uint64_t bytes);
 
 /*
- * Like facet_tenant_reserve(), but a refusal is not counted: the caller calls facet_tenant_deny() when the program is
- * told of it.
+ * Like facet_tenant_reserve(), but a refusal is not counted: the caller calls facet_tenant_deny() when it reports the
+ * refusal to the program.
  */
 bool facet_tenant_try_reserve(struct facet_tenant *tenant, uint64_t bytes);
 void facet_tenant_deny(struct facet_tenant *tenant);
@@ -75,8 +75,8 @@ void facet_tenant_thaw_wait(struct facet_tenant *tenant);
 
 /*
  * Holds the device for this process among the processes of all its vGPUs, while a measurement covers the device as a
- * whole. Waits for others at most `most_ns`: a stopped process must not block the rest forever. A descriptor, or -1:
- * not held.
+ * whole. Waits for others at most `most_ns`: a stopped process must not block them forever. Returns a descriptor for
+ * facet_tenant_let_device_go(), or -1: not held.
  */
 int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns);
 void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held);
@@ -120,21 +120,21 @@ static inline bool facet_tenant_has_regions(const struct facet_tenant *tenant)
 }
 
 /*
- * Quota in bytes (0 once the vGPU was destroyed), and the rest of it by the slots: a dead process may still be counted,
- * until the owner or a process that needs its memory takes note.
+ * The quota in bytes (0 once the vGPU was destroyed), and the part of it that the slots leave: memory of a dead process
+ * may still be counted, until the owner or a process that needs it clears the slot.
  */
 uint64_t facet_tenant_memory_limit(const struct facet_tenant *tenant);
 uint64_t facet_tenant_memory_free(const struct facet_tenant *tenant);
 
 /*
- * The rest of the quota without memory of dead processes, for a program that asks: their slots are cleared first. Costs
- * one fcntl() for each other process that holds memory, nothing where there is none.
+ * Like facet_tenant_memory_free(), after the slots of dead processes are cleared: for a program that asks how much is
+ * free. Costs one fcntl() for each other process that holds memory.
  */
 uint64_t facet_tenant_memory_free_now(struct facet_tenant *tenant);
 
 /*
- * Whether `bytes` are not left even after dead processes are reclaimed. Called before cached memory is given up for
- * them.
+ * Whether the quota has less than `bytes` left, even after dead processes are reclaimed. Called before an interposer
+ * gives up cached memory to make room.
  */
 static inline bool facet_tenant_lacks(struct facet_tenant *tenant, uint64_t bytes)
 {
@@ -143,27 +143,27 @@ static inline bool facet_tenant_lacks(struct facet_tenant *tenant, uint64_t byte
 }
 
 /*
- * The rest of the quota without memory of dead processes, for an interposer that knows from the driver how much of the
- * whole device is free. A process that dies leaves memory that is free there and still charged here. So while the sum
- * of both is what it was when all were last found alive, no slot is checked: that costs an addition and a comparison.
- * This misses, for up to a scheduler's round, a process that dies while others take exactly its amount, or whose memory
- * was not on the device.
+ * Like facet_tenant_memory_free_now(), for an interposer that has from the driver how much of the whole device is free.
+ * The memory of a process that died is free on the device and still charged in its slot. So no slot is checked while
+ * free and charged memory have the same sum as when all processes were last found alive: that costs an addition and a
+ * comparison. This check misses, for up to a scheduler's round, a process that dies while others take exactly its
+ * amount, or whose memory was not on the device.
  */
 uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t device_free);
 
-/* Clears the slots of the dead. */
+/* Clears the slots of dead processes. */
 void facet_tenant_reclaim(struct facet_tenant *tenant);
 
 /*
- * Whether a descriptor is of the usage file: a program may have closed the tenant's, and be using its number. The
- * mapping keeps the file, and with it the slot's lock, alive then.
+ * Whether a descriptor is of the usage file: a program may have closed the tenant's descriptor, and be using its number
+ * for another file.
  */
 bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
 
 /*
- * The part of the depth that counts as little, see facet_tenant_fits(); and the part of it that a shard may admit after
- * reading the others before it reads them again, which brings their cache lines here: all shards together exceed the
- * depth by an eighth.
+ * LITTLE: the part of the depth that counts as little work, see facet_tenant_fits(). LOCAL: the part of the depth that
+ * a shard may admit before it reads the other shards again, which would move their cache lines. So all shards together
+ * exceed the depth by at most an eighth.
  */
 #define FACET_TENANT_LITTLE_DIVISOR 4u
 #define FACET_TENANT_LOCAL_DIVISOR  (8 * FACET_SLOT_SHARDS)
@@ -177,8 +177,10 @@ bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
  */
 struct facet_slot_shard *facet_tenant_shard(struct facet_tenant *tenant, uint32_t index);
 
-/* The slow path of facet_tenant_launch_in(): waits for the gate, for depth, or for its budget of device time. It is
- * counted in flight already, with `charged_ns`. */
+/*
+ * The slow path of facet_tenant_launch_in(): waits for the gate, for depth, or for the budget of device time. The
+ * launch is counted in flight already, with `charged_ns`.
+ */
 uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
                                   uint64_t charged_ns);
 
@@ -195,8 +197,8 @@ static inline bool facet_tenant_fits(const struct facet_tenant *tenant, uint64_t
                             facet_inflight_ns(inflight) <= depth_ns / FACET_TENANT_LITTLE_DIVISOR));
 }
 
-/* Like facet_tenant_fits() where there are several shards: it reads all of them. The launch is counted already. */
-bool facet_tenant_fits_beside(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns);
+/* Like facet_tenant_fits() for a process with several shards: reads all of them. The launch is counted already. */
+bool facet_tenant_fits_all_shards(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns);
 
 /* Like facet_tenant_fits() for a launch that found `before` in its own shard. */
 static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t before,
@@ -206,22 +208,22 @@ static inline bool facet_tenant_fits_in(struct facet_tenant *tenant, struct face
         return facet_tenant_fits(tenant, before, estimate_ns);
     uint64_t local_depth_ns = atomic_load_explicit(&shard->local_depth_ns, memory_order_relaxed);
     if (!estimate_ns || estimate_ns > local_depth_ns)
-        return facet_tenant_fits_beside(tenant, shard, estimate_ns);
+        return facet_tenant_fits_all_shards(tenant, shard, estimate_ns);
     atomic_store_explicit(&shard->local_depth_ns, local_depth_ns - estimate_ns, memory_order_relaxed);
     return true;
 }
 
-/* The rest of facet_tenant_launch_in() for a launch that found nothing in flight in its shard. */
+/* The part of facet_tenant_launch_in() for a launch that found nothing in flight in its shard. */
 void facet_tenant_shard_begins(struct facet_slot_shard *shard);
 
 /*
- * Called before each launch: returns when it may be submitted, and counts it in flight. `estimate_ns` is the expected
- * device time, 0 if unknown. Returns the charge, to be passed to exactly one facet_tenant_complete_in() of the same
- * shard, or facet_tenant_refused_in() when the submission fails; or FACET_TENANT_LOST.
+ * Called before each launch: returns when it may be submitted, and the launch is counted in flight. `estimate_ns` is
+ * the expected device time, 0 if unknown. Returns the charge, to be passed to exactly one facet_tenant_complete_in() of
+ * the same shard, or facet_tenant_refused_in() when the submission fails; or FACET_TENANT_LOST.
  *
  * In flight is raised before the gate is read, and the scheduler closes the gate before it reads in flight: one of the
- * two always sees the other. Alone on the device nothing bounds the depth, so nothing is charged. Either way one atomic
- * is all it costs.
+ * two always sees the other. While the vGPU is alone on the device, nothing bounds the depth, so nothing is charged. In
+ * both cases the admission costs one atomic operation.
  */
 static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struct facet_slot_shard *shard,
                                               uint64_t estimate_ns)
@@ -270,7 +272,8 @@ static inline void facet_tenant_refused(struct facet_tenant *tenant, uint64_t ch
 
 /*
  * Records, while work is in flight, since when its device time is not reported: a process that is killed is charged
- * from then on, or without this call from when it last had nothing in flight. Never moves back.
+ * from then on. Without this call it is charged from when it last had nothing in flight. An earlier time than the
+ * recorded one is ignored.
  */
 void facet_tenant_set_unsettled_since(struct facet_tenant *tenant, uint64_t since_ns);
 

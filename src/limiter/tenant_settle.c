@@ -22,7 +22,9 @@ void facet_tenant_reclaim(struct facet_tenant *tenant)
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->usage_fd);
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    /* Checked after opening: locks on any other file would show every process as dead. */
+    /*
+     * The file is checked after it is opened: in any other file every slot's lock would look free, every process dead.
+     */
     if (fd >= 0 && facet_tenant_is_usage(tenant, fd))
         facet_slot_reclaim(tenant->policy, tenant->usage, fd);
     if (fd >= 0)
@@ -31,8 +33,8 @@ void facet_tenant_reclaim(struct facet_tenant *tenant)
 }
 
 /*
- * Whether another slot has memory and no lock. The answer is wrong where a program has reused the descriptor's number,
- * which shows later.
+ * Whether another slot has memory and no lock. The answer is wrong if the program has reused the descriptor's number;
+ * facet_tenant_reclaim() checks that.
  */
 static bool has_dead_neighbour(const struct facet_tenant *tenant)
 {
@@ -56,14 +58,14 @@ uint64_t facet_tenant_memory_free_now(struct facet_tenant *tenant)
     return facet_tenant_memory_free(tenant);
 }
 
-static uint64_t free_beside(const struct facet_tenant *tenant, uint64_t sum, uint64_t device_free)
+static uint64_t quota_left_at(const struct facet_tenant *tenant, uint64_t sum, uint64_t device_free)
 {
     uint64_t limit = facet_tenant_memory_limit(tenant), used = sum - device_free;
 
     return used < limit ? limit - used : 0;
 }
 
-/* The slow path: the sum differs from the one at which all were last known alive. */
+/* The slow path: the sum differs from the sum at which all processes were last known to live. */
 static uint64_t read_free_memory(struct facet_tenant *tenant, uint64_t device_free)
 {
     uint64_t left = facet_tenant_memory_free_now(tenant), now_ns = facet_clock_now_ns();
@@ -83,6 +85,6 @@ uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t d
     uint64_t sum = device_free + facet_usage_memory(tenant->usage);
 
     if (__builtin_expect(sum == atomic_load_explicit(&tenant->steady_bytes, memory_order_relaxed), 1))
-        return free_beside(tenant, sum, device_free);
+        return quota_left_at(tenant, sum, device_free);
     return read_free_memory(tenant, device_free);
 }

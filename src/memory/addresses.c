@@ -2,10 +2,10 @@
 /*
  * Owns: reserving a space's addresses in this process as well as on the device.
  *
- * A provider in a process of its own has its addresses from that process's kernel, so one of them can equal a pointer
- * of this process. A copy without named sides (FACET_COPY_DETECT) would take one for the other. So this process
- * reserves the same range, with nothing mapped, before the space gives out any of it. If the reservation fails, an
- * address at which this process has something mapped is doubtful, and such a copy is refused.
+ * A provider in a process of its own has its addresses from the kernel for that process, so a device address can equal
+ * a pointer of this process. A copy without named sides (FACET_COPY_DETECT) would take the pointer for the device
+ * address. So this process reserves the same range, with nothing mapped, before the space gives out any of it. If the
+ * reservation fails, an address at which this process has something mapped is doubtful, and such a copy is refused.
  *
  * Never: maps over an existing mapping.
  */
@@ -21,7 +21,7 @@
 
 #define RESERVE_TRIES 12u
 
-/* CUDA wants addresses below for itself, in a process that uses it directly; mmap() gives none of them. */
+/* CUDA needs the addresses below for itself in a process that uses it directly; mmap() returns none of them. */
 #define LOWEST_ADDRESS (UINT64_C(1) << 40)
 
 static void *pointer_to(uint64_t address)
@@ -31,7 +31,7 @@ static void *pointer_to(uint64_t address)
 
 /* ---- in this process ---- */
 
-/* The bare system call: the thread sanitizer takes mmap() for a write. */
+/* A bare system call, because the thread sanitizer takes mmap() for a write. */
 static int reserve_in_process(uint64_t address, uint64_t bytes, int placement_flag)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placement_flag;
@@ -39,7 +39,7 @@ static int reserve_in_process(uint64_t address, uint64_t bytes, int placement_fl
 
     if (got == -1)
         return errno;
-    if ((uint64_t)got != address) { /* a kernel that does not know "no replace" (Linux 4.17) */
+    if ((uint64_t)got != address) { /* a kernel without MAP_FIXED_NOREPLACE (before Linux 4.17) */
         munmap(pointer_to((uint64_t)got), bytes);
         return EEXIST;
     }
@@ -47,8 +47,8 @@ static int reserve_in_process(uint64_t address, uint64_t bytes, int placement_fl
     return 0;
 }
 
-/* A process with a limit on its addresses needs them for something else. */
-bool facet_addresses_are_few(void)
+/* A process with RLIMIT_AS has few addresses, and needs them for other purposes. */
+bool facet_addresses_are_limited(void)
 {
     struct rlimit limit;
 
@@ -95,9 +95,8 @@ static enum facet_status reserve_addresses(const struct facet_space *space, uint
 }
 
 /*
- * A mapping in the way may be far larger than the wanted range. So each try goes twice as far, with twice the
- * alignment, while the rejected ranges stay reserved. False: no try succeeded, and the first range is as good as
- * another.
+ * A mapping of this process in the way may be far larger than the wanted range. So each try doubles the alignment,
+ * while the rejected ranges stay reserved. False: no try succeeded, and the first range is kept.
  */
 static bool find_range_free_in_process(const struct facet_space *space, uint64_t bytes, uint64_t *address)
 {
@@ -123,7 +122,7 @@ enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes
 
     if (status != FACET_OK)
         return status;
-    if (space->memory->backend.foreign_addresses && address >= LOWEST_ADDRESS && !facet_addresses_are_few())
+    if (space->memory->backend.foreign_addresses && address >= LOWEST_ADDRESS && !facet_addresses_are_limited())
         space->reserved_in_process = find_range_free_in_process(space, bytes, &address);
     space->base = address;
     space->address_bytes = bytes;

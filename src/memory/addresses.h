@@ -2,7 +2,7 @@
 /*
  * Owns: the addresses of a space; if they belong to a device in another process, the reservation of the same addresses
  * here, so that no mapping of this process gets one of them.
- * Never: is seen outside this room, which has host_side.h for others.
+ * Never: is included outside this room; host_side.h is for others.
  */
 #ifndef FACET_MEMORY_ADDRESSES_H
 #define FACET_MEMORY_ADDRESSES_H
@@ -12,13 +12,13 @@
 /* Reserves `bytes` of addresses: sets the space's `base`, `span` and `apart`. */
 enum facet_status facet_addresses_take(struct facet_space *space, uint64_t bytes, struct facet_error *error);
 
-/* Gives them back. False: the device still has something mapped there. */
+/* Gives the space's addresses back. False: the device still has pages mapped there. */
 bool facet_addresses_give(struct facet_space *space);
 
 /* Whether the addresses of this process are limited (RLIMIT_AS). */
-bool facet_addresses_are_few(void);
+bool facet_addresses_are_limited(void);
 
-/* Whether the address, which is the space's, may be a pointer of this process as well. */
+/* Whether an address of the space may be a pointer of this process as well. */
 bool facet_addresses_are_doubtful(const struct facet_space *space, uint64_t address);
 
 #endif

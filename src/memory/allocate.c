@@ -2,7 +2,7 @@
 /*
  * Owns: the public calls about allocations: checking requests, blocks or runs, and finding the allocation of an
  * address.
- * Never: follows an address before the page table knows it.
+ * Never: follows an address before it is found in the page table.
  */
 #include <inttypes.h>
 
@@ -51,9 +51,9 @@ static enum facet_status allocate_bytes(struct facet_space *space, uint64_t byte
     return facet_runs_take(space, bytes, align, tag, ret_address, error);
 }
 
-/* Above its whole limit: there is nothing that it could free for that. */
-static enum facet_status is_above_limit(const struct facet_space *space, uint64_t bytes, uint64_t limit_pages,
-                                        struct facet_error *error)
+/* The request is above the whole limit of the space: freeing memory would not help. */
+static enum facet_status refuse_above_limit(const struct facet_space *space, uint64_t bytes, uint64_t limit_pages,
+                                            struct facet_error *error)
 {
     return facet_error_argument(error, FACET_QUOTA, "bytes",
                                 "bytes: %" PRIu64 " is more than all that vGPU %u ('%s') may have, %" PRIu64
@@ -61,7 +61,7 @@ static enum facet_status is_above_limit(const struct facet_space *space, uint64_
                                 bytes, space->id, space->name, limit_pages << space->page_shift);
 }
 
-/* Refused for want of memory: whether the pages that await unmapping will suffice once the device has unmapped them. */
+/* Makes the error of a request refused for lack of memory: FACET_BUSY if pages that await unmapping would be enough. */
 static enum facet_status explain_refusal(struct facet_space *space, uint64_t bytes, enum facet_status refused,
                                          struct facet_error *error)
 {
@@ -72,7 +72,7 @@ static enum facet_status explain_refusal(struct facet_space *space, uint64_t byt
     uint64_t limit = space->limit_pages, left = refused == FACET_QUOTA ? limit - (space->pages - awaited) : awaited;
     pthread_mutex_unlock(&space->lock);
     if (wanted > limit)
-        return is_above_limit(space, bytes, limit, error);
+        return refuse_above_limit(space, bytes, limit, error);
     if (!awaited || wanted > left)
         return refused;
     return facet_error_set(error, FACET_BUSY,
@@ -103,7 +103,7 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     if (status == FACET_OK)
         return status;
     atomic_fetch_add_explicit(&space->refused_total, 1, memory_order_relaxed);
-    (void)facet_space_unmap_freed(space); /* the pages that it had taken before it failed */
+    (void)facet_space_unmap_freed(space); /* the pages that the request took before it failed */
     return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain_refusal(space, bytes, status, error) : status;
 }
 
@@ -113,7 +113,8 @@ static struct facet_slab *slab_at(const struct facet_space *space, uint64_t offs
     return atomic_load_explicit(&space->table.slabs[offset >> space->page_shift], memory_order_acquire);
 }
 
-static enum facet_status not_of(const struct facet_space *space, uint64_t address, struct facet_error *error)
+static enum facet_status refuse_unknown_address(const struct facet_space *space, uint64_t address,
+                                                struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "address", "address: 0x%" PRIx64 " is no address of vGPU %u",
                                 address, space->id);
@@ -126,7 +127,7 @@ enum facet_status facet_space_free(struct facet_space *space, uint64_t address, 
         return FACET_OK;
     uint64_t offset = address - space->base;
     if (offset >= space->address_bytes)
-        return not_of(space, address, error);
+        return refuse_unknown_address(space, address, error);
     struct facet_slab *slab = slab_at(space, offset);
     enum facet_status status =
         slab ? facet_pools_give(space, slab, address, error) : facet_runs_give(space, address, error);
@@ -198,7 +199,7 @@ enum facet_status facet_space_find(struct facet_space *space, uint64_t address, 
     if (status != FACET_OK)
         return status;
     if (!facet_space_lookup(space, address, &found))
-        return not_of(space, address, error);
+        return refuse_unknown_address(space, address, error);
     facet_sized_give(ret_allocation, &found, sizeof found);
     return FACET_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: looking up the allocation that an address of a space belongs to.
- * Never: is needed outside this room.
+ * Never: is included outside this room.
  */
 #ifndef FACET_MEMORY_ALLOCATE_H
 #define FACET_MEMORY_ALLOCATE_H
@@ -10,7 +10,7 @@
 
 #include "memory/space.h"
 
-/* The allocation that the address lies in. False: none, or of another space. */
+/* The allocation that the address lies in. False: it lies in no allocation of this space. */
 bool facet_space_lookup(struct facet_space *space, uint64_t address, struct facet_allocation *ret_allocation);
 
 /* Checks that `bytes` could ever be allocated. */

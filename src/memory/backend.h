@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page backend, as the memory manager sees a device: addresses, pages, and mapping one at the other.
+ * A page backend, as the memory manager sees a device: addresses, pages, and mapping pages at addresses.
  *
- * Owns: the shape of a page backend; the provider ABI's table `memory` (facet/provider/memory.h), as spaces need it.
+ * Owns: the interface of a page backend: the part of the provider ABI's table `memory` (facet/provider/memory.h) that
+ * spaces need.
  * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
  *
- * Bytes, addresses and offsets are those of whole pages, except the last operations, which say so. Each either does
- * all of it or fails and changes nothing. Calls come from many threads at once; two for the same address never.
+ * Bytes, addresses and offsets are those of whole pages, except for operations that say otherwise. Each operation
+ * either does all of its work or fails and changes nothing. Calls come from many threads at once, but never two for the
+ * same address.
  */
 #ifndef FACET_MEMORY_BACKEND_H
 #define FACET_MEMORY_BACKEND_H
@@ -16,13 +18,13 @@
 
 #include <facet/error.h>
 
-/* The place of pages: in a chunk, at an offset from its begin. */
+/* The place of pages: a chunk, and the offset from its beginning. */
 struct facet_page_place {
     uint64_t pages; /* the chunk's handle */
     uint64_t offset;
 };
 
-/* Both in one chunk each. */
+/* `from` lies in one chunk, `to` in one chunk. */
 struct facet_page_move {
     struct facet_page_place from, to;
 };
@@ -36,26 +38,29 @@ struct facet_page_ops {
     enum facet_status (*create)(void *backend, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error);
     void (*destroy)(void *backend, uint64_t pages, uint64_t bytes);
 
-    /* The rest is for a space: `context` is its facet_space_config.context. */
+    /* The operations below are for a space: `context` is its facet_space_config.context. */
 
-    /* Addresses without memory, the first a multiple of `align`. */
+    /* Reserves addresses without memory; the first is a multiple of `align`. */
     enum facet_status (*reserve)(void *backend, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
                                  struct facet_error *error);
-    /* With all that is mapped in them, where the device can. False: something still is, and those pages must not be
-     * used again. */
+    /*
+     * Releases addresses and unmaps the pages there, if the device can. False: pages are still mapped, and must not be
+     * used again.
+     */
     bool (*release)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
 
     enum facet_status (*map)(void *backend, uint64_t context, uint64_t address, const struct facet_page_place *place,
                              uint64_t bytes, struct facet_error *error);
     /*
-     * At once. FACET_BUSY, FACET_TIMEOUT: earlier queued work may still use the pages, and the caller retries; or the
-     * caller maps them again at the same place, and they stay. Any other failure may go away, too.
+     * Unmaps pages without waiting. FACET_BUSY, FACET_TIMEOUT: earlier queued work may still use the pages, which stay
+     * mapped. The caller retries, or goes on using them at the same place. A retry may also succeed after any other
+     * failure.
      */
     enum facet_status (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
     /*
-     * Writes and reads `bytes` of pages, from `skip` bytes into them on, mapped or not, without waiting for any
-     * context's queued work; `from` NULL: zeros. May be NULL, both: then the operations at the end, by addresses, wait
-     * for nothing either.
+     * Write and read `bytes` of pages, mapped or not, beginning `skip` bytes into them, without waiting for queued work
+     * of any context; `from` NULL: zeros. Both may be NULL: then the operations by addresses at the end do not wait
+     * either.
      */
     enum facet_status (*put)(void *backend, const struct facet_page_place *place, uint64_t skip, const void *from,
                              uint64_t bytes, struct facet_error *error);
@@ -63,8 +68,8 @@ struct facet_page_ops {
                              uint64_t bytes, struct facet_error *error);
 
     /*
-     * Copies the pages that are mapped at `address`, which are those of `from`, to other ones and maps those instead. A
-     * writer to the address waits meanwhile; no write is lost; at no moment is the address unmapped.
+     * Copies the pages `from`, which are mapped at `address`, to the pages `to`, and maps these instead. A thread that
+     * writes to the address waits meanwhile, no write is lost, and the address is never unmapped.
      */
     enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_move *pages,
                               uint64_t bytes, struct facet_error *error);
@@ -79,7 +84,7 @@ struct facet_page_ops {
     enum facet_status (*fill)(void *backend, uint64_t context, uint64_t address, uint8_t value, uint64_t bytes,
                               struct facet_error *error);
 
-    /* How many bytes of all chunks are in huge pages of the host. May be NULL: that is not known. */
+    /* How many bytes of all chunks are in huge pages of the host. NULL: unknown. */
     uint64_t (*huge_bytes)(void *backend);
 };
 
@@ -87,14 +92,17 @@ struct facet_page_backend {
     const struct facet_page_ops *ops;
     void *data;
     uint64_t page_bytes;    /* the smallest page; a power of two */
-    uint64_t memory_bytes;  /* all that the device has, the default; 0: a configuration must name its size */
-    bool host_memory;       /* its copies and fills are accesses of this process, which fault where nothing is mapped */
+    uint64_t memory_bytes;  /* the device's memory, the default size; 0: a configuration must give the size */
+    bool host_memory;       /* copies and fills are accesses of this process, which fault where no page is mapped */
     bool foreign_addresses; /* addresses are the device's: a pointer of this process may be equal to one by chance */
-    uint64_t (*now_ns)(void *data);  /* a monotonic clock, for how long steps take; NULL: the system's */
-    uint64_t (*tick_ns)(void *data); /* the same to a tick, and cheap: when things were allocated and touched */
+    uint64_t (*now_ns)(void *data);  /* a monotonic clock, to measure steps; NULL: the system's */
+    uint64_t (*tick_ns)(void *data); /* the same clock, coarse and cheap: for times of allocation and access */
 };
 
-/* memfd.c: memory of this process, `bytes` of it at most; `commit`: had when chunks are made, not as it is touched. */
+/*
+ * memfd.c: at most `bytes` of this process's memory; `commit`: memory is allocated when a chunk is made, not when it is
+ * touched.
+ */
 enum facet_status facet_page_backend_memfd(uint64_t bytes, bool commit, struct facet_page_backend *ret_backend,
                                            struct facet_error *error);
 

@@ -64,7 +64,10 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
     while (classes->count < (pools ? pools : FACET_MEMORY_POOLS)) {
         uint64_t bytes = units_of(classes->count) * smallest;
 
-        /* A slab of eight such blocks must be less than 4 GiB; and by default pools end where whole pages begin. */
+        /*
+         * A slab of eight such blocks must be less than 4 GiB. By default the pools end at the size from which requests
+         * get whole pages.
+         */
         if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_MIN) || (!pools && bytes > page_bytes * BLOCK_PAGES_MAX))
             break;
         classes->class[classes->count++] = make_class(bytes, page_bytes, pool_bytes);
@@ -101,7 +104,7 @@ uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class
     return level;
 }
 
-/* Whether whole pages would be filled to seven eighths. */
+/* Whether the request would fill whole pages to at least seven eighths. */
 static bool fills_pages(const struct facet_classes *classes, uint64_t bytes)
 {
     uint64_t over = bytes & (classes->page_bytes - 1);

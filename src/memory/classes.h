@@ -4,7 +4,7 @@
  * Never: allocates.
  *
  * From the smallest block on there are four sizes to each doubling, each a multiple of the smallest block, so that a
- * block is at most a quarter larger than the request; finding the class is a few shifts.
+ * block is at most a quarter larger than the request. Finding the class takes a few shifts.
  */
 #ifndef FACET_MEMORY_CLASSES_H
 #define FACET_MEMORY_CLASSES_H
@@ -18,7 +18,7 @@
 
 struct facet_class {
     uint32_t block_bytes;
-    uint32_t pages; /* of its smallest slab */
+    uint32_t pages; /* of the class's smallest slab */
 };
 
 struct facet_classes {
@@ -32,18 +32,18 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
                                      uint64_t block_bytes, uint64_t pool_bytes, struct facet_error *error);
 
 /*
- * How many pages and blocks a slab of a class has at a level. Each level has twice the pages of the one before, as long
- * as a slab can count its blocks.
+ * How many pages and blocks a slab of a class has at a level. Each level has twice the pages of the level before, as
+ * far as FACET_SLAB_BLOCKS allows.
  */
 uint32_t facet_class_pages(const struct facet_class *class, uint32_t level);
 uint32_t facet_class_blocks(const struct facet_classes *classes, uint32_t class, uint32_t level);
 
-/* The level of the next slab for a pool of `pages`: about an eighth of its present size, 2 MiB at most. */
+/* The level of the next slab for a pool that has `pages`: about an eighth of these, 2 MiB at most. */
 uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class, uint64_t pages);
 
 /*
  * The class of the smallest block that holds `bytes` and is aligned to `align`; FACET_NO_CLASS: the request gets whole
- * pages, because it is too large for a block or nearly fills them.
+ * pages, because it is too large for a block, or nearly fills the pages.
  */
 uint32_t facet_classes_find(const struct facet_classes *classes, uint64_t bytes, uint64_t align);
 

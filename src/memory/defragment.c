@@ -10,7 +10,7 @@
 /* The remaining budget of a call, and its results. */
 struct pass {
     struct facet_memory *memory;
-    uint32_t only_serial; /* the serial of the one space whose pages may move; 0: of any */
+    uint32_t only_serial; /* the serial of the only space whose pages may move; 0: pages of all spaces may */
     uint64_t bytes_left, end_ns;
     struct facet_defragment_report report;
 };
@@ -20,7 +20,10 @@ static uint64_t now_ns(const struct facet_memory *memory)
     return memory->backend.now_ns(memory->backend.data);
 }
 
-/* With the space's lock held. FACET_NOT_FOUND: the plan no longer holds. *ret_empty: to be returned, or NULL. */
+/*
+ * Called with the space's lock held. FACET_NOT_FOUND: the plan is no longer valid. *ret_empty: a chunk to return, or
+ * NULL.
+ */
 static enum facet_status move_frames(struct facet_space *space, struct facet_frame_move *plan,
                                      struct facet_chunk **ret_empty, struct facet_error *error)
 {
@@ -49,7 +52,7 @@ static uint32_t pages_left(const struct pass *pass)
     uint64_t bytes = pass->bytes_left < pass->memory->pass_bytes ? pass->bytes_left : pass->memory->pass_bytes;
     uint64_t pages = bytes / pass->memory->page_bytes;
 
-    /* A bound below one page moves nothing; a step below one page moves one. */
+    /* A bound below one page moves no page; a step size below one page moves one page. */
     return pages || pass->bytes_left < pass->memory->page_bytes ? (uint32_t)pages : 1;
 }
 

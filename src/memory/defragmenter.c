@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the thread that defragments a memory in the background once its fragmentation is above the threshold.
- * Never: takes more than a tenth of the time: users of moving pages wait for it.
+ * Never: takes more than a tenth of the time, because users of pages that move wait for it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct facet_defragmenter {
     bool ending;
 };
 
-/* Whether the interval passed without the end. */
+/* False: the defragmenter was told to end during the interval. */
 static bool wait_for_interval(struct facet_defragmenter *defragmenter)
 {
     const struct timespec until = facet_ns_timespec(facet_clock_now_ns() + defragmenter->interval_ns);
@@ -35,7 +35,10 @@ static bool wait_for_interval(struct facet_defragmenter *defragmenter)
     return goes_on;
 }
 
-/* The thread goes on after a failure: the next round tries again, and only a caller of defragment gets the error. */
+/*
+ * The thread goes on after a failure: the next round tries again. Errors are reported only by
+ * facet_memory_defragment().
+ */
 static void *run_defragmenter(void *data)
 {
     struct facet_defragmenter *defragmenter = data;

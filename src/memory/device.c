@@ -2,7 +2,7 @@
 /*
  * Owns: a provider's device as a page backend, through a session: chunks are pages of the owner's context, shared with
  * the contexts that spaces are mapped in.
- * Never: runs anything; keeps a copy of the provider's state, except one bit of its abilities.
+ * Never: launches work; keeps a copy of the provider's state, except one bit of its capabilities.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,9 +18,9 @@ struct device {
     uint64_t owner;
     bool can_move_pages;
 
-    uint64_t page_bytes; /* of the mappings */
+    uint64_t page_bytes; /* the page size of mappings */
 
-    pthread_mutex_t window_lock; /* of the owner's addresses at which pages are written and read */
+    pthread_mutex_t window_lock; /* protects the window: the owner's addresses at which pages are written and read */
     uint64_t window, window_bytes;
 };
 
@@ -33,7 +33,7 @@ static enum facet_status backend_create_pages(void *data, uint64_t bytes, uint64
     uint64_t pages;
     enum facet_status status = device->ops->create_pages(device->instance, device->owner, bytes, &pages, error);
 
-    if (status == FACET_QUOTA) /* the owner's: for spaces that is the device's end */
+    if (status == FACET_QUOTA) /* the quota of the owner's context: for spaces the device has no more memory */
         return facet_error_set(error, FACET_NO_SPACE, "the device gives this memory no %" PRIu64 " bytes more", bytes);
     if (status != FACET_OK)
         return status;
@@ -130,21 +130,24 @@ static enum facet_status fill_bytes(void *data, uint64_t context, uint64_t addre
     return device->ops->fill(device->instance, context, address, value, bytes, error);
 }
 
-/* --- by the owner's context --------------------------------------------------------------------------------------- */
+/*
+ * --- through the owner's context
+ * ---------------------------------------------------------------------------------------
+ */
 
 /*
- * Pages are reached through a window of its addresses, one at a time: nothing is ever queued in that context, so that
- * its calls never wait.
+ * Pages are accessed through a window of the owner's addresses, one access at a time. No work is ever queued in the
+ * owner's context, so its calls never wait.
  */
 struct access {
     const struct facet_page_place *place;
     uint64_t skip, bytes;
     const void *from;
-    void *ret_data; /* NULL: it is written, from `from` or with zeros */
+    void *ret_data; /* NULL: the access writes, from `from` or zeros */
 };
 
-/* With the lock held. */
-static enum facet_status have_window(struct device *device, uint64_t bytes, struct facet_error *error)
+/* Called with the lock held. */
+static enum facet_status ensure_window(struct device *device, uint64_t bytes, struct facet_error *error)
 {
     if (bytes <= device->window_bytes)
         return FACET_OK;
@@ -175,7 +178,7 @@ static enum facet_status access_locked(struct device *device, const struct acces
     const struct facet_memory_ops *ops = device->ops;
     struct facet_provider_instance *instance = device->instance;
     uint64_t bytes = (access->skip + access->bytes + device->page_bytes - 1) / device->page_bytes * device->page_bytes;
-    enum facet_status status = have_window(device, bytes, error);
+    enum facet_status status = ensure_window(device, bytes, error);
 
     if (status == FACET_OK)
         status = ops->map(instance, device->owner, device->window, access->place->pages, access->place->offset, bytes,
@@ -186,7 +189,7 @@ static enum facet_status access_locked(struct device *device, const struct acces
     enum facet_status unmapped =
         ops->unmap(instance, device->owner, device->window, bytes, status == FACET_OK ? error : NULL);
     if (unmapped != FACET_OK)
-        device->window_bytes = 0; /* something is mapped: those addresses are not used again */
+        device->window_bytes = 0; /* the pages are still mapped: these addresses are not used again */
     return status == FACET_OK ? unmapped : status;
 }
 

@@ -17,7 +17,7 @@ uint32_t facet_chunk_first(const struct facet_frames *frames, const struct facet
     return chunk->number << frames->chunk_shift;
 }
 
-/* Frames of the chunk with that number: the last one may be a part of one. */
+/* How many frames the chunk with that number has: the last chunk may have fewer than the others. */
 static uint32_t frames_of_number(const struct facet_frames *frames, uint32_t number)
 {
     uint64_t left = frames->frames_max - ((uint64_t)number << frames->chunk_shift);
@@ -30,7 +30,7 @@ uint32_t facet_chunk_frames(const struct facet_frames *frames, const struct face
     return frames_of_number(frames, chunk->number);
 }
 
-/* The first frame at or after `from` that is taken, or is not; `end` when there is none. */
+/* The first frame at or after `from` that is used (or, with `used` false, is free); `end` when there is none. */
 uint32_t facet_chunk_next(const struct facet_chunk *chunk, uint32_t from, uint32_t end, bool used)
 {
     for (uint32_t word = from / 64; word * 64 < end; word++) {
@@ -115,7 +115,7 @@ static void free_chunk(struct facet_chunk *chunk)
     free(chunk);
 }
 
-/* A number that no chunk has: the lowest, so that low addresses fill first. */
+/* The lowest number that no chunk has, so that low addresses fill first. */
 static uint32_t lowest_free_number(const struct facet_frames *frames)
 {
     uint32_t number = 0;
@@ -151,7 +151,7 @@ static enum facet_status add_chunk(struct facet_frames *frames, struct facet_chu
     return FACET_OK;
 }
 
-/* Removed from the free frames, while the device still has them mapped. */
+/* Removes an empty chunk from the lists; the device still has its memory. */
 static void unlink_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 {
     uint32_t count = facet_chunk_frames(frames, chunk);
@@ -165,7 +165,7 @@ static void unlink_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
     frames->returning_chunks++;
 }
 
-/* Clearing memory takes milliseconds: no lock is held meanwhile. */
+/* Returns the memory to the device. Clearing it takes milliseconds, so no lock is held meanwhile. */
 static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 {
     uint64_t bytes = facet_chunk_frames(frames, chunk) * frames->page_bytes;
@@ -180,7 +180,7 @@ static void return_chunk(struct facet_frames *frames, struct facet_chunk *chunk)
 
 /* --- taking and giving -------------------------------------------------------------------------------------------- */
 
-/* The fullest chunk with twice as many free frames as `count`, which surely has that many in few pieces. */
+/* The fullest chunk with twice as many free frames as `count`, which is likely to have that many in few holes. */
 static struct facet_chunk *chunk_with_ample_room(struct facet_frames *frames, uint32_t count)
 {
     uint64_t bins = (uint64_t)count * 2 * FACET_FRAME_BINS / frames->chunk_frames;
@@ -200,7 +200,8 @@ static struct facet_chunk *chunk_with_room(struct facet_frames *frames)
 }
 
 /*
- * Chunks in use come before empty ones; but a request for a whole chunk gets an empty one, whose frames are contiguous.
+ * Chunks in use come before empty chunks. But a request for a whole chunk gets an empty chunk, whose frames are
+ * contiguous.
  */
 static struct facet_chunk *best_chunk(struct facet_frames *frames, uint32_t count)
 {
@@ -271,7 +272,7 @@ enum facet_status facet_frames_take(struct facet_frames *frames, uint32_t space,
         status = take_frames(frames, space, page, count, ret_extent, ret_clear, error);
         if (status != FACET_NO_SPACE || !frames->returning_chunks)
             break;
-        pthread_cond_wait(&frames->chunk_returned, &frames->lock); /* the device has not got it back yet */
+        pthread_cond_wait(&frames->chunk_returned, &frames->lock); /* a chunk is on its way back to the device */
     }
     pthread_mutex_unlock(&frames->lock);
     return status;
@@ -292,7 +293,7 @@ struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t
     return place;
 }
 
-/* A chunk that is to be returned by that; or NULL. */
+/* Returns a chunk that became empty and is to be returned to the device, or NULL. */
 static struct facet_chunk *give_frames(struct facet_frames *frames, uint32_t frame, uint32_t count)
 {
     struct facet_chunk *chunk = facet_frames_chunk(frames, frame);
@@ -350,7 +351,7 @@ uint64_t facet_frames_free_count(struct facet_frames *frames)
     return left;
 }
 
-/* An empty chunk, off the books; NULL: there is none. */
+/* Unlinks an empty chunk and returns it; NULL: there is none. */
 static struct facet_chunk *unlink_empty_chunk(struct facet_frames *frames)
 {
     struct facet_chunk *chunk;
@@ -412,7 +413,7 @@ void facet_frames_clear(struct facet_frames *frames)
 
         if (!chunk)
             continue;
-        frames->empty_chunks += chunk->used != 0; /* no longer used */
+        frames->empty_chunks += chunk->used != 0; /* the chunk becomes empty */
         unlink_chunk(frames, chunk);
         return_chunk(frames, chunk);
     }

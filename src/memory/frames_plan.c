@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the choice of the frames to move and of their new places: out of the emptiest chunk into the fullest that has
- * room, and within a chunk from its end into its first hole. Each such move makes full chunks fuller or the free end of
- * one longer, so that they come to an end.
- * Never: moves anything; takes frames for a plan that is not begun.
+ * room, and within a chunk from its end into its first hole. Each such move makes a full chunk fuller, or the free end
+ * of a chunk longer, so that the moves come to an end.
+ * Never: moves data; takes frames for a plan that is not begun.
  */
 #include "memory/frames.h"
 #include "memory/frames_inside.h"
@@ -123,7 +123,7 @@ static bool is_still_valid(const struct facet_frames *frames, const struct facet
     return true;
 }
 
-/* Frames in one chunk slide down to its first hole; of more than that hole takes the last go. */
+/* Moves frames within one chunk down to its first hole; if the hole is too small, only the last frames move. */
 static bool begin_in_chunk(struct facet_frames *frames, struct facet_chunk *chunk, struct facet_frame_move *move,
                            struct facet_hole *ret_hole)
 {

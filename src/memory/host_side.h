@@ -2,7 +2,7 @@
 /*
  * Owns: the test whether an address that a caller passes as host memory belongs to a space, and keeping a space's
  * addresses free of mappings of this process.
- * Never: follows it.
+ * Never: follows such an address.
  */
 #ifndef FACET_MEMORY_HOST_SIDE_H
 #define FACET_MEMORY_HOST_SIDE_H
@@ -11,9 +11,10 @@
 
 #include <facet/memory.h>
 
-#define FACET_HOST_FIRST UINT64_C(4096) /* the page of NULL is never mapped: what lies in it is a member of NULL */
+/* The page of NULL is never mapped: an address in it is a member of a struct at NULL. */
+#define FACET_HOST_FIRST UINT64_C(4096)
 
-/* Whether bytes could be a process's own at all: not in the page of NULL, and below the kernel's half. */
+/* Whether the bytes can be memory of a process: not in the page of NULL, and below the kernel's half. */
 static inline bool facet_host_can_have(uint64_t address, uint64_t bytes)
 {
     return address >= FACET_HOST_FIRST && bytes <= INT64_MAX && address <= INT64_MAX - bytes;
@@ -28,9 +29,9 @@ bool facet_space_reserved_in_process(const struct facet_space *space);
 void facet_space_restore_addresses(const struct facet_space *space, uint64_t address, uint64_t bytes);
 
 /*
- * FACET_INVALID_ARGUMENT: no process can have it. FACET_OUT_OF_RANGE: it is within a space of this memory. A device
- * whose addresses are no pointers of this process needs no comparison with them, unless `detect`: an address without a
- * named side is not taken for a pointer then.
+ * Checks an address that a caller names as host memory. FACET_INVALID_ARGUMENT: no process can have it.
+ * FACET_OUT_OF_RANGE: it is within a space of this memory. If the device's addresses are not pointers of this process,
+ * spaces are compared only with `detect`, where the caller named no side.
  */
 enum facet_status facet_memory_check_host(struct facet_memory *memory, const char *argument, uint64_t address,
                                           uint64_t bytes, bool detect, struct facet_error *error);

@@ -11,11 +11,14 @@
 
 #include <facet/memory.h>
 
-/* Sees all writes of finished launches. Errors as of copy. A memory whose copies wait for nothing anyway copies. */
+/*
+ * Reads all writes of finished launches. Errors as of facet_space_copy(), which it calls if the backend's copies never
+ * wait.
+ */
 enum facet_status facet_space_read_idle(struct facet_space *space, uint64_t address, void *ret_data, uint64_t bytes,
                                         struct facet_error *error);
 
-/* Launches that begin afterwards find it. `data` NULL: zeros. */
+/* Launches that begin afterwards read what was written. `data` NULL: zeros. */
 enum facet_status facet_space_write_idle(struct facet_space *space, uint64_t address, const void *data, uint64_t bytes,
                                          struct facet_error *error);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory of this process as a page backend: chunks are parts of a memfd, mapping is mmap() over reserved
- * addresses, and a move is a transplant (base/transplant.h). Committed, a chunk has all its memory when it is made, and
- * a second mapping (base/page_view.h).
+ * addresses, and a move is a transplant (base/transplant.h). A committed chunk has all its memory when it is made, and
+ * has a second mapping (base/page_view.h).
  * Never: installs a signal handler, starts a thread, or reads the contents of the memory.
  */
 #include <errno.h>
@@ -22,21 +22,21 @@
 
 #define NO_ACCESS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
-/* A part of the file that is not in use, to be used again for as many bytes. */
+/* A part of the file that is free again, to be reused for a chunk of the same size. */
 struct free_part {
     struct free_part *next;
     uint64_t offset, bytes;
 };
 
 struct memfd {
-    pthread_mutex_t lock; /* of the fields below, except the constants */
+    pthread_mutex_t lock; /* protects the fields below, except the constants */
     struct free_part *free_parts;
     uint64_t used_bytes, end_offset;
 
     uint64_t max_bytes, file_max_bytes;
     int fd;
     int fault_fd;                /* the userfaultfd; -1: this kernel cannot protect shared memory */
-    struct facet_page_view view; /* of the committed memory; closed: none is committed */
+    struct facet_page_view view; /* of the committed memory; closed: memory is not committed */
 };
 
 static void *pointer_to(uint64_t address)
@@ -90,7 +90,7 @@ static uint64_t offset_of(const struct facet_page_place *place)
     return place->pages - 1 + place->offset;
 }
 
-/* The begin of a part that was never used: huge pages begin at multiples of their size. */
+/* The offset of the next unused part: aligned for huge pages, which begin at multiples of their size. */
 static uint64_t next_part_offset(const struct memfd *memfd, uint64_t bytes)
 {
     uint64_t step = memfd->view.base && bytes >= FACET_HUGE_BYTES ? FACET_HUGE_BYTES : 1;
@@ -126,8 +126,10 @@ static enum facet_status take_part(struct memfd *memfd, uint64_t bytes, uint64_t
     return FACET_OK;
 }
 
-/* The hole makes the memory go back, and makes it zero. Without memory for the record of a free part its place in the
- * file is not used again, which costs nothing but addresses. */
+/*
+ * Punching a hole gives the memory back and makes the part zero. If there is no memory for the record of a free part,
+ * this part of the file is not used again, which costs only file offsets.
+ */
 static void destroy_pages(void *data, uint64_t pages, uint64_t bytes)
 {
     struct memfd *memfd = data;
@@ -177,8 +179,8 @@ static uint64_t huge_bytes(void *data)
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The bare system call: the thread sanitizer takes mmap() for a write. Mapping other pages with the same contents over
- * memory in use is none.
+ * A bare system call, because the thread sanitizer takes mmap() for a write. Mapping other pages with the same contents
+ * over memory in use is not a write.
  */
 static enum facet_status map_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
                                    uint64_t bytes, struct facet_error *error)
@@ -196,7 +198,7 @@ static enum facet_status map_pages(void *data, uint64_t context, uint64_t addres
     return FACET_OK;
 }
 
-/* A kernel that is out of mappings cannot take a piece out of the middle of one. */
+/* munmap() in the middle of a mapping needs one more mapping: it fails when the process has no more. */
 static enum facet_status unmap_pages(void *data, uint64_t context, uint64_t address, uint64_t bytes)
 {
     return mmap(pointer_to(address), bytes, PROT_NONE, NO_ACCESS | MAP_FIXED, -1, 0) == MAP_FAILED ? FACET_NO_SPACE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making and ending memories and spaces, and interpreting their configuration.
- * Never: allocates anything for a user.
+ * Never: makes an allocation for a user.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,16 +19,19 @@
 #define PAGE_MAX_BYTES          (UINT64_C(1) << 30)
 #define CHUNK_DEFAULT_BYTES     (UINT64_C(32) << 20)
 #define PASS_DEFAULT_BYTES      (UINT64_C(1) << 20)
-#define PASS_COMMITTED_BYTES    (UINT64_C(2) << 20) /* is moved in less time */
+#define PASS_COMMITTED_BYTES    (UINT64_C(2) << 20) /* committed memory is moved in less time */
 #define MEMORY_MAX_BYTES        (UINT64_C(1) << 46)
 #define THRESHOLD_DEFAULT_MILLI 300u
 #define REPAY_DEFAULT           20u
 #define INTERVAL_DEFAULT_NS     UINT64_C(1000000000)
-/* Addresses that spaces of one memory have beyond their first limits' need; each takes a sixteenth of the rest. */
+/*
+ * The most addresses that all spaces of a memory have beyond the need of their first limits; each takes a sixteenth of
+ * what is left.
+ */
 #define ADDRESSES_MAX_BYTES (UINT64_C(1) << 44)
-#define DESTROY_WAIT_NS                                                                                                \
-    (2 * FACET_NS_PER_S) /* how long a space that is destroyed waits for launches that should be over */
-#define POLL_NS FACET_NS_PER_MS
+/* How long facet_space_destroy() waits for launches that should be over. */
+#define DESTROY_WAIT_NS (2 * FACET_NS_PER_S)
+#define POLL_NS         FACET_NS_PER_MS
 
 /* --- configuration ------------------------------------------------------------------------------------------------ */
 
@@ -37,13 +40,13 @@ static bool is_power(uint64_t value)
     return value && !(value & (value - 1));
 }
 
-static enum facet_status out_of_range(struct facet_error *error, const char *field, uint64_t value,
-                                      const char *expected)
+static enum facet_status refuse_out_of_range(struct facet_error *error, const char *field, uint64_t value,
+                                             const char *expected)
 {
     return facet_error_argument(error, FACET_OUT_OF_RANGE, field, "%s: %" PRIu64 " is not %s", field, value, expected);
 }
 
-/* Chunks of a small device are small, so that a half empty one is not all there is. */
+/* Chunks of a small device are small, so that the device has several. */
 static uint64_t default_chunk(uint64_t memory_bytes, uint64_t page_bytes)
 {
     uint64_t chunk =
@@ -58,19 +61,19 @@ static enum facet_status check_pages(const struct facet_memory_config *config, u
                                      struct facet_error *error)
 {
     if (!is_power(config->page_bytes) || config->page_bytes < backend_page || config->page_bytes > PAGE_MAX_BYTES)
-        return out_of_range(error, "page_bytes", config->page_bytes,
-                            "a power of two from the device's own page to 1 GiB");
+        return refuse_out_of_range(error, "page_bytes", config->page_bytes,
+                                   "a power of two from the device's own page to 1 GiB");
     if (config->memory_bytes < config->page_bytes || config->memory_bytes > MEMORY_MAX_BYTES)
-        return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
+        return refuse_out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
     if (!is_power(config->chunk_bytes) || config->chunk_bytes < config->page_bytes ||
         config->chunk_bytes / config->page_bytes > FACET_CHUNK_FRAMES)
-        return out_of_range(error, "chunk_bytes", config->chunk_bytes, "a power of two of 1 to 4,096 pages");
+        return refuse_out_of_range(error, "chunk_bytes", config->chunk_bytes, "a power of two of 1 to 4,096 pages");
     if (config->defragment_milli > 1000)
-        return out_of_range(error, "defragment_milli", config->defragment_milli, "within 1 to 1000");
+        return refuse_out_of_range(error, "defragment_milli", config->defragment_milli, "within 1 to 1000");
     if (config->automatic > 1)
-        return out_of_range(error, "automatic", config->automatic, "0 or 1");
+        return refuse_out_of_range(error, "automatic", config->automatic, "0 or 1");
     if (config->commit > 1)
-        return out_of_range(error, "commit", config->commit, "0 or 1");
+        return refuse_out_of_range(error, "commit", config->commit, "0 or 1");
     return FACET_OK;
 }
 
@@ -200,28 +203,29 @@ enum facet_status facet_memory_open_host(const struct facet_memory_config *confi
     if (status != FACET_OK)
         return status;
     if (!config->memory_bytes || config->memory_bytes > MEMORY_MAX_BYTES)
-        return out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
+        return refuse_out_of_range(error, "memory_bytes", config->memory_bytes, "within a page and 64 TiB");
     status = facet_page_backend_memfd(config->memory_bytes, config->commit, &backend, error);
     return status == FACET_OK ? facet_memory_open(&backend, config, ret_memory, error) : status;
 }
 
 /* --- a space ------------------------------------------------------------------------------------------------------ */
 
-/* Four times as many addresses as memory: pages are found anywhere, addresses must lie in a row. */
-static uint64_t pages_for(const struct facet_memory *memory, uint64_t limit_bytes)
+/* Four times as many addresses as memory: pages may lie anywhere, but addresses must be contiguous. */
+static uint64_t pages_for_limit(const struct facet_memory *memory, uint64_t limit_bytes)
 {
     return limit_bytes / memory->page_bytes * 4 + 1024;
 }
 
 /*
- * Enough addresses for its limit to be raised to all of the memory: addresses cost nothing, except where the process's
- * are limited, or thousands of spaces each want all of a large device.
+ * How many pages of addresses let the space's limit be raised to all of the memory; 0: as few as possible. Addresses
+ * cost nothing, except if the process's addresses are limited, or if thousands of spaces each want all addresses of a
+ * large device.
  */
 static uint64_t pages_to_grow(struct facet_memory *memory)
 {
     uint64_t wanted = facet_memory_max_bytes(memory) / memory->page_bytes * 2 + 1024;
 
-    if (facet_addresses_are_few())
+    if (facet_addresses_are_limited())
         return 0;
     pthread_mutex_lock(&memory->lock);
     uint64_t left = memory->span_bytes < ADDRESSES_MAX_BYTES ? ADDRESSES_MAX_BYTES - memory->span_bytes : 0;
@@ -246,7 +250,7 @@ static enum facet_status take_pages(struct facet_space *space, uint64_t wanted, 
 static enum facet_status reserve_space(struct facet_space *space, uint64_t limit_bytes, struct facet_error *error)
 {
     struct facet_memory *memory = space->memory;
-    uint64_t min = pages_for(memory, limit_bytes), more = pages_to_grow(memory);
+    uint64_t min = pages_for_limit(memory, limit_bytes), more = pages_to_grow(memory);
     enum facet_status status = FACET_NO_MEMORY;
 
     space->page_shift = (uint32_t)__builtin_ctzll(memory->page_bytes);
@@ -277,7 +281,7 @@ static enum facet_status list_space(struct facet_memory *memory, struct facet_sp
     return status;
 }
 
-/* Frames that the device does not unmap even with the addresses stay unused until the memory is closed. */
+/* Frames that are still mapped when the addresses are released stay unused until the memory is closed. */
 static void free_space(struct facet_space *space)
 {
     if (space->table.entries)
@@ -303,7 +307,7 @@ static enum facet_status check_limit(const struct facet_memory *memory, uint64_t
                                 limit_bytes, memory->page_bytes, max);
 }
 
-/* Writers are preferred: an unmapping thread does not wait for copies that begin later. */
+/* Prefers writers, so that an unmapping thread does not wait for copies that begin later. */
 static void init_transfer_lock(pthread_rwlock_t *lock)
 {
     pthread_rwlockattr_t attributes;
@@ -358,7 +362,7 @@ static void unlink_space(struct facet_space *space)
     memory->limits_bytes -= space->limit_pages * memory->page_bytes;
     memory->span_bytes -= space->address_bytes;
     pthread_mutex_unlock(&memory->lock);
-    /* A defragmenting thread may hold the lock of the space from before the removal: it ends first. */
+    /* A defragmenting thread may have locked the space before the removal: waits until it is done. */
     pthread_mutex_lock(&space->lock);
     pthread_mutex_unlock(&space->lock);
 }
@@ -372,16 +376,18 @@ bool facet_space_vacate(struct facet_space *space)
 }
 
 /*
- * A device that is lost, or that no longer knows the context, will never unmap. Any other refusal ends with the
- * addresses.
+ * Whether a later try may succeed. A device that is lost, or whose context is gone, never unmaps: then the pages go
+ * with the addresses.
  */
 static bool may_unmap_later(enum facet_status status)
 {
     return status == FACET_BUSY || status == FACET_BAD_STATE;
 }
 
-/* Frees all of its allocations, and waits a bounded time for the device. Returns why some stay mapped, if a later try
- * may help. */
+/*
+ * Frees all allocations of a space, and waits a bounded time for the device to unmap them. Returns why some stay
+ * mapped, if a later try may succeed.
+ */
 static enum facet_status vacate_and_wait(struct facet_space *space)
 {
     const struct timespec step = facet_ns_timespec(POLL_NS);
@@ -417,7 +423,7 @@ void facet_memory_close(struct facet_memory *memory)
     while (!LIST_EMPTY(&memory->spaces)) {
         struct facet_space *space = LIST_FIRST(&memory->spaces);
 
-        (void)vacate_and_wait(space); /* the provider keeps its pages for launches that still run */
+        (void)vacate_and_wait(space); /* the provider keeps the space's pages for launches that still run */
         unlink_space(space);
         free_space(space);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: giving pages of a space their memory: quota, frames, clearing, mapping, all of it or none; and taking it away
- * for a while. All is called with the space's lock held.
+ * Owns: giving pages of a space their memory (quota, frames, clearing, mapping; all or nothing), and sending pages out
+ * to the swap. All functions are called with the space's lock held.
  * Never: chooses addresses; decides whose memory is taken.
  */
 #include <inttypes.h>
@@ -18,7 +18,7 @@ static bool has_frame(const struct facet_space *space, uint32_t page)
     return facet_entry_frame(entry_of(space, page)) != FACET_FRAME_NONE;
 }
 
-/* How many pages from `first` on have a frame, or have none. */
+/* How many pages from `first` on have a frame (or, with `has_memory` false, have none). */
 static uint32_t row_length(const struct facet_space *space, uint32_t first, uint32_t count, bool has_memory)
 {
     uint32_t row = 0;
@@ -30,7 +30,7 @@ static uint32_t row_length(const struct facet_space *space, uint32_t first, uint
 
 /* --- taking memory away ------------------------------------------------------------------------------------------- */
 
-/* The device unmaps the page if no work uses it; or it stays as it is. */
+/* Unmaps the page if no work uses it; otherwise the page stays as it is. */
 static enum facet_status unmap_and_give_frame(struct facet_space *space, uint32_t page)
 {
     struct facet_memory *memory = space->memory;
@@ -88,8 +88,8 @@ static enum facet_status check_quota(struct facet_space *space, uint32_t count, 
 }
 
 /*
- * Restores the contents that the pages had when they were sent out, or clears them, so that no other space's contents
- * show.
+ * Restores the contents that the pages had when they were sent out, or clears them, so that the contents of other
+ * spaces cannot be read.
  */
 static enum facet_status fill_mapped(struct facet_space *space, uint32_t first, uint32_t count, bool clear,
                                      struct facet_error *error)
@@ -130,8 +130,9 @@ static void enter_frames(struct facet_space *space, uint32_t first, const struct
     }
 }
 
-/* fill_mapped() for a device that writes to pages before they are mapped, and so waits for nothing that the space's
- * kernels do.
+/*
+ * Like fill_mapped(), for a device that can write to pages before they are mapped, and so does not wait for the space's
+ * kernels.
  */
 static enum facet_status fill_unmapped(struct facet_space *space, uint32_t first, const struct facet_extent *extent,
                                        bool clear, struct facet_error *error)
@@ -166,7 +167,7 @@ static enum facet_status map_extent(struct facet_space *space, uint32_t first, c
     return status;
 }
 
-/* Gives memory to as many pages as the next frames in a row are. */
+/* Takes frames in a row and gives them to as many pages. */
 static enum facet_status back_row(struct facet_space *space, uint32_t first, uint32_t count, uint32_t *ret_count,
                                   struct facet_error *error)
 {

@@ -4,9 +4,9 @@
  * space may keep the pages that it brought in.
  * Never: sends out a pinned page; lets a later pin overtake an earlier one; holds a lock while it waits.
  *
- * A clock algorithm chooses the pages to send out: a hand goes round over the frames, and takes those not used since it
- * last came by. A space keeps its pages until they have repaid the cost of bringing them in (its turn), unless it is
- * idle.
+ * A clock algorithm chooses the pages to send out: a hand goes round over the frames, and takes frames that were not
+ * used since its last round. A space keeps the pages that it brought in for a multiple of the time that bringing them
+ * in took (its turn), unless it is idle.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -32,14 +32,14 @@ struct facet_pin {
     struct range ranges[];
 };
 
-/* Pages that are to be pinned, and brought in before that. */
+/* A request to pin pages, and to bring them in. */
 struct pin_request {
     struct facet_space *space;
     const struct range *ranges;
     uint32_t count;
     bool whole;
     bool for_transfer; /* a transfer: it takes no turn */
-    uint64_t end_ns;   /* when it gives up */
+    uint64_t end_ns;   /* when the request gives up */
     uint64_t waited_ns;
 };
 
@@ -50,7 +50,7 @@ static uint64_t now_ns(const struct facet_memory *memory)
 
 /* --- sending out -------------------------------------------------------------------------------------------------- */
 
-/* Until when a space keeps its pages from others; 0: they may go. With its lock held. */
+/* Until when a space keeps its pages from others; 0: they may be sent out. Called with the space's lock held. */
 static uint64_t keeps_pages_until_ns(const struct facet_space *space, uint64_t now)
 {
     if (space->whole_pins)
@@ -63,7 +63,7 @@ static uint64_t keeps_pages_until_ns(const struct facet_space *space, uint64_t n
     return idle_ns <= now ? 0 : idle_ns < space->turn_end_ns ? idle_ns : space->turn_end_ns;
 }
 
-/* With the space's lock held. Returns how many went. */
+/* Returns how many pages were sent out. Called with the space's lock held. */
 static uint32_t send_out_row(struct facet_space *space, const struct facet_frame_move *row, uint32_t max)
 {
     uint32_t sent_out = 0;
@@ -82,7 +82,7 @@ static uint32_t send_out_row(struct facet_space *space, const struct facet_frame
     return sent_out;
 }
 
-/* Makes room for `wanted` pages, or as many as go. *ret_again_ns: when more may go, if nothing else changes. */
+/* Sends out up to `wanted` pages; returns how many. *ret_again_ns: when more pages may go, if nothing else changes. */
 static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const struct facet_space *self,
                           uint64_t *ret_again_ns)
 {
@@ -109,8 +109,8 @@ static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const st
 }
 
 /*
- * No turn will end by itself: spaces that hold pins must release them before they get new ones, or the head might wait
- * forever.
+ * No turn's end will free pages: spaces that hold pins must release them before they get new ones, or the head of the
+ * queue might wait forever.
  */
 static void ask_spaces_for_pages(struct facet_memory *memory, const struct facet_space *self)
 {
@@ -135,7 +135,7 @@ static void unpin_pages(struct facet_space *space, const struct range *range, ui
         space->table.entries[page].pins--;
 }
 
-/* Returns how many it could: the rest begins with a page that has as many pins as can be counted. */
+/* Returns how many pages it pinned: the next page, if any, has as many pins as can be counted. */
 static uint32_t pin_pages(struct facet_space *space, const struct range *range, uint64_t tick_ns)
 {
     for (uint32_t done = 0; done < range->count; done++) {
@@ -156,7 +156,7 @@ static void unpin_ranges(const struct pin_request *request, uint32_t count)
         unpin_pages(request->space, &request->ranges[i], request->ranges[i].count);
 }
 
-/* All of them or none: FACET_QUOTA. With the space's lock held. */
+/* Pins all pages or none (FACET_QUOTA). Called with the space's lock held. */
 static enum facet_status pin_all(const struct pin_request *request, struct facet_error *error)
 {
     struct facet_space *space = request->space;
@@ -195,7 +195,8 @@ static bool all_have_frames(const struct pin_request *request)
 }
 
 /*
- * Pins the pages if they are here, unless the head of the queue waits for this space's pins. *ret_done: whether it did.
+ * Pins the pages if all of them are on the device, unless the head of the queue waits for this space's pins. *ret_done:
+ * whether the pages were pinned.
  */
 static enum facet_status pin_if_present(const struct pin_request *request, bool *ret_done, struct facet_error *error)
 {
@@ -240,7 +241,7 @@ static uint32_t count_absent(const struct facet_space *space, uint32_t first, ui
     return absent;
 }
 
-/* One piece of a range, or room for it. *ret_count: pages that need no further check. */
+/* Brings in one piece of a range, or makes room for it. *ret_count: pages that need no further check. */
 static enum facet_status bring_in_piece(struct pin_request *request, uint32_t first, uint32_t count,
                                         uint32_t *ret_count, struct facet_error *error)
 {
@@ -260,15 +261,15 @@ static enum facet_status bring_in_piece(struct pin_request *request, uint32_t fi
     uint64_t start = now_ns(memory);
     if (start >= request->end_ns)
         return facet_error_set(error, FACET_TIMEOUT,
-                               "vGPU %u ('%s'): others kept the device's memory for as long as it was to wait",
-                               space->id, space->name);
+                               "vGPU %u ('%s'): others kept the device's memory until the timeout", space->id,
+                               space->name);
     facet_queue_wait(&memory->queue, changes, again_ns < request->end_ns ? again_ns : request->end_ns);
     request->waited_ns += now_ns(memory) - start;
     return FACET_OK;
 }
 
-/* The pages are pinned before they are here, so that bringing in one of them cannot send out another. */
-static enum facet_status bring_range(struct pin_request *request, struct range range, struct facet_error *error)
+/* The pages are pinned before they are brought in, so that bringing in one of them cannot send out another. */
+static enum facet_status bring_in_range(struct pin_request *request, struct range range, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -284,8 +285,8 @@ static bool is_allocated(const struct facet_space *space, uint32_t page)
     return state != FACET_PAGE_FREE && state != FACET_PAGE_AWAITS_UNMAP;
 }
 
-/* Every page that the space holds, in rows. */
-static enum facet_status bring_whole(struct pin_request *request, struct facet_error *error)
+/* Brings in every allocated page of the space, row by row. */
+static enum facet_status bring_in_whole_space(struct pin_request *request, struct facet_error *error)
 {
     struct facet_space *space = request->space;
     enum facet_status status = FACET_OK;
@@ -302,20 +303,20 @@ static enum facet_status bring_whole(struct pin_request *request, struct facet_e
         pthread_mutex_unlock(&space->lock);
         if (!absent)
             break;
-        status = bring_range(request, row, error);
+        status = bring_in_range(request, row, error);
         page = row.first + row.count;
     }
     return status;
 }
 
-static enum facet_status bring_all(struct pin_request *request, struct facet_error *error)
+static enum facet_status bring_in_request(struct pin_request *request, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
     if (request->whole)
-        return bring_whole(request, error);
+        return bring_in_whole_space(request, error);
     for (uint32_t i = 0; i < request->count && status == FACET_OK; i++)
-        status = bring_range(request, request->ranges[i], error);
+        status = bring_in_range(request, request->ranges[i], error);
     return status;
 }
 
@@ -353,12 +354,13 @@ static enum facet_status bring_in_at_turn(struct pin_request *request, struct fa
 
     request->waited_ns = now_ns(memory) - start;
     if (!first)
-        status = facet_error_set(error, FACET_TIMEOUT, "vGPU %u ('%s'): others waited for memory before it",
-                                 request->space->id, request->space->name);
+        status =
+            facet_error_set(error, FACET_TIMEOUT, "vGPU %u ('%s'): requests of others came first until the timeout",
+                            request->space->id, request->space->name);
     if (first)
         status = lock_and_pin_all(request, error);
     if (status == FACET_OK) {
-        status = bring_all(request, error);
+        status = bring_in_request(request, error);
         begin_turn(request, start);
         if (status != FACET_OK)
             unpin_request(request);

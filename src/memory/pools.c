@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the source of blocks: arenas, the slabs of each class in them, and the creation and release of slabs.
- * Never: takes a lock to free a block, unless that made a full slab useful or the last use of one end.
+ * Owns: allocating blocks: arenas, the slabs of each class in them, and the creation and release of slabs.
+ * Never: takes a lock to free a block, except when the slab was full before or is empty now.
  *
  * An arena keeps one small empty slab of a class, so that a program that frees and allocates in turn does not map and
  * unmap pages each time. Empty slabs go when the space is short of memory, and when it is compacted.
@@ -24,7 +24,10 @@ static struct facet_pool_arena *arena_of_thread(struct facet_space *space)
 
 /* --- slabs come and go; with the arena's lock held ---------------------------------------------------------------- */
 
-/* One of a pool's dead slabs, else a new one. Dead slabs are few: at most the pool's largest number. */
+/*
+ * Reuses a dead slab of the class and level, or makes a new slab. A pool has no more dead slabs than it once had live
+ * ones.
+ */
 static struct facet_slab *dead_or_new_slab(struct facet_space *space, uint32_t class, uint32_t level)
 {
     const struct facet_classes *classes = &space->memory->classes;
@@ -55,7 +58,7 @@ static void enter_slab_in_table(struct facet_space *space, struct facet_pool_are
     }
 }
 
-/* Pages for a slab; with the space's lock held. */
+/* Gives a slab its pages. Called with the space's lock held. */
 static enum facet_status place_slab(struct facet_pool_arena *arena, struct facet_slab *slab, struct facet_error *error)
 {
     struct facet_space *space = arena->space;
@@ -90,7 +93,7 @@ static enum facet_status add_slab_of(struct facet_pool_arena *arena, uint32_t cl
     return FACET_OK;
 }
 
-/* A large pool grows by large slabs, unless there is no memory for one. */
+/* A large pool grows by a large slab, or by a small one if there is no memory for it. */
 static enum facet_status add_slab(struct facet_pool_arena *arena, uint32_t class, struct facet_error *error)
 {
     uint32_t level = facet_classes_level(&arena->space->memory->classes, class, arena->pools[class].pages);
@@ -116,7 +119,7 @@ static void give_slab_pages(struct facet_space *space, struct facet_slab *slab)
     LIST_INSERT_HEAD(&space->dead_slabs[slab->class], slab, in_pool);
 }
 
-/* Returns its pages; 0 while they are pinned: then it stays as it is. */
+/* Returns how many pages it gave back; 0: they are pinned, and the slab stays as it is. */
 static uint32_t drop_slab(struct facet_pool_arena *arena, struct facet_slab *slab)
 {
     struct facet_space *space = arena->space;
@@ -146,9 +149,9 @@ static void list_slab(struct facet_pool *pool, struct facet_slab *slab)
 }
 
 /*
- * The current slab is full, and from now on a thread that frees a block of it lists it. A block that was freed too
- * early for that is noticed here: the freeing thread lowers the count before it reads the place, and this function
- * writes the place before it reads the count.
+ * The current slab is full: from now on a thread that frees one of its blocks lists the slab. If a block was freed
+ * before that thread could see the new place, this function lists the slab: the freeing thread lowers the count before
+ * it reads the place, and this function writes the place before it reads the count.
  */
 static void retire_current_slab(struct facet_pool *pool)
 {
@@ -159,7 +162,7 @@ static void retire_current_slab(struct facet_pool *pool)
         list_slab(pool, slab);
 }
 
-/* The next slab that may have a block: the listed ones, until there are no more. */
+/* Makes the first listed slab, which may have a free block, the current one. False: no slab is listed. */
 static bool use_next_slab(struct facet_pool *pool)
 {
     if (pool->current)
@@ -172,7 +175,7 @@ static bool use_next_slab(struct facet_pool *pool)
     return true;
 }
 
-/* Any thread; concurrent writes may be lost. */
+/* Called by any thread without a lock: concurrent writes may be lost. */
 static void push_recent(struct facet_pool_arena *arena, uint32_t class, uint64_t address)
 {
     struct facet_pool *pool = &arena->pools[class];
@@ -199,7 +202,7 @@ struct block_ref {
     uint32_t block;
 };
 
-/* The block freed last, if it still is a free block of this arena: its slabs stay while its lock is held. */
+/* The block freed last, if it is still a free block of this arena, whose slabs stay while its lock is held. */
 static struct block_ref take_recent(struct facet_pool_arena *arena, uint32_t class)
 {
     const struct facet_space *space = arena->space;
@@ -242,7 +245,7 @@ static struct block_ref take_from_arena(struct facet_pool_arena *arena, uint32_t
     return ref;
 }
 
-/* The space is short of memory: empty slabs go, and other arenas may have a block. */
+/* When the space is short of memory: gives back empty slabs, and takes a block from any arena. */
 static struct block_ref take_from_all_arenas(struct facet_space *space, uint32_t class)
 {
     struct block_ref ref = {NULL, FACET_BLOCK_NONE};
@@ -314,7 +317,10 @@ static struct facet_pool_arena *lock_arena_of(struct facet_slab *slab)
     return NULL;
 }
 
-/* It was full, or its last block was freed: it is listed, or goes. The current one stays, unless it is large. */
+/*
+ * After a free in a full slab, or of a slab's last used block: lists the slab, or drops it when empty. A small current
+ * slab stays.
+ */
 static void list_or_drop_slab(struct facet_slab *slab)
 {
     struct facet_pool_arena *arena = lock_arena_of(slab);
@@ -441,7 +447,7 @@ static void free_slabs(struct facet_slab_list *list)
     }
 }
 
-/* Full slabs are on no list: the page table knows them. */
+/* Full slabs are on no list, so slabs are found by the page table. */
 void facet_pools_clear(struct facet_space *space)
 {
     for (uint32_t page = 0; page < space->table.count && space->pages; page++) {

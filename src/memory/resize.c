@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: changing an allocation's size: in place where that goes, else by a copy.
- * Never: frees the old before the new holds all that was in it.
+ * Owns: changing an allocation's size: in place if possible, else by a copy.
+ * Never: frees the old allocation before its contents are in the new one.
  */
 #include <inttypes.h>
 
@@ -30,7 +30,7 @@ static enum facet_status move_to_new(struct facet_space *space, const struct fac
     return FACET_OK;
 }
 
-/* Whether a run remains a run: one whose size fits into blocks becomes a block. */
+/* Whether a run remains a run: if a class has blocks of the new size, it becomes a block. */
 static bool remains_run(const struct facet_space *space, const struct facet_allocation *old, uint64_t bytes)
 {
     return old->usable_bytes % space->memory->page_bytes == 0 &&
@@ -57,7 +57,7 @@ enum facet_status facet_space_resize(struct facet_space *space, uint64_t address
     status = remains_run(space, &old, bytes) ? facet_runs_resize(space, address, bytes, error)
                                              : facet_pools_resize(space, address, bytes);
     if (atomic_load_explicit(&space->unmap_queue.unasked_count, memory_order_relaxed))
-        (void)facet_space_unmap_freed(space); /* the bytes it shrank by, or those that a failed try had taken */
+        (void)facet_space_unmap_freed(space); /* the pages that the allocation lost, or that a failed try had taken */
     if (status == FACET_OK)
         *ret_address = address;
     return status == FACET_TOO_SMALL ? move_to_new(space, &old, bytes, ret_address, error) : status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: allocations of whole pages.
- * Never: is called for a size that a pool has blocks for.
+ * Never: serves a size for which a pool has blocks.
  */
 #include <inttypes.h>
 
@@ -25,7 +25,7 @@ static void mark_run(struct facet_space *space, uint32_t first, uint32_t count, 
     space->run_bytes += bytes;
 }
 
-static enum facet_status no_addresses(const struct facet_space *space, uint64_t bytes, struct facet_error *error)
+static enum facet_status refuse_no_addresses(const struct facet_space *space, uint64_t bytes, struct facet_error *error)
 {
     return facet_error_set(error, FACET_NO_SPACE, "vGPU %u has no %" PRIu64 " bytes of addresses left", space->id,
                            bytes);
@@ -37,7 +37,7 @@ static enum facet_status take_run(struct facet_space *space, uint64_t bytes, uin
     uint32_t first = facet_table_take(&space->table, pages, align);
 
     if (first == FACET_PAGE_NONE)
-        return no_addresses(space, bytes, error);
+        return refuse_no_addresses(space, bytes, error);
     enum facet_status status = facet_space_back(space, first, pages, error);
     if (status != FACET_OK)
         return status;
@@ -54,7 +54,7 @@ enum facet_status facet_runs_take(struct facet_space *space, uint64_t bytes, uin
     uint64_t pages = (bytes >> space->page_shift) + ((bytes & (page - 1)) != 0);
 
     if (pages > space->table.count)
-        return no_addresses(space, bytes, error);
+        return refuse_no_addresses(space, bytes, error);
     pthread_mutex_lock(&space->lock);
     enum facet_status status = take_run(space, bytes, (uint32_t)pages, (uint32_t)align_pages, tag, ret_address, error);
     pthread_mutex_unlock(&space->lock);

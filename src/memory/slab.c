@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the bits of a slab (slab.h).
+ * Owns: taking and giving back the blocks of a slab (slab.h).
  * Never: reads more words than have a bit in `words_with_room`.
  */
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static size_t lines_of(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-/* One piece of memory: the slab, the records of its blocks. */
+/* Allocates one piece of memory for the slab and the records of its blocks. */
 struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
 {
     size_t head = lines_of(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
@@ -61,9 +61,9 @@ void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_
 }
 
 /*
- * A free bit of the word; 0 when there is none, and then `words_with_room` says so. A block that is freed between the
- * reading and that note sets the bit of `words_with_room` before or after the note: the second reading sees the first
- * case.
+ * A free bit of the word. If there is none, clears the word's bit in `words_with_room` and returns 0. A thread that
+ * frees a block meanwhile sets that bit, before or after it is cleared here. The word is read a second time for the
+ * first case.
  */
 static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding a memory's space, and rows of frames among a space's pages. Never: changes either. */
+/* Owns: finding a memory's space, and rows of frames among a space's pages. Never: changes a space or a frame. */
 #include "memory/space.h"
 
 struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: swap slots (swap.h).
- * Never: gives memory back to the host before it ends: a swap slot that was used once will be again.
+ * Never: gives memory back to the host before facet_swap_destroy(): a swap slot that was used once will be used again.
  */
 #include "memory/swap.h"
 
@@ -13,10 +13,10 @@
 struct facet_swap {
     pthread_mutex_t lock;
     uint64_t page_bytes;
-    uint64_t reserved, reserved_max; /* pages; one is kept, so that any page can be sent out before another comes in */
-    uint32_t slots, used, next_unused; /* next_unused: from here on none was ever in use */
+    uint64_t reserved, reserved_max;   /* in pages; one page is never reserved, so that pages can be exchanged */
+    uint32_t slots, used, next_unused; /* next_unused: slots from this one on were never in use */
     char *memory;
-    uint32_t *given_back; /* used before, free now: `next_unused` - `used` of them */
+    uint32_t *given_back; /* slots that are free again; there are `next_unused` - `used` of them */
 };
 
 static void *map_lazily(uint64_t bytes)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: host memory for pages that are not on the device: swap slots of one page, and the amount that is reserved of
- * device and slots together. Never: copies; knows which space a page belongs to.
+ * Owns: host memory for pages that are not on the device: swap slots of one page, and the number of pages reserved on
+ * device and slots together. Never: copies; stores which space a page belongs to.
  *
- * Pages are reserved before they are needed, so that every allocated page has a place. Thread rule: calls are
- * serialized by its lock.
+ * Pages are reserved before they are allocated, so that every allocated page has a place. Thread rule: calls are
+ * serialized by the swap's lock.
  */
 #ifndef FACET_MEMORY_SWAP_H
 #define FACET_MEMORY_SWAP_H
@@ -18,16 +18,16 @@
 
 struct facet_swap;
 
-/* `device_pages`: the device's own pages, which back reservations too. */
+/* `device_pages`: the number of pages on the device, which can be reserved too. */
 enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_t device_pages,
                                     struct facet_swap **ret_swap, struct facet_error *error);
 void facet_swap_destroy(struct facet_swap *swap);
 
-/* FACET_NO_SPACE: device and host memory have been reserved already. */
+/* FACET_NO_SPACE: all pages of device and swap are reserved already. */
 enum facet_status facet_swap_reserve(struct facet_swap *swap, uint64_t pages, struct facet_error *error);
 void facet_swap_release(struct facet_swap *swap, uint64_t pages);
 
-/* FACET_SWAP_SLOT_NONE: all are in use. */
+/* Takes a swap slot; FACET_SWAP_SLOT_NONE: all are in use. */
 uint32_t facet_swap_take(struct facet_swap *swap);
 void facet_swap_give(struct facet_swap *swap, uint32_t swap_slot);
 void *facet_swap_memory(const struct facet_swap *swap, uint32_t swap_slot);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: rows of free runs (table.h).
+ * Owns: the lists of free runs by length (table.h).
  * Never: walks over a run's pages, except to mark them free.
  */
 #include <stddef.h>
@@ -145,7 +145,7 @@ void facet_table_give(struct facet_table *table, uint32_t first, uint32_t count)
     insert_free_run(table, start, length);
 }
 
-/* Mapped, not allocated: an entry costs no memory until it is touched, and most never are. */
+/* Maps the memory instead of allocating it: most entries are never touched, and an untouched entry costs no memory. */
 static void *map_lazily(size_t bytes)
 {
     void *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: copies and fills, with both ranges checked before a byte moves, and the page table's marks of them.
+ * Owns: copies and fills, with both ranges checked before a byte moves, and the marks that they leave in the page
+ * table.
  * Never: touches memory that is not wholly inside one allocation of the space that is named.
  */
 #include <inttypes.h>
@@ -32,8 +33,8 @@ enum facet_status facet_space_check_range(struct facet_space *space, const char 
 }
 
 /*
- * Host memory is no vGPU's device memory: where addresses are pointers, a copy would otherwise follow one of another
- * vGPU.
+ * A host address must not lie in the memory of a vGPU: where device addresses are pointers, a copy could otherwise
+ * access another vGPU's memory.
  */
 enum facet_status facet_memory_check_host(struct facet_memory *memory, const char *argument, uint64_t address,
                                           uint64_t bytes, bool detect, struct facet_error *error)
@@ -98,7 +99,7 @@ void facet_space_mark(struct facet_space *space, uint64_t address, uint64_t byte
 struct transfer {
     uint64_t to, from, bytes;
     bool to_device, from_device;
-    bool detect; /* the caller named no sides */
+    bool detect; /* the caller did not say which address is the host's */
 };
 
 static enum facet_status check_transfer(struct facet_space *space, const struct transfer *transfer,
@@ -140,8 +141,8 @@ static enum facet_status run_transfer_once(struct facet_space *space, const stru
 }
 
 /*
- * Runs after all queued work of the space's context. Retries on FACET_TIMEOUT: the provider gives up after seconds, the
- * caller waits until the copy completes.
+ * The copy runs after all queued work of the space's context. FACET_TIMEOUT is retried: the provider gives up after
+ * seconds, but this call waits until the copy completes.
  */
 static enum facet_status run_transfer(struct facet_space *space, const struct transfer *transfer,
                                       struct facet_error *error)
@@ -153,7 +154,7 @@ static enum facet_status run_transfer(struct facet_space *space, const struct tr
             status = run_transfer_once(space, transfer, error);
         return status;
     }
-    /* Another thread may have freed a side since it was checked. */
+    /* Another thread may have freed the source or target since the check. */
     pthread_rwlock_rdlock(&space->transfer_lock);
     status = check_transfer(space, transfer, error);
     if (status == FACET_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the check that a range of a space lies in one allocation, and marking the range's pages as used. Both serve the
- * copies and fills of this room, and the queued ones of src/vgpu.
+ * copies and fills of this room, and the queued copies and fills of src/vgpu.
  * Never: dereferences an address.
  */
 #ifndef FACET_MEMORY_TRANSFER_H

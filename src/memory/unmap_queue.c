@@ -2,7 +2,7 @@
 /*
  * Owns: the unmap queue of unmap_queue.h: extents that await unmapping form a FIFO, linked through their first page's
  * entry; extents that the device was already asked to unmap come first.
- * Never: needs memory of its own, so that nothing can fail.
+ * Never: allocates memory, so that queueing cannot fail.
  */
 #include "memory/unmap_queue.h"
 
@@ -60,7 +60,7 @@ static void unlink_extent(struct facet_space *space, uint32_t first)
         entry_of(space, entry->next)->prev = entry->prev;
 }
 
-/* Their addresses are free, and they are charged no more. */
+/* Frees the addresses of pages, and ends their charge. */
 static void release_pages(struct facet_space *space, uint32_t first, uint32_t count)
 {
     facet_table_give(&space->table, first, count);
@@ -83,7 +83,7 @@ static void give_swap_slots(struct facet_space *space, uint32_t first, uint32_t 
     space->absent_pages -= count;
 }
 
-/* Pages without memory have nothing to wait for. */
+/* Pages without a frame are released at once: no launch can use them. */
 void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t count)
 {
     for (uint32_t done = 0, row; done < count; done += row) {
@@ -101,7 +101,7 @@ void facet_space_unback(struct facet_space *space, uint32_t first, uint32_t coun
     }
 }
 
-/* --- asking the device; with the leave lock held ------------------------------------------------------------------ */
+/* --- asking the device; with the unmap lock held ------------------------------------------------------------------ */
 
 /* Only the list leads to the entries of queued pages, so no lock of the space is needed. */
 static void give_frames(struct facet_space *space, uint32_t first, uint32_t count)
@@ -120,7 +120,7 @@ static enum facet_status unmap_extent(struct facet_space *space, uint32_t first,
 {
     const struct facet_page_backend *backend = &space->memory->backend;
 
-    /* A copy let in before the pages were queued may still use them; later ones are refused. */
+    /* A copy that was admitted before the pages were queued may still use them; later copies are refused. */
     if (backend->host_memory)
         pthread_rwlock_wrlock(&space->transfer_lock);
     enum facet_status status = backend->ops->unmap(backend->data, space->context, facet_space_address(space, first),
@@ -133,8 +133,8 @@ static enum facet_status unmap_extent(struct facet_space *space, uint32_t first,
 }
 
 /*
- * The oldest extents can go first. Once one is refused, only those follow that the device was not asked for yet. After
- * a timeout the device is not asked again before the next pass.
+ * The oldest extents are tried first. After FACET_BUSY only extents follow that the device was not asked to unmap yet.
+ * After a timeout the device is not asked again before the next pass.
  */
 static uint32_t next_extent_to_try(struct facet_space *space, uint32_t page, enum facet_status status)
 {
@@ -203,7 +203,7 @@ void facet_space_try_unmap_freed(struct facet_space *space)
     pthread_mutex_unlock(&space->unmap_lock);
 }
 
-/* --- its begin and its end ---------------------------------------------------------------------------------------- */
+/* --- init and clear ---------------------------------------------------------------------------------------- */
 
 void facet_unmap_queue_init(struct facet_unmap_queue *queue)
 {

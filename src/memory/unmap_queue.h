@@ -2,9 +2,9 @@
 /*
  * Freed pages that the device has yet to unmap.
  *
- * Owns: each space's list of them, and asking the device.
- * Never: asks while it holds a lock that any thread other than one freeing in the same space waits for; gives an
- * address or a frame out again before the device has unmapped it.
+ * Owns: each space's list of these pages, and asking the device to unmap them.
+ * Never: asks while it holds a lock that others wait for, except threads that free in the same space; gives an address
+ * or a frame out again before the device has unmapped it.
  */
 #ifndef FACET_MEMORY_UNMAP_QUEUE_H
 #define FACET_MEMORY_UNMAP_QUEUE_H
@@ -16,13 +16,13 @@
 
 /* Asks the device to unmap all queued extents, and returns how many pages came back. With no lock held. */
 uint64_t facet_space_unmap_freed(struct facet_space *space);
-/* As facet_space_unmap_freed(), but returns at once when another thread is at it. */
+/* Like facet_space_unmap_freed(), but returns at once if another thread is in that call. */
 void facet_space_try_unmap_freed(struct facet_space *space);
 bool facet_space_awaits_unmap(const struct facet_space *space);
 
 /*
- * In memory.c. Frees all of the space's allocations, before it is destroyed. False: the device has not unmapped all of
- * it yet. No other thread may allocate or free in it any more.
+ * In memory.c. Frees all of the space's allocations, before it is destroyed. False: the device has not unmapped all
+ * pages yet. No other thread may allocate or free in the space any more.
  */
 bool facet_space_vacate(struct facet_space *space);
 

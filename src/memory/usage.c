@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: true numbers about spaces and memories, counted when asked.
- * Never: keeps a number that could drift from the truth.
+ * Owns: numbers about spaces and memories, counted when a caller asks. Never: keeps a second count that could differ.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 
 /* --- free pieces -------------------------------------------------------------------------------------------------- */
 
-/* The free bytes in a space's slabs, and those of them too fragmented for requests of `request` bytes. */
+/* The free bytes in a space's slabs, and those among them that are too fragmented for requests of `request` bytes. */
 struct free_pieces {
     uint64_t request;
     uint64_t free_bytes, largest_bytes, useless_bytes;
@@ -34,7 +33,7 @@ static void count_slab(const struct facet_slab *slab, struct free_pieces *free_p
         free_pieces->useless_bytes += bytes;
 }
 
-/* Full slabs have nothing free: those on no list are not missed. */
+/* Full slabs, which are on no list, have no free blocks to count. */
 static void count_arena(struct facet_pool_arena *arena, bool *pools_in_use, struct free_pieces *free_pieces)
 {
     const struct facet_slab *slab;
@@ -77,8 +76,8 @@ enum facet_status facet_space_unusable(struct facet_space *space, uint64_t bytes
 /* --- a space ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The requested bytes of blocks, from the slabs, which have `pages` in all: full slabs are on no list, the page table
- * has all.
+ * The requested bytes of all blocks. The slabs, which have `pages` in all, are found by the page table, because full
+ * slabs are on no list.
  */
 static uint64_t count_requested(const struct facet_space *space, uint64_t pages)
 {

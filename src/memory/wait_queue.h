@@ -2,7 +2,7 @@
 /*
  * The queue of pins that wait for pages: first come, first served.
  *
- * Owns: the order of waiting, and waking. Never: knows what is waited for.
+ * Owns: the order of waiting, and waking. Never: reads pages or frames.
  */
 #ifndef FACET_MEMORY_WAIT_QUEUE_H
 #define FACET_MEMORY_WAIT_QUEUE_H
@@ -23,15 +23,17 @@ struct facet_queue {
     TAILQ_HEAD(, facet_waiter) waiters;
     uint64_t changes;
     _Atomic uint32_t waiting;
-    _Atomic uint64_t heads; /* that have come and gone */
+    _Atomic uint64_t heads; /* how many heads have left the queue so far */
 };
 
 void facet_queue_init(struct facet_queue *queue);
 void facet_queue_clear(struct facet_queue *queue);
-/* Waits until the waiter is at the head. False: the time is over; the waiter stays queued. */
+/* Queues the waiter and waits until it is at the head. False: `end_ns` has passed; the waiter stays queued. */
 bool facet_queue_enter(struct facet_queue *queue, struct facet_waiter *waiter, uint64_t end_ns);
 void facet_queue_leave(struct facet_queue *queue, struct facet_waiter *waiter);
-/* A number that grows with each change; facet_queue_wait() returns when it differs, or the time has come. */
+/*
+ * A number that grows with each change; facet_queue_wait() returns when it is not `changes` any more, or at `until_ns`.
+ */
 uint64_t facet_queue_changes(struct facet_queue *queue);
 void facet_queue_wait(struct facet_queue *queue, uint64_t changes, uint64_t until_ns);
 /* Frames or pins are free: wakes the waiting pins. */

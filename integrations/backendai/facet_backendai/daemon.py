@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to facetd over its socket: vGPUs and readings (docs/api.md).
 
-Owns: one connection a call, and errors as FacetError. Never: starts the daemon; its owner does. Never: calls one of
-another user, or in a folder that others can change.
+Owns: one connection a call, and errors as FacetError. Never: starts the daemon. Never: calls a daemon of another user,
+or one whose socket is in a folder that others can change.
 """
 import http.client
 import json
@@ -26,7 +26,7 @@ def _labels(text):
 
 
 def socket_path():
-    """The folder by the daemon's own rules."""
+    """The path of the daemon's socket, by the rules of src/base/paths.h."""
     runtime = os.environ.get("FACET_RUNTIME_DIR")
     if not runtime and os.geteuid() == 0:
         runtime = "/run/facet"
@@ -97,7 +97,7 @@ class Daemon:
         return self.call("DELETE", "/v1/vgpus/" + quote(name, safe="") + ("?force=1" if force else ""))
 
     def readings(self):
-        """(metric, labels, Decimal) of the measured values; others are absent."""
+        """(metric, labels, Decimal) of each measured value; a value that was not measured is absent."""
         status, raw = self._ask("GET", "/metrics")
         found = []
         for line in raw.decode(errors="replace").splitlines() if status == 200 else ():

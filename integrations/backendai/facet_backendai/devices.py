@@ -29,7 +29,7 @@ class Device:
 
 
 def safe_id(text):
-    """Backend.AI's resource file separates by these; a uuid has none."""
+    """Replaces the characters that separate fields in Backend.AI's resource file; a uuid has none of them."""
     return text.translate(str.maketrans(":,= \n", "-----"))
 
 
@@ -54,7 +54,7 @@ def _device(library, pointer, index, taken):
 
 
 def list_devices(providers=None):
-    """(devices, refusals): of each provider that was refused, its path and why. Asks child processes: takes a while."""
+    """(devices, refusals): a refusal is a provider's path and the reason. Asks child processes, which takes a while."""
     library, pointer = load(), c_void_p()
     library.call("device_list_open", providers.encode() if providers else None, byref(pointer))
     try:

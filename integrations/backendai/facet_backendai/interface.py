@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of Backend.AI that this package uses: its own where ai.backend is installed, else plain ones like them.
+"""The names of Backend.AI that this package uses: Backend.AI's own if ai.backend is installed, else plain replacements.
 
-Owns: the places in which those names are sought. Never: behaves differently depending on which is found.
+Owns: the modules in which these names are sought. Never: behaves differently with a replacement.
 """
 import enum
 import importlib
@@ -84,8 +84,8 @@ class ResourceAllocationError(Exception):
 
 
 def make_error(kind, message, **details):
-    """Backend.AI's errors differ by release in the details they take. An error without a place for the message gets it
-    as a note."""
+    """Makes an error of Backend.AI, whose releases differ in the details that it takes. An error that takes no message
+    gets it as a note."""
     error = None
     for arguments in (((message,), details), ((), details), ((message,), {}), ((), {})):
         try:
@@ -200,5 +200,5 @@ class AbstractComputePlugin(ABC):
 
 
 def find_spec_reader():
-    """Backend.AI's get_resource_spec_from_container(), None without ai.backend: then nothing can be restored by v21."""
+    """Backend.AI's get_resource_spec_from_container(); None without ai.backend, where v21 can restore nothing."""
     return _find("get_resource_spec_from_container")

@@ -109,7 +109,7 @@ class ResourcesRecord(ctypes.Structure):
                 ("text", c_char_p * 4), ("number", c_int64)]
 
 
-# The test compares these with the headers.
+# tests/integration compares these layouts with the headers.
 LAYOUTS = {
     "facet_error": Error, "facet_map_config": MapConfig, "facet_map_device": MapDevice,
     "facet_maps_config": MapsConfig, "facet_maps_place": MapsPlace, "facet_maps_item": MapsItem,
@@ -227,7 +227,7 @@ def _open(path):
 
 
 def load():
-    """The library of $FACET_LIB_DIR, else the one that the linker finds. OSError names the places tried."""
+    """The library in $FACET_LIB_DIR, else the library that the dynamic linker finds. OSError names the places tried."""
     folder = os.environ.get("FACET_LIB_DIR")
     configured = os.path.join(folder, SONAME) if folder else ""
     if configured and os.path.exists(configured):
@@ -240,7 +240,7 @@ def load():
 
 
 def encode(text, argument):
-    """C text; one that C would cut short is refused."""
+    """Encodes a text for C; refuses a text with a NUL, at which C would truncate it."""
     try:
         raw = str(text).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
@@ -261,7 +261,7 @@ def to_micro(value, argument="amount"):
         raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument, f"{argument} {value}: expected a number")
     if not value:
         return 0
-    if value.adjusted() > 13 or value.adjusted() < -6:  # before a number of a million digits is made of it
+    if value.adjusted() > 13 or value.adjusted() < -6:  # before int() makes a number of a million digits of it
         raise FacetError(OUT_OF_RANGE, "out_of_range", argument,
                          f"{argument} {value}: expected 0.000001 to 9223372036854.775807")
     numerator, denominator = value.as_integer_ratio()

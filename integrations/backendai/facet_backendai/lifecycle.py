@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lifecycle form of the interface (BEP-1016): pre_create, post_create, pre_terminate, post_terminate.
 
-Owns: the vGPU of one workload. Never: remembers anything: its name comes from the workload's id, so a hook that is made
-again after a restart finds it again.
+Owns: the vGPU of one workload. Never: stores state: the vGPU's name is computed from the workload's id, so a new hook
+finds the vGPU again after a restart of the agent.
 """
 import asyncio
 import hashlib
@@ -13,27 +13,28 @@ from .workload import Workload
 
 
 class WorkloadDenied(Exception):
-    """A permanent failure: creating it again fails again."""
+    """A permanent failure: a retry fails again."""
 
 
 class WorkloadDeferred(Exception):
-    """A failure for now; `retry_s` is when to try again."""
+    """A temporary failure; `retry_s` is the time after which to retry."""
 
     def __init__(self, reason, retry_s=1.0):
         super().__init__(reason)
         self.retry_s = retry_s
 
 
-MARK = "w-"  # behind the prefix, so that only this module takes these back
+LIFECYCLE_MARK = "w-"  # follows the prefix: only this module removes vGPUs with such names
 
 
 def vgpu_name(prefix, workload_id):
-    return prefix + MARK + hashlib.sha256(str(workload_id).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    digest = hashlib.sha256(str(workload_id).encode("utf-8", "surrogateescape")).hexdigest()
+    return prefix + LIFECYCLE_MARK + digest[:16]
 
 
 def _raise_lifecycle_error(error):
-    """By the ranges of facet/status.h: a wrong request, a refusal for now, or a defect. A daemon that is away, or does
-    not answer, is a refusal for now."""
+    """Sorts an error by the ranges of facet/status.h: a wrong request is denied, a temporary refusal is deferred, and a
+    defect is raised as it is. A daemon that is not running, or does not answer, counts as a temporary refusal."""
     if error.argument == "facetd" or -200 < error.status <= -100:
         raise WorkloadDeferred(error.message) from error
     if -100 < error.status < 0 or -400 < error.status <= -300:
@@ -48,7 +49,7 @@ class FacetLifecycleHook:
 
     def _create(self):
         if self._name:
-            try:  # of an attempt that broke off; one with processes in it is in use
+            try:  # the vGPU of an earlier attempt; the daemon refuses if it has processes
                 self._plugin.daemon.delete(self._name)
             except lib.FacetError as error:
                 if error.status != lib.NOT_FOUND or error.argument == "facetd":
@@ -63,7 +64,7 @@ class FacetLifecycleHook:
 
     async def pre_create(self):
         """Backend.AI's WorkloadConfig as a dict: mounts, env_vars, resource_data, networks, extra_gids, extra_syscalls.
-        Members beyond these six (CDI, capabilities, ...) are in `document`, the whole in Facet's own form."""
+        `document` is the whole configuration in Facet's own form, with further members (CDI, capabilities, ...)."""
         try:
             document = await self._plugin.complete(self._create, self._remove_vgpu)
         except lib.FacetError as error:
@@ -84,10 +85,10 @@ class FacetLifecycleHook:
             self._plugin._containers[self._name] = container_id
 
     async def pre_terminate(self):
-        """A workload always ends, and nothing here has to be waited for."""
+        """Does nothing: a workload may always end."""
 
     async def post_terminate(self):
-        """Takes the vGPU back. Again, or without one, is fine; one with a process in it is deferred."""
+        """Removes the vGPU, if there is one. WorkloadDeferred: a process is still in it."""
         if self._name is None:
             return
         try:

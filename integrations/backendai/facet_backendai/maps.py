@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend.AI's allocation map on Facet's: allocate, apply_allocation, free.
+"""Backend.AI's allocation map over Facet's: allocate, apply_allocation, free.
 
 Owns: Backend.AI's terms over Facet's: amounts by slot and device, hints, error classes; which grant an amount is part
 of. Never: decides a grant, rounds an amount, or changes anything when it refuses.
 
-One lock stands around each operation, so threads may share a map. `allocations` is a copy: changing it changes nothing;
-assigning it replaces the amounts taken.
+Each operation holds the map's lock, so threads may share a map. `allocations` is a copy: a change of the copy does not
+change the map, an assignment to `allocations` replaces the amounts taken.
 """
 import ctypes
 import threading
@@ -26,7 +26,7 @@ REFUSED_SLOT, REFUSED_AMOUNT, REFUSED_QUANTUM, REFUSED_EXCLUSIVE, REFUSED_SHORT,
 
 
 def _word(value):
-    """Of an enumeration of Backend.AI, or of a plain text."""
+    """The word of a member of Backend.AI's enumerations, or a plain text itself."""
     return str(getattr(value, "value", value)).lower()
 
 
@@ -36,7 +36,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     def __init__(self, *, device_slots, device_mask=(), exclusive_slot_types=(), kind="fraction", strategy="evenly",
                  quantum=None, rules=EXACT, numa_nodes=None, unhealthy=(), most_devices=None, name="facet"):
-        self._pointer, self._lock = None, threading.RLock()  # closing finds them if a step below fails
+        self._pointer, self._lock = None, threading.RLock()  # close() needs both if a step below fails
         slots = {key: info for key, info in device_slots.items() if key not in frozenset(device_mask or ())}
         self._set_up(kind, rules, dict(numa_nodes or {}), most_devices, name)
         self.strategy = strategy
@@ -72,7 +72,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
         self._pointer = pointer
 
     def close(self):
-        """Ends it, with all amounts taken. Twice is fine."""
+        """Frees the map with all amounts taken. May be called twice."""
         with self._lock:
             pointer, self._pointer = self._pointer, None
             if pointer:
@@ -111,7 +111,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @allocations.setter
     def allocations(self, taken):
-        if self._pointer is not None:  # else the base class sets up its own, which are empty
+        if self._pointer is not None:  # None: the base class is setting up its own, which are empty
             with self._transaction():
                 self._release_all()
                 self._commit(self._parts(taken))
@@ -129,8 +129,8 @@ class FacetAllocMap(interface.AbstractAllocMap):
                          for slot, devices in self.allocations.items())
 
     def clear(self):
-        """Nothing is taken any more. The agent does so before it restores what is alive."""
-        if self._pointer is None:  # the base class, while it sets itself up
+        """Gives all amounts back. The agent calls it before it restores the containers that are alive."""
+        if self._pointer is None:  # called by the constructor of the base class
             return
         with self._lock:
             self._release_all()
@@ -160,14 +160,14 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     def allocate(self, slots, *, affinity_hint=None, context_tag=None, min_memory=None,
                  allow_resource_fragmentation=True):
-        """{slot: {device: amount}}. Amounts of 0 are left out; all of the rest is granted, or nothing is."""
+        """{slot: {device: amount}}. Amounts of 0 are left out; all other amounts are granted, or none is."""
         items = [(str(slot), self._amount(slot, amount)) for slot, amount in slots.items()]
         items = [(slot, amount) for slot, amount in items if amount != 0]
         with self._lock, self._raises_resource_errors():
             self._update_health()
             least = 0 if min_memory is None else to_micro(min_memory, "min_memory")
             guard = 0 if allow_resource_fragmentation else 1
-            # Near devices may be nearly full: one device elsewhere is better than two near ones that exceed the bound.
+            # Near devices may be nearly full: one device elsewhere is better than two near ones above most_devices.
             retry_without_hint = self.most_devices is not None and affinity_hint is not None
             for hint in (affinity_hint, None) if retry_without_hint else (affinity_hint,):
                 grant, parts = self._allocate_once(items, hint, guard, least, context_tag)
@@ -195,7 +195,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @contextmanager
     def _raises_resource_errors(self):
-        """The agent takes the grants of other plugins back after a ResourceError, and after nothing else."""
+        """Only after a ResourceError does the agent take back the grants of other plugins."""
         try:
             yield
         except FacetError as error:
@@ -260,7 +260,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
             self._commit(self._parts(existing_alloc))
 
     def free(self, existing_alloc):
-        """Gives these amounts back: of their own grant, else of others on the same devices."""
+        """Gives these amounts back: from their own grant, else from other grants on the same devices."""
         with self._raises_resource_errors(), self._transaction():
             wanted = self._parts(existing_alloc)
             grants = {grant: self._grant(grant) for grant in self._handles()} if wanted else {}
@@ -337,7 +337,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
 
 class _Transaction:
-    """Several steps of one map: all of them, or none."""
+    """Several steps on one map, of which all take effect or none does."""
 
     def __init__(self, owner):
         self._owner, self._saved = owner, c_void_p()

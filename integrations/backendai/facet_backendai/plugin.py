@@ -31,7 +31,7 @@ READINGS = {
 
 
 async def _wait_until_done(work):
-    """Waits until it is over, also when this task is cancelled meanwhile."""
+    """Waits until `work` is done, also when this task is cancelled meanwhile."""
     while not work.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([work])
@@ -72,7 +72,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         super().__init__(plugin_config, local_config)
         self._read_config(plugin_config)
         self._devices, self._refusals = {}, []
-        # vGPU -> its container, None while it is unknown; and since when a vGPU has had no container that names it
+        # vGPU -> its container, None while unknown; vGPU -> since when no container has named it
         self._containers, self._unclaimed_since, self._started = {}, {}, time.monotonic()
         self._health = {}  # by facet_id, the daemon's last answer; before that, the value in the list of devices
 
@@ -178,16 +178,16 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._containers = {}
 
     def _claim(self, name, container):
-        """The vGPU is alive, and in this container."""
+        """Records that the vGPU belongs to this container, so that it is no leftover."""
         self._containers[name] = container
         self._unclaimed_since.pop(name, None)
 
     async def restore_from_container(self, container, alloc_map):
-        """An image can have any label: it keeps a vGPU alive, but only a container with a grant of this plugin owns
-        one."""
+        """A label, which any image can have, keeps a vGPU alive; but only a container with a grant of this plugin owns
+        the vGPU."""
         names = [name for name in str((getattr(container, "labels", None) or {}).get(LABEL, "")).split(",")
                  if name.startswith(self._prefix)]
-        for name in names:  # first: it is alive, even if a step below fails
+        for name in names:  # first, because the vGPU is alive even if a step below fails
             self._claim(name, self._containers.get(name))
         reader = interface.find_spec_reader()
         spec = await reader(getattr(container, "backend_obj", container)) if reader else None
@@ -214,7 +214,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
     # --- containers ---
 
     def make_vgpu(self, name, grants):
-        """Of one device. The memory is a hard limit; the share is guaranteed, and with `cap` also the most."""
+        """Makes a vGPU of one device. The memory is a hard limit; the share is the guarantee, with `cap` also the limit."""
         if len(grants) > 1:
             raise interface.make_error(interface.ResourceAllocationError,
                                        f"facet: {len(grants)} devices for one container: a process has one vGPU; set "
@@ -229,7 +229,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                                   milli if self._config["cap"] else None)
 
     def remove_vgpu(self, name):
-        """Removes it as far as it exists. If that fails now it is left to the reaper, because no container names it."""
+        """Removes it as far as it exists. If that fails, _remove_leftovers() takes it later."""
         try:
             self.daemon.delete(name, force=True)
         except FacetError as error:
@@ -238,7 +238,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._containers.pop(name, None)
 
     def fill_workload(self, workload, grants, name):
-        """The needs of the devices, and the entrance to the vGPU `name`; None: there is none to make."""
+        """Adds the needs of the devices, and what a program needs to enter the vGPU `name`; None: there is no vGPU."""
         for device, _ in grants:
             access = self._config["devices"]
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
@@ -264,7 +264,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
             return workload.render(RENDER_DOCKER)
 
     def _make_arguments(self, grants, name):
-        """Named before it exists, so that it is not mistaken for a leftover."""
+        """The vGPU is recorded before it exists, so that it is not taken for a leftover."""
         self._remove_leftovers()
         if name is None:
             return self._docker_args(grants, None)
@@ -285,10 +285,10 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return await complete(lambda: self._make_arguments(grants, name), lambda: name and self.remove_vgpu(name))
 
     def _is_leftover(self, vgpu, now):
-        """No container has named it for a while, and no process is in it: a count that was not measured is absent.
-        Those of lifecycle hooks are not among them: a hook is told when its workload ends."""
+        """Whether no container has named the vGPU for a while, and no process is in it (a count may be absent). A
+        vGPU of a lifecycle hook is never a leftover: the hook is called when its workload ends."""
         name = vgpu["name"]
-        if not name.startswith(self._prefix) or name.startswith(self._prefix + lifecycle.MARK) or \
+        if not name.startswith(self._prefix) or name.startswith(self._prefix + lifecycle.LIFECYCLE_MARK) or \
                 name in self._containers:
             return False
         unclaimed_s = now - self._unclaimed_since.get(name, self._started)
@@ -310,7 +310,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
             log.warning("facet: vGPUs that no program uses stay: %s", error)
 
     async def generate_mounts(self, source_path, device_alloc):
-        """They are in HostConfig.Mounts of generate_docker_args() already."""
+        """None: the mounts are in HostConfig.Mounts of generate_docker_args() already."""
         return []
 
     async def generate_resource_data(self, device_alloc):
@@ -331,7 +331,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                 for device, micro in self._grants_of(device_alloc)]
 
     async def get_hooks(self, distro, arch):
-        """Programs enter by the OpenCL layer, which is no preloaded object."""
+        """None: programs enter by the OpenCL layer, which is not preloaded."""
         return []
 
     async def get_docker_networks(self, device_alloc):

@@ -68,7 +68,7 @@ def parse_legacy(text, slot_types):
 
 
 def format_legacy(records, slot_types):
-    """A resource.txt that is read back as it is, or FacetError."""
+    """A resource.txt from which parse_legacy() reads the same records; FacetError if there is none."""
     function = _type_function(slot_types)
     with _Resources() as resources:
         resources.fill(records)

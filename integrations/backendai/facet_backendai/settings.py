@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin's configuration, checked as a whole. Each value has its own type, or is a text, as in the agent's store.
 
-Owns: defaults, and errors that name the key. Never: reads a text as a list of its letters, or changes its argument.
+Owns: defaults, and errors that name the key. Never: takes a text for a list of letters, or changes its argument.
 """
 import logging
 import re
@@ -32,7 +32,7 @@ def _choice(name, value):
 
 
 def _words(name, value):
-    """A list, or a text with commas."""
+    """The words of a list, or of a text with commas between them."""
     parts = value.split(",") if isinstance(value, str) else value
     if parts is None:
         return ()

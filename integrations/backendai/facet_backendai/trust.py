@@ -49,7 +49,7 @@ def check_folder(path):
 
 
 def check_peer(connection):
-    """The process that listens is this user's or root's."""
+    """Refuses a connection whose listening process is neither this user's nor root's."""
     _, user, _ = struct.unpack("iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     if user not in (0, os.geteuid()):
         _refuse("its socket", f"is of a process of user {user}, expected user {os.geteuid()} or root")

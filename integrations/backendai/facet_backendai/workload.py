@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A workload configuration of the C library, and the needs of a container inside a vGPU.
 
-Owns: the object and its end. Never: renders by itself; every form comes from facet_workload_render().
+Owns: the C object and its end. Never: renders by itself; every form comes from facet_workload_render().
 """
 import ctypes
 import json
@@ -16,7 +16,7 @@ LAYER = "libfacet-opencl-layer.so"
 CUDA_FOLDERS, CUDA_TARGET = ("interpose/cuda", "cuda"), "/opt/facet/cuda"
 CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
-# The variables of a daemon's answer that Facet defines: an answer could as well set LD_PRELOAD.
+# Only these variables of a daemon's answer are set: an answer must not set LD_PRELOAD, for example.
 _DEFINED = re.compile(r"[A-Z0-9_]+_VISIBLE_DEVICES|POCL_AFFINITY|FACET_SIM_PROFILE|FACET_SIM_STATE")
 
 
@@ -68,7 +68,7 @@ class Workload:
 
 
 def _find(names, what):
-    """Beside the library, or in its installed place. FacetError lists the places tried."""
+    """Finds a file beside the library, or in the installed folders. FacetError lists the places tried."""
     folders = [os.environ.get("FACET_LIB_DIR"), os.path.dirname(lib.load().path)]
     folders += [os.path.join(base, "facet") for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                                          "/usr/lib", "/usr/local/lib/x86_64-linux-gnu",
@@ -86,7 +86,7 @@ def find_layer():
 
 
 def find_cuda():
-    """The folder of the libraries by which programs of CUDA enter."""
+    """The folder of the interposer libraries for CUDA programs."""
     path = _find([os.path.join(folder, CUDA_LIBRARIES[0]) for folder in CUDA_FOLDERS], CUDA_LIBRARIES[0])
     return os.path.dirname(path)
 
@@ -104,7 +104,8 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
 
 
 def enter_cuda(workload, uuid, folder, environment=None):
-    """Adds to enter_vgpu() for an NVIDIA GPU; `environment` is the container's environment so far, whose lists follow."""
+    """What an NVIDIA GPU needs in addition to enter_vgpu(). Lists in `environment`, the container's so far, are kept behind
+    ours."""
     def put_in_front(name, first):
         list_so_far = (environment or {}).get(name)
         workload.set(lib.ENVIRONMENT, name, f"{first}:{list_so_far}" if list_so_far else first)
@@ -121,7 +122,7 @@ def is_cuda(uuid):
 
 
 def add_access(workload, access):
-    """A container reaches a device by its vendor's means; this adds those in the configuration."""
+    """Adds the devices, groups and mounts by which a container reaches its device, as the configuration has them."""
     for node in access.get("device_nodes", ()):
         path, _, permissions = node.partition(":")
         workload.add_device_node(path, permissions or "rw")
