@@ -45,7 +45,7 @@ static enum facet_status check_rendering(const struct facet_attach_rendering *re
         return facet_attach_cannot(rendering, 0, "a descriptor", error);
     if ((request->flags & FACET_ATTACH_IOMMUFD) && !request->libvirt_version)
         return facet_error_argument(error, FACET_UNSUPPORTED, "libvirt",
-                                    "libvirt's version was not given; iommufd needs 12.1 or later");
+                                    "libvirt's version was not given; for iommufd, expected 12.1 or later");
     if ((request->flags & FACET_ATTACH_IOMMUFD) && request->libvirt_version < IOMMUFD_SINCE)
         return facet_error_argument(error, FACET_UNSUPPORTED, "libvirt",
                                     "libvirt %" PRIu32 ".%" PRIu32

@@ -156,7 +156,7 @@ def a_malformed_vector_is_named_and_the_others_run():
 @test
 def a_file_without_vectors_is_refused():
     cases = {"": "line 1", "{": "line 1", "[]": "expected", '{"vectors": 3}': "/vectors: expected an array",
-             '{"vectors": []}': "/vectors: expected vectors", '{"vectors": [{}]}': "/vectors/0/id: expected a text",
+             '{"vectors": []}': "/vectors: expected at least one vector", '{"vectors": [{}]}': "/vectors/0/id: expected a text",
              '{"vectors": [{"id": 1}]}': "/vectors/0/id", '{"schema": 2, "vectors": [{"id": "a"}]}': "/schema: expected 1",
              '{"a": 1, "a": 1}': "duplicate", '{"vectors": ["' + "\udcff" + '"]}': "line 1",
              "[" * 100000: "depth", '{"a": 1' + "0" * 5000 + "}": "line 1"}

@@ -159,7 +159,7 @@ def wrong_lists_are_named():
         for jobs, said in (("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,x,1\n",
                             "jobs.csv:2: column num_gpu: 'x': expected a whole number"),
                            ("name,cpu_milli\na,1\n", "column num_gpu: '': expected this heading"),
-                           ("cpu_milli,num_gpu,gpu_milli\n1,0,0\n", "jobs: none has a GPU"),
+                           ("cpu_milli,num_gpu,gpu_milli\n1,0,0\n", "jobs: none of them has a GPU"),
                            ("", "jobs.csv: empty")):
             lists = write_lists(place, jobs)
             for more in ([], ["--json"]):

@@ -304,7 +304,7 @@ def damaged_state_is_refused_and_left_as_it_is():
         change(daemon, "UPDATE reservation SET resources = ?, id = 'none'", text)
         contains(daemon.refuse()[1], "is malformed")
         change(daemon, "UPDATE reservation SET id = '00000000000000aa'")
-        contains(daemon.refuse()[1], "belongs to another one")
+        contains(daemon.refuse()[1], "is that of another reservation")
 
 
 @test

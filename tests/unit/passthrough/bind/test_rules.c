@@ -147,7 +147,7 @@ static void test_serial_and_slot_must_match(void **state)
     plant_rule(world, "a.json", ",\"serial\":\"00-00-00-00-00-00-00-01\"");
     struct facet_passthrough_rule_finding check = apply_first(world);
     assert_int_equal(check.state, FACET_PASSTHROUGH_RULE_DRIFT);
-    assert_non_null(strstr(check.text, "cannot be told"));
+    assert_non_null(strstr(check.text, "cannot be read"));
     plant_rule(world, "a.json", ",\"slot\":\"4\"");
     assert_int_equal(apply_first(world).state, FACET_PASSTHROUGH_RULE_DRIFT);
     model_folder(world->model.root, "sys/bus/pci/slots/5");

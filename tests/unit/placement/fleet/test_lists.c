@@ -81,7 +81,7 @@ static void test_wrong_lines_are_named(void **state)
         {"cpu_milli,num_gpu,gpu_milli\n1,1,1001\n", "column gpu_milli: '1001': expected a whole number up to 1000"},
         {"cpu_milli,num_gpu,gpu_milli\n1,1,0\n", "column gpu_milli: '0': expected 1 to 1000"},
         {"cpu_milli,num_gpu,gpu_milli\n1,1\n", "column gpu_milli: '': expected"},
-        {"cpu_milli,num_gpu,gpu_milli\n\"1,1,1\n", "jobs.csv:2: a quote that does not end"},
+        {"cpu_milli,num_gpu,gpu_milli\n\"1,1,1\n", "jobs.csv:2: a quoted field without its closing quote"},
         {"cpu_milli,num_gpu,gpu_milli\n\"1\"x,1,1\n", "jobs.csv:2: text after a quoted field"},
         {"cpu_milli,num_gpu,gpu_milli,creation_time,deletion_time\n1,1,1,9,8\n", "column deletion_time: '8': expected"},
         {"name,cpu_milli,num_gpu,gpu_milli\n\"a\nb\",1,1,1\nc,1,1,y\n", "jobs.csv:4: column gpu_milli: 'y'"},
