@@ -288,7 +288,7 @@ static void warn_of_surroundings(const struct options *options)
 {
     char kept_settings[256];
 
-    if (options->private && facet_surroundings_tell_rest(kept_settings, sizeof kept_settings))
+    if (options->private && facet_surroundings_list_remaining(kept_settings, sizeof kept_settings))
         facet_log(
             FACET_LOG_WARNING,
             "this daemon cannot undo settings of the shell that started it: %s; if they matter, end it and start it "

@@ -563,7 +563,7 @@ static void refresh_view(struct device *device)
     if (now_ns > device->stepped_ns + VIEW_NS)
         (void)step_device(device, now_ns);
     else
-        shares_pass(&device->shares, now_ns);
+        shares_publish(&device->shares, now_ns);
 }
 
 enum facet_status scheduler_view(struct scheduler *scheduler, const char *vgpu_id, struct scheduler_view *ret_view,

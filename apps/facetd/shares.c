@@ -55,7 +55,7 @@ void shares_step(struct shares *shares, uint64_t now_ns)
     facet_settle_step(&shares->settle, now_ns);
 }
 
-void shares_pass(struct shares *shares, uint64_t now_ns)
+void shares_publish(struct shares *shares, uint64_t now_ns)
 {
     facet_settle_publish(&shares->settle, now_ns);
 }

@@ -46,7 +46,7 @@ void shares_step(struct shares *shares, uint64_t now_ns);
 void shares_write_to_segment(const struct shares *shares, uint32_t client, struct facet_owner *owner);
 
 /* Publishes settled time between two steps, as time passes. */
-void shares_pass(struct shares *shares, uint64_t now_ns);
+void shares_publish(struct shares *shares, uint64_t now_ns);
 
 /* Takes a sample; called at even intervals. */
 void shares_sample(struct shares *shares, uint64_t now_ns);

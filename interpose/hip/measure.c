@@ -47,7 +47,7 @@ void facet_hip_measure_begin(struct facet_hip_measure *measure, uint32_t device)
     if (!tenant)
         return;
     if (!facet_hip_process_is_listable(device))
-        measure->lock_fd = facet_tenant_hold_device(tenant, FACET_HIP_MEASURE_WAIT_NS);
+        measure->lock_fd = facet_tenant_lock_device(tenant, FACET_HIP_MEASURE_WAIT_NS);
     uncharged_by_process(tenant, device, &measure->by_process);
     measure->by_device = uncharged_by_device(tenant, device);
 }
@@ -57,7 +57,7 @@ void facet_hip_measure_end(const struct facet_hip_measure *measure)
     const struct facet_tenant *tenant = facet_hip_tenant(measure->device);
 
     if (tenant)
-        facet_tenant_let_device_go(tenant, measure->lock_fd);
+        facet_tenant_unlock_device(tenant, measure->lock_fd);
 }
 
 void facet_hip_measure_begin_initialize(struct facet_hip_measure *measure, uint32_t device, uint64_t separate_bytes)

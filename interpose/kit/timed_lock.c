@@ -39,7 +39,7 @@ bool facet_timed_lock_take(struct facet_timed_lock *lock, uint64_t most_ns)
     return true;
 }
 
-void facet_timed_lock_end(struct facet_timed_lock *lock)
+void facet_timed_lock_release(struct facet_timed_lock *lock)
 {
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     if (atomic_exchange(&lock->word, FREE) == WAITED_FOR)

@@ -20,7 +20,7 @@ struct facet_timed_lock {
 
 /* False after `most_ns`, and at once for the thread that holds the lock already. */
 bool facet_timed_lock_take(struct facet_timed_lock *lock, uint64_t most_ns);
-void facet_timed_lock_end(struct facet_timed_lock *lock);
+void facet_timed_lock_release(struct facet_timed_lock *lock);
 
 /* Frees the lock in the child of fork(). */
 void facet_timed_lock_forked(struct facet_timed_lock *lock);

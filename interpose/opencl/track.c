@@ -379,7 +379,7 @@ static struct look look_as_helper(struct facet_tenant *tenant, uint64_t now_ns)
     if (look.wait_event)
         facet_cl_target.clRetainEvent(
             look.wait_event); /* another thread may report and release it before the wait begins */
-    facet_timed_lock_end(&look_lock);
+    facet_timed_lock_release(&look_lock);
     return look;
 }
 
@@ -541,7 +541,7 @@ static void look_as_program(struct goal *goal, uint64_t wait_ns)
     goal->limit = LOOK_PENDING;
     goal->by_program = true;
     scan_ring(&facet_cl_process.tenant, goal, facet_clock_now_ns());
-    facet_timed_lock_end(&look_lock);
+    facet_timed_lock_release(&look_lock);
 }
 
 void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events)

@@ -61,7 +61,7 @@ static inline enum facet_status facet_sized_known(const char *name, const void *
  * Copies a checked input into a struct of `bytes`. Members that an older caller's struct lacks become 0. The copy's
  * `size` is set to `bytes`: the next check of the copy would otherwise read beyond it.
  */
-static inline void facet_sized_take(void *ret, const void *given, uint32_t bytes)
+static inline void facet_sized_copy_in(void *ret, const void *given, uint32_t bytes)
 {
     uint32_t size;
 
@@ -71,7 +71,7 @@ static inline void facet_sized_take(void *ret, const void *given, uint32_t bytes
     memcpy(ret, &bytes, sizeof bytes);
 }
 
-#define FACET_SIZED_TAKE(ret, given) facet_sized_take((ret), (given), sizeof *(ret))
+#define FACET_SIZED_TAKE(ret, given) facet_sized_copy_in((ret), (given), sizeof *(ret))
 
 /* For a reserved member of an input, which may have a meaning in a newer library. */
 static inline enum facet_status facet_sized_reserved(const char *name, const void *reserved, size_t size,
@@ -102,7 +102,7 @@ static inline enum facet_status facet_sized_reserved(const char *name, const voi
     } while (0)
 
 /* Copies as much of `whole`, which has `bytes`, as fits into a checked output, and sets the output's size to that. */
-static inline void facet_sized_give(void *ret, const void *whole, uint32_t bytes)
+static inline void facet_sized_copy_out(void *ret, const void *whole, uint32_t bytes)
 {
     uint32_t size;
 

@@ -225,8 +225,8 @@ static void reset_oom(void)
 }
 
 /*
- * Resets the nice value and policy, the processors, the memory nodes, and the OOM score. facet_surroundings_tell_rest()
- * lists the settings that this process may not change.
+ * Resets the nice value and policy, the processors, the memory nodes, and the OOM score.
+ * facet_surroundings_list_remaining() lists the settings that this process may not change.
  */
 static void reset_scheduling(void)
 {
@@ -259,7 +259,7 @@ static void add_text(char *text, size_t size, const char *format, ...)
     va_end(values);
 }
 
-bool facet_surroundings_tell_rest(char *ret_text, size_t size)
+bool facet_surroundings_list_remaining(char *ret_text, size_t size)
 {
     int nice = getpriority(PRIO_PROCESS, 0), policy = sched_getscheduler(0), oom = read_oom();
 

@@ -53,6 +53,6 @@ void facet_surroundings_reset(void);
  * Lists the settings that facet_surroundings_reset() could not undo: "a nice value of 5, no_new_privs, ...". False:
  * there are none.
  */
-bool facet_surroundings_tell_rest(char *ret_text, size_t size);
+bool facet_surroundings_list_remaining(char *ret_text, size_t size);
 
 #endif

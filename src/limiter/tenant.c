@@ -176,7 +176,7 @@ void facet_tenant_forked(struct facet_tenant *tenant)
 }
 
 /* Opens the bell anew: the lock belongs to this file description, which a child forked earlier does not share. */
-int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns)
+int facet_tenant_lock_device(const struct facet_tenant *tenant, uint64_t most_ns)
 {
     uint64_t end_ns = facet_clock_now_ns() + most_ns;
     char path[32];
@@ -195,7 +195,7 @@ int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns
 }
 
 /* Unlocks before it closes: a child may have inherited the descriptor, and would keep the lock. */
-void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held)
+void facet_tenant_unlock_device(const struct facet_tenant *tenant, int held)
 {
     if (held < 0 || !is_bell(tenant, held))
         return;

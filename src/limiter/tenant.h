@@ -25,11 +25,11 @@ struct facet_tenant {
     size_t policy_size, usage_size, bell_size;
     int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
     uint64_t usage_device, usage_inode; /* the file that usage_fd must still refer to when it is used */
-    int bell_fd;                        /* for facet_tenant_hold_device() */
+    int bell_fd;                        /* for facet_tenant_lock_device() */
     uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
     /*
-     * For facet_tenant_memory_free_beside(): the sum at which all processes have been found alive for long enough, and
+     * For facet_tenant_memory_free_cached(): the sum at which all processes have been found alive for long enough, and
      * the sum at which they were found alive last, with the time of the first such finding.
      */
     _Atomic uint64_t steady_bytes, recent_bytes, recent_since_ns;
@@ -76,10 +76,10 @@ void facet_tenant_thaw_wait(struct facet_tenant *tenant);
 /*
  * Holds the device for this process among the processes of all its vGPUs, while a measurement covers the device as a
  * whole. Waits for others at most `most_ns`: a stopped process must not block them forever. Returns a descriptor for
- * facet_tenant_let_device_go(), or -1: not held.
+ * facet_tenant_unlock_device(), or -1: not held.
  */
-int facet_tenant_hold_device(const struct facet_tenant *tenant, uint64_t most_ns);
-void facet_tenant_let_device_go(const struct facet_tenant *tenant, int held);
+int facet_tenant_lock_device(const struct facet_tenant *tenant, uint64_t most_ns);
+void facet_tenant_unlock_device(const struct facet_tenant *tenant, int held);
 
 static inline void facet_tenant_thaw(struct facet_tenant *tenant)
 {
@@ -149,7 +149,7 @@ static inline bool facet_tenant_lacks(struct facet_tenant *tenant, uint64_t byte
  * comparison. This check misses, for up to a scheduler's round, a process that dies while others take exactly its
  * amount, or whose memory was not on the device.
  */
-uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t device_free);
+uint64_t facet_tenant_memory_free_cached(struct facet_tenant *tenant, uint64_t device_free);
 
 /* Clears the slots of dead processes. */
 void facet_tenant_reclaim(struct facet_tenant *tenant);

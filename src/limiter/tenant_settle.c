@@ -80,7 +80,7 @@ static uint64_t read_free_memory(struct facet_tenant *tenant, uint64_t device_fr
     return left;
 }
 
-uint64_t facet_tenant_memory_free_beside(struct facet_tenant *tenant, uint64_t device_free)
+uint64_t facet_tenant_memory_free_cached(struct facet_tenant *tenant, uint64_t device_free)
 {
     uint64_t sum = device_free + facet_usage_memory(tenant->usage);
 

@@ -200,6 +200,6 @@ enum facet_status facet_space_find(struct facet_space *space, uint64_t address, 
         return status;
     if (!facet_space_lookup(space, address, &found))
         return refuse_unknown_address(space, address, error);
-    facet_sized_give(ret_allocation, &found, sizeof found);
+    facet_sized_copy_out(ret_allocation, &found, sizeof found);
     return FACET_OK;
 }

@@ -132,7 +132,7 @@ static enum facet_status defragment_memory(struct facet_memory *memory, uint32_t
     facet_frames_trim(&memory->frames);
     pass.report.returned_bytes = returned_bytes(memory) - returned;
     if (ret_report)
-        facet_sized_give(ret_report, &pass.report, sizeof pass.report);
+        facet_sized_copy_out(ret_report, &pass.report, sizeof pass.report);
     return FACET_OK;
 }
 

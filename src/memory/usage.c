@@ -154,7 +154,7 @@ enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_
     usage.largest_free_bytes = free_pieces.largest_bytes;
     if (free_pieces.free_bytes)
         usage.fragmentation_milli = (uint32_t)(1000 - free_pieces.largest_bytes * 1000 / free_pieces.free_bytes);
-    facet_sized_give(ret_usage, &usage, sizeof usage);
+    facet_sized_copy_out(ret_usage, &usage, sizeof usage);
     return FACET_OK;
 }
 
@@ -216,7 +216,7 @@ enum facet_status facet_memory_get_usage(struct facet_memory *memory, struct fac
     usage.largest_free_bytes = count.largest_free_bytes;
     usage.fragmentation_milli = count.fragmentation_milli;
     usage.huge_milli = huge_milli(memory, count.allocated_bytes);
-    facet_sized_give(ret_usage, &usage, sizeof usage);
+    facet_sized_copy_out(ret_usage, &usage, sizeof usage);
     return FACET_OK;
 }
 
@@ -247,6 +247,6 @@ enum facet_status facet_space_page(struct facet_space *space, uint64_t address, 
         page.access_ns = atomic_load_explicit(&entry->access_ns, memory_order_relaxed);
     }
     pthread_mutex_unlock(&space->lock);
-    facet_sized_give(ret_page, &page, sizeof page);
+    facet_sized_copy_out(ret_page, &page, sizeof page);
     return FACET_OK;
 }

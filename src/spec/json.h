@@ -59,7 +59,7 @@ static inline bool facet_struct_take(void *ret_ours, size_t bytes, const void *t
     memcpy(&size, theirs, sizeof size);
     if (size < sizeof size)
         return false;
-    facet_sized_take(ret_ours, theirs, (uint32_t)bytes);
+    facet_sized_copy_in(ret_ours, theirs, (uint32_t)bytes);
     return true;
 }
 

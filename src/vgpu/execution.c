@@ -401,7 +401,7 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
         status = look_up_record(stream, sequence, &what, error);
     pthread_mutex_unlock(&stream->lock);
     if (status == FACET_OK)
-        facet_sized_give(ret_execution, &what, sizeof what);
+        facet_sized_copy_out(ret_execution, &what, sizeof what);
     return facet_vgpu_note_status(vgpu, status);
 }
 

@@ -108,7 +108,7 @@ static enum facet_status describe_vgpu(struct facet_vgpu *vgpu, struct facet_vgp
         return status;
     add_settings(vgpu, &info);
     add_measured(vgpu, &info);
-    facet_sized_give(ret_info, &info, sizeof info);
+    facet_sized_copy_out(ret_info, &info, sizeof info);
     return FACET_OK;
 }
 
@@ -217,6 +217,6 @@ bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct
     all.utilization_milli = device->utilization_milli;
     all.busy_ns = device->busy_ns;
     pthread_mutex_unlock(&driver->monitor_lock);
-    facet_sized_give(ret_device, &all, sizeof all);
+    facet_sized_copy_out(ret_device, &all, sizeof all);
     return true;
 }

@@ -236,7 +236,7 @@ enum facet_status facet_vgpu_query(struct facet_driver *driver, uint32_t id, uin
     };
     pthread_mutex_unlock(&stream->lock);
     if (status == FACET_OK)
-        facet_sized_give(ret_info, &info, sizeof info);
+        facet_sized_copy_out(ret_info, &info, sizeof info);
     return facet_vgpu_note_status(vgpu, status);
 }
 

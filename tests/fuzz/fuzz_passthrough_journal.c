@@ -14,7 +14,7 @@
 
 #include "fuzz.h"
 
-static void check_place(const struct journal_place *place)
+static void check_place(const struct journal_binding *place)
 {
     const char *const texts[] = {place->driver, place->override, place->power};
 

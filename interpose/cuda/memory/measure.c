@@ -104,14 +104,14 @@ static void lock_shared_device(const struct facet_tenant *tenant, uint32_t devic
     bool alone = is_first ? facet_cuda_is_listable(tenant) : nvml_pid_is_ours[device];
 
     if (!alone && !device_locks[device])
-        device_locks[device] = facet_tenant_hold_device(tenant, FACET_CUDA_MEASURE_WAIT_NS) + 1;
+        device_locks[device] = facet_tenant_lock_device(tenant, FACET_CUDA_MEASURE_WAIT_NS) + 1;
 }
 
 void facet_cuda_measures_end(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         if (device_locks[i])
-            facet_tenant_let_device_go(&facet_cuda_process.tenants[i], device_locks[i] - 1);
+            facet_tenant_unlock_device(&facet_cuda_process.tenants[i], device_locks[i] - 1);
         device_locks[i] = 0;
     }
 }

@@ -13,7 +13,7 @@
  * its own a process is not listed under its pid: NVML uses the machine's pids.
  * By device: NVML's figure for the whole device, or else cuMemGetInfo's, less the vGPU's charges. cuMemGetInfo needs a
  * context, so with it the cost of a device's first context is all uncharged memory in use afterwards. Processes of the
- * device's vGPUs measure one after another (facet_tenant_hold_device). Allocations of other processes still disturb a
+ * device's vGPUs measure one after another (facet_tenant_lock_device). Allocations of other processes still disturb a
  * reading, so a call counts as at most FACET_CUDA_MEASURE_MOST. This way is used without NVML, and where NVML does not
  * list this process.
  *

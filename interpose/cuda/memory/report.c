@@ -19,7 +19,7 @@ static void narrow_to_quota(struct facet_tenant *tenant, bool is_exact, uint64_t
     if (gives_way || !is_exact)
         *free_bytes = facet_min_u64(gives_way ? *total : *free_bytes, facet_tenant_memory_free_now(tenant));
     else
-        *free_bytes = facet_min_u64(*free_bytes, facet_tenant_memory_free_beside(tenant, *free_bytes));
+        *free_bytes = facet_min_u64(*free_bytes, facet_tenant_memory_free_cached(tenant, *free_bytes));
 }
 
 static struct facet_tenant *settled_tenant(void)

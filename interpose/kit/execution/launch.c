@@ -19,7 +19,7 @@
 /* Launches without an estimate between two samples, alone on the device. */
 #define UNSAMPLED_MOST 8u
 
-_Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_DEVICES];
+_Thread_local uint64_t facet_flight_accumulated_bytes[FACET_FLIGHT_DEVICES];
 
 /* Varies by up to half, so that a program with a repeating pattern is not always sampled at the same kernel. */
 static int64_t next_sample_ns(struct facet_flight_counter *counter)

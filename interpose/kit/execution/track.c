@@ -142,14 +142,14 @@ static void sweep_counters(void)
         }
     }
     pthread_mutex_unlock(&facet_flight_track_lock);
-    facet_timed_lock_end(&look_lock);
+    facet_timed_lock_release(&look_lock);
 }
 
 static struct facet_flight_look settle_counters(uint64_t now_ns)
 {
     take_look_lock();
     struct facet_flight_look look = settle_counters_with(facet_flight_settle, now_ns);
-    facet_timed_lock_end(&look_lock);
+    facet_timed_lock_release(&look_lock);
     return look;
 }
 
@@ -158,7 +158,7 @@ void facet_flight_report_waited(void)
     if (!facet_timed_lock_take(&look_lock, LOOK_LOCK_NS))
         return;
     settle_counters_with(facet_flight_settle_waited, facet_clock_now_ns());
-    facet_timed_lock_end(&look_lock);
+    facet_timed_lock_release(&look_lock);
 }
 
 static void supervise_launches(uint64_t now_ns)

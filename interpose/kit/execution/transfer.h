@@ -27,7 +27,8 @@
  */
 #define FACET_FLIGHT_BATCH_MOST 4096u
 
-extern _Thread_local uint64_t facet_flight_gathered[FACET_FLIGHT_DEVICES] __attribute__((tls_model("initial-exec")));
+extern _Thread_local uint64_t facet_flight_accumulated_bytes[FACET_FLIGHT_DEVICES]
+    __attribute__((tls_model("initial-exec")));
 
 static inline uint64_t facet_flight_transfer_counts(uint64_t bytes)
 {
@@ -47,7 +48,7 @@ static inline uint64_t facet_flight_transfer_due(void *stream, uint64_t bytes)
     uint32_t device = bytes ? facet_flight_driver.stream_device(stream) : FACET_FLIGHT_DEVICES;
     if (device >= FACET_FLIGHT_DEVICES)
         return 0;
-    uint64_t *gathered = &facet_flight_gathered[device];
+    uint64_t *gathered = &facet_flight_accumulated_bytes[device];
     if ((*gathered += counts) < FACET_FLIGHT_TRANSFER_LEAST)
         return 0;
     counts = *gathered;

@@ -18,7 +18,7 @@
 #define JOURNAL_BYTES_MAX     (1u << 20)
 
 /* A function's binding: its driver and its settings. */
-struct journal_place {
+struct journal_binding {
     char driver[40];   /* empty: none */
     char override[40]; /* empty: none */
     char power[16];    /* "auto", "on"; empty: unknown, and not changed */
@@ -27,8 +27,8 @@ struct journal_place {
 
 struct journal_function {
     struct facet_passthrough_identity identity;
-    struct journal_place old;
-    struct journal_place bound;
+    struct journal_binding old;
+    struct journal_binding bound;
     struct bind_stuck stuck;
 };
 

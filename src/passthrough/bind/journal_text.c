@@ -41,7 +41,7 @@ void journal_name(const struct journal *journal, char name[JOURNAL_NAME_SIZE])
 
 /* ---- writing ---- */
 
-static json_t *place_json(const struct journal_place *place)
+static json_t *place_json(const struct journal_binding *place)
 {
     return json_pack("{s:s, s:s, s:s, s:s}", "driver", place->driver, "override", place->override, "power",
                      place->power, "rights", place->rights);
@@ -139,7 +139,7 @@ static bool take_rights(const json_t *object, char *text, size_t size)
     return true;
 }
 
-static bool take_place(const json_t *object, const char *key, struct journal_place *place)
+static bool take_place(const json_t *object, const char *key, struct journal_binding *place)
 {
     const json_t *value = json_object_get(object, key);
 

@@ -56,7 +56,7 @@ enum facet_status bind_check_stuck(const struct facet_pci_function *function, st
 enum facet_status bind_scan_settled(struct bind_host *host, const struct journal *journal,
                                     struct facet_pci_snapshot **ret_snapshot, struct facet_error *error);
 
-void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_place *place);
+void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_binding *place);
 
 /* The group's node, "/dev/vfio/17"; empty when there is no group. */
 void bind_group_node(int32_t group, char *path, size_t size);
@@ -68,19 +68,19 @@ void bind_device_node(const struct bind_host *host, const struct facet_pci_addre
 
 /* The steps from one driver to another: the override, the unbinding, the binding, and an override that must be written
  * last. Returns how many. */
-size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_place *now,
-                         const struct journal_place *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS]);
+size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_binding *now,
+                         const struct journal_binding *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS]);
 
 /* The step that loads a driver's module, found by the driver's name, when the kernel does not have the driver. */
 bool bind_load_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
-                    const struct journal_place *now, const struct journal_place *target,
+                    const struct journal_binding *now, const struct journal_binding *target,
                     struct facet_passthrough_step *ret_step);
-bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_place *now,
-                     const struct journal_place *target, struct facet_passthrough_step *ret_step);
+bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_binding *now,
+                     const struct journal_binding *target, struct facet_passthrough_step *ret_step);
 
 /* The step that gives the group's node to the target's owner, if there is a node and it has another owner. */
 bool bind_rights_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
-                      const struct journal_place *target, struct facet_passthrough_step *ret_step);
+                      const struct journal_binding *target, struct facet_passthrough_step *ret_step);
 
 /* ---- plan.c ---- */
 

@@ -97,11 +97,11 @@ void bind_device_node(const struct bind_host *host, const struct facet_pci_addre
         path[0] = '\0'; /* this kernel has the class in sysfs, but makes no nodes */
 }
 
-void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_place *place)
+void bind_place(const struct bind_host *host, const struct facet_pci_function *function, struct journal_binding *place)
 {
     char address[FACET_PCI_ADDRESS_SIZE], path[80];
 
-    *place = (struct journal_place){.driver = ""};
+    *place = (struct journal_binding){.driver = ""};
     snprintf(place->driver, sizeof place->driver, "%s", function->driver);
     snprintf(place->override, sizeof place->override, "%s", function->driver_override);
     facet_pci_address_print(&function->address, address);
@@ -152,8 +152,8 @@ static size_t add_override(const struct facet_passthrough_identity *identity, co
 
 /* When the target has a driver and an override for another, the override would keep that driver from binding. So the
  * override first names the target's driver, and gets the target's value in the last step. */
-size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_place *now,
-                         const struct journal_place *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS])
+size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_binding *now,
+                         const struct journal_binding *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS])
 {
     bool moves = strcmp(now->driver, target->driver) != 0;
     bool override_comes_last = moves && target->driver[0] && target->override[0];
@@ -179,7 +179,7 @@ size_t bind_driver_steps(const struct facet_passthrough_identity *identity, cons
 }
 
 bool bind_load_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
-                    const struct journal_place *now, const struct journal_place *target,
+                    const struct journal_binding *now, const struct journal_binding *target,
                     struct facet_passthrough_step *ret_step)
 {
     char path[80];
@@ -195,8 +195,8 @@ bool bind_load_step(const struct bind_host *host, const struct facet_passthrough
 /*
  * Drivers set the power control when they get or lose a device (vfio-pci sets "auto"), so a step follows every move.
  */
-bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_place *now,
-                     const struct journal_place *target, struct facet_passthrough_step *ret_step)
+bool bind_power_step(const struct facet_passthrough_identity *identity, const struct journal_binding *now,
+                     const struct journal_binding *target, struct facet_passthrough_step *ret_step)
 {
     bool moves = strcmp(now->driver, target->driver) != 0;
 
@@ -208,7 +208,7 @@ bool bind_power_step(const struct facet_passthrough_identity *identity, const st
 }
 
 bool bind_rights_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
-                      const struct journal_place *target, struct facet_passthrough_step *ret_step)
+                      const struct journal_binding *target, struct facet_passthrough_step *ret_step)
 {
     char path[80], owner[24];
 

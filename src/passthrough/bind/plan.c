@@ -77,7 +77,7 @@ static bool add_step(struct bind_plan *plan, const struct facet_passthrough_step
 }
 
 static bool add_driver_steps(struct bind_plan *plan, const struct facet_passthrough_identity *identity,
-                             const struct journal_place *now, const struct journal_place *target)
+                             const struct journal_binding *now, const struct journal_binding *target)
 {
     struct facet_passthrough_step steps[BIND_DRIVER_STEPS];
     size_t count = bind_driver_steps(identity, now, target, steps);
@@ -89,7 +89,7 @@ static bool add_driver_steps(struct bind_plan *plan, const struct facet_passthro
 }
 
 static bool add_power_step(struct bind_plan *plan, const struct facet_passthrough_identity *identity,
-                           const struct journal_place *now, const struct journal_place *target)
+                           const struct journal_binding *now, const struct journal_binding *target)
 {
     struct facet_passthrough_step step;
 
@@ -100,8 +100,8 @@ static bool add_power_step(struct bind_plan *plan, const struct facet_passthroug
 
 /* Adds a step that loads the driver, once for each driver that is not loaded. */
 static bool add_load(const struct bind_host *host, struct bind_plan *plan,
-                     const struct facet_passthrough_identity *identity, const struct journal_place *now,
-                     const struct journal_place *target)
+                     const struct facet_passthrough_identity *identity, const struct journal_binding *now,
+                     const struct journal_binding *target)
 {
     struct facet_passthrough_step step;
 
@@ -199,7 +199,7 @@ static bool add_bind_steps(const struct bind_host *host, struct bind_plan *plan)
 static void set_target(const struct facet_passthrough *manager, const struct bind_request *request,
                        const struct facet_pci_function *function, struct journal_function *record)
 {
-    struct journal_place *bound = &record->bound;
+    struct journal_binding *bound = &record->bound;
 
     *bound = record->old;
     if (manager->config.has_owner)
@@ -475,7 +475,7 @@ static bool add_return_steps(const struct bind_host *host, const struct facet_pc
                              struct bind_plan *plan)
 {
     struct journal *journal = &plan->journal;
-    struct journal_place now;
+    struct journal_binding now;
     bool added = true, is_same;
 
     for (size_t i = journal->count; added && i-- > 0;) { /* the old driver may have been unloaded meanwhile */

@@ -19,8 +19,8 @@ struct restoring {
     bool failed[JOURNAL_FUNCTIONS_MAX];
 };
 
-static const struct journal_place *target_place(const struct restoring *restoring,
-                                                const struct journal_function *record)
+static const struct journal_binding *target_place(const struct restoring *restoring,
+                                                  const struct journal_function *record)
 {
     return restoring->to_old ? &record->old : &record->bound;
 }
@@ -71,7 +71,7 @@ static void move_driver(struct restoring *restoring, size_t index)
     struct journal_function *record = &restoring->run->journal->functions[index];
     struct facet_passthrough_step steps[BIND_DRIVER_STEPS];
     struct facet_error error = {.status = FACET_OK};
-    struct journal_place now;
+    struct journal_binding now;
 
     if (bind_is_alive(&restoring->run->manager->host, &record->stuck)) {
         restoring->failed[index] = true;
@@ -100,10 +100,10 @@ static void move_driver(struct restoring *restoring, size_t index)
 static void set_power_and_rights(struct restoring *restoring, size_t index)
 {
     const struct journal_function *record = &restoring->run->journal->functions[index];
-    const struct journal_place *target = target_place(restoring, record);
+    const struct journal_binding *target = target_place(restoring, record);
     struct bind_host *host = &restoring->run->manager->host;
     struct facet_passthrough_step step;
-    struct journal_place now;
+    struct journal_binding now;
     const struct facet_pci_function *function =
         restoring->failed[index] ? NULL : find_function(restoring, index, false);
 

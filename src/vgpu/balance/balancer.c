@@ -393,7 +393,7 @@ enum facet_status facet_balancer_get_member(struct facet_balancer *balancer, uin
     pthread_mutex_lock(&balancer->lock);
     describe_member(balancer, index, &all);
     pthread_mutex_unlock(&balancer->lock);
-    facet_sized_give(ret_member, &all, sizeof all);
+    facet_sized_copy_out(ret_member, &all, sizeof all);
     return FACET_OK;
 }
 

@@ -522,7 +522,7 @@ def an_image_of_another_target_is_refused():
 
 
 @test
-def a_kernel_of_too_much_scratch_is_refused_alone():
+def a_kernel_that_needs_too_much_scratch_is_refused():
     with Kernels("real") as place:
         run_saxpy(place)
         place.write("two.cl", """kernel void large(global int *x)

@@ -40,7 +40,7 @@ def a_partition_is_made_and_the_vgpu_has_its_amounts():
 
 
 @test
-def the_smallest_template_that_holds_is_chosen():
+def the_smallest_sufficient_template_is_chosen():
     with Simulated() as daemon:
         equal(daemon.create(mode="partitioned", memory_limit_bytes=15 * GIB)["template"], "1g.20gb")
         equal(daemon.create(mode="partitioned", compute_request_milli=100)["template"], "1g.10gb")

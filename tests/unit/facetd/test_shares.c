@@ -41,7 +41,7 @@ static void shares_add_up_to_the_whole(void **state)
 {
     for (uint64_t now_ns = 0; now_ns <= 1000 * MS; now_ns += 100 * MS) {
         measure_shares(now_ns);
-        shares_pass(&shares, now_ns);
+        shares_publish(&shares, now_ns);
         shares_sample(&shares, now_ns);
     }
     assert_int_equal(sum_milli(), 1000);
@@ -52,7 +52,7 @@ static void a_request_between_clock_and_sample_does_not_raise_the_sum(void **sta
 {
     shares_sample(&shares, 0);
     measure_shares(1007 * MS);
-    shares_pass(&shares, 1007 * MS);
+    shares_publish(&shares, 1007 * MS);
     shares_sample(&shares, 1000 * MS);
     assert_in_range(sum_milli(), 998, 1000);
 }

@@ -25,7 +25,7 @@ static void *take_often(void *unused)
         while (!facet_timed_lock_take(&lock, FACET_NS_PER_S))
             ;
         count++;
-        facet_timed_lock_end(&lock);
+        facet_timed_lock_release(&lock);
     }
     return NULL;
 }
@@ -40,16 +40,16 @@ static void test_one_thread_at_a_time_has_the_lock(void **state)
         pthread_join(threads[i], NULL);
     assert_int_equal(count, THREADS * TURNS);
     assert_true(facet_timed_lock_take(&lock, 0));
-    facet_timed_lock_end(&lock);
+    facet_timed_lock_release(&lock);
 }
 
 static void test_a_lock_that_is_held_is_not_taken_again(void **state)
 {
     assert_true(facet_timed_lock_take(&lock, 0));
     assert_false(facet_timed_lock_take(&lock, FACET_NS_PER_S));
-    facet_timed_lock_end(&lock);
+    facet_timed_lock_release(&lock);
     assert_true(facet_timed_lock_take(&lock, 0));
-    facet_timed_lock_end(&lock);
+    facet_timed_lock_release(&lock);
 }
 
 static void *take_or_give_up(void *most_ns)
@@ -57,7 +57,7 @@ static void *take_or_give_up(void *most_ns)
     bool taken = facet_timed_lock_take(&lock, (uintptr_t)most_ns);
 
     if (taken)
-        facet_timed_lock_end(&lock);
+        facet_timed_lock_release(&lock);
     return (void *)(uintptr_t)(taken ? 1 : 2);
 }
 
@@ -77,7 +77,7 @@ static void test_no_thread_waits_without_end(void **state)
     assert_true(facet_timed_lock_take(&lock, 0));
     assert_int_equal(take_in_another_thread(0), 2);
     assert_int_equal(take_in_another_thread(FACET_NS_PER_MS), 2);
-    facet_timed_lock_end(&lock);
+    facet_timed_lock_release(&lock);
     assert_int_equal(take_in_another_thread(0), 1);
 }
 
@@ -93,7 +93,7 @@ static void test_a_child_finds_the_lock_free(void **state)
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    facet_timed_lock_end(&lock);
+    facet_timed_lock_release(&lock);
 }
 
 int main(void)

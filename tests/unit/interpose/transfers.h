@@ -67,7 +67,7 @@ static uint64_t call_hook(const char *name, const struct row *row, const uint64_
     void *before = *target;
 
     calls = 0;
-    facet_flight_gathered[0] = 0;
+    facet_flight_accumulated_bytes[0] = 0;
     *target = (void *)record_call;
     uint64_t result = ((words_func)hook)(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
                                          w[12], w[13], w[14], w[15]);
@@ -79,7 +79,7 @@ static uint64_t call_hook(const char *name, const struct row *row, const uint64_
         if (row->words >> i & 1 && !is_same_word(recorded[i], w[i]))
             fail_msg("%s: word %u is %#llx, expected %#llx", name, i, (unsigned long long)recorded[i],
                      (unsigned long long)w[i]);
-    return facet_flight_gathered[0] ? facet_flight_gathered[0] - FACET_FLIGHT_TRANSFER_FIXED : 0;
+    return facet_flight_accumulated_bytes[0] ? facet_flight_accumulated_bytes[0] - FACET_FLIGHT_TRANSFER_FIXED : 0;
 }
 
 static void fill_words(const struct row *row, uint64_t words[WORDS])

@@ -226,13 +226,13 @@ static void test_free_memory_beside_the_devices_own_figure(void **state)
 
         /* Asks until the sum is steady, so that no slot is checked any more. */
         while (steady != device + 60 * MIB) {
-            assert_int_equal(facet_tenant_memory_free_beside(&tenant, device), 4 * MIB);
+            assert_int_equal(facet_tenant_memory_free_cached(&tenant, device), 4 * MIB);
             steady = atomic_load(&tenant.steady_bytes);
         }
-        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device), 4 * MIB);
-        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device + 60 * MIB), 4 * MIB); /* dying */
+        assert_int_equal(facet_tenant_memory_free_cached(&tenant, device), 4 * MIB);
+        assert_int_equal(facet_tenant_memory_free_cached(&tenant, device + 60 * MIB), 4 * MIB); /* dying */
         end_child(child);
-        assert_int_equal(facet_tenant_memory_free_beside(&tenant, device + 60 * MIB), 64 * MIB);
+        assert_int_equal(facet_tenant_memory_free_cached(&tenant, device + 60 * MIB), 64 * MIB);
         steady = 0;
         atomic_store(&tenant.steady_bytes, 0);
     }

@@ -46,7 +46,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     provider->device->close(instance);
-    return fixture_parts != 0;
+    return fixture_live_sub_devices != 0;
 }
 
 static struct facet_device_info device_info(uint32_t device)
@@ -229,7 +229,7 @@ static void a_partition_says_where_it_is(void **state)
     assert_string_equal(info.address, "platform=Portable Computing Language;name=pthread-acme;ordinal=0;units=8+16");
     assert_int_equal(list_partitions(&listed, 1), 1);
     assert_memory_equal(&listed, &info, sizeof info);
-    assert_int_equal(fixture_parts, 0);
+    assert_int_equal(fixture_live_sub_devices, 0);
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
     assert_int_equal(destroy_partition(info.uuid), FACET_NOT_FOUND);
     assert_int_equal(list_partitions(NULL, 0), 0);
@@ -302,7 +302,7 @@ static void a_driver_that_fails_leaves_nothing(void **state)
             break; /* no call was left to fail */
         assert_int_not_equal(status, FACET_OK);
         assert_int_equal(list_partitions(NULL, 0), 0);
-        assert_int_equal(fixture_parts, 0);
+        assert_int_equal(fixture_live_sub_devices, 0);
         fixture_fail_after = nth;
         assert_int_not_equal(set_compute("w", 1), FACET_OK);
         assert_int_equal(
@@ -490,7 +490,7 @@ static void eight_threads_leave_the_device_empty(void **state)
     }
     assert_true(granted > 0);
     assert_int_equal(list_partitions(NULL, 0), 0);
-    assert_int_equal(fixture_parts, 0);
+    assert_int_equal(fixture_live_sub_devices, 0);
     assert_int_equal(set_compute("all", 1000), FACET_OK);
     assert_int_equal(clear_limits("all"), FACET_OK);
 }
