@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page backend, as the memory manager sees a device: addresses, pages, and mapping pages at addresses.
+ * A page backend is the memory manager's view of a device: it reserves addresses, creates chunks of pages, and maps
+ * pages at addresses.
  *
  * Owns: the interface of a page backend: the part of the provider ABI's table `memory` (facet/provider/memory.h) that
  * spaces need.
  * Never: knows spaces or allocations. Addresses and handles are numbers of the device; 0 is none.
  *
- * Bytes, addresses and offsets are those of whole pages, except for operations that say otherwise. Each operation
+ * Sizes, addresses and offsets are multiples of the page size, unless an operation says otherwise. Each operation
  * either does all of its work or fails and changes nothing. Calls come from many threads at once, but never two for the
  * same address.
  */
@@ -35,17 +36,17 @@ struct facet_page_ops {
     void (*close)(void *backend);
 
     /* A chunk of memory: FACET_NO_SPACE when the device has none. New memory is zero. */
-    enum facet_status (*create)(void *backend, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error);
-    void (*destroy)(void *backend, uint64_t pages, uint64_t bytes);
+    enum facet_status (*create)(void *backend, uint64_t bytes, uint64_t *ret_chunk, struct facet_error *error);
+    void (*destroy)(void *backend, uint64_t chunk, uint64_t bytes);
 
-    /* The operations below are for a space: `context` is its facet_space_config.context. */
+    /* An operation with a `context` works for the space whose facet_space_config.context that is. */
 
     /* Reserves addresses without memory; the first is a multiple of `align`. */
     enum facet_status (*reserve)(void *backend, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
                                  struct facet_error *error);
     /*
-     * Releases addresses and unmaps the pages there, if the device can. False: pages are still mapped, and must not be
-     * used again.
+     * Releases the addresses, and unmaps the pages that are still mapped there, if the device can. False: some pages
+     * stay mapped; the caller must not use those pages again.
      */
     bool (*release)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
 
@@ -59,8 +60,8 @@ struct facet_page_ops {
     enum facet_status (*unmap)(void *backend, uint64_t context, uint64_t address, uint64_t bytes);
     /*
      * Write and read `bytes` of pages, mapped or not, beginning `skip` bytes into them, without waiting for queued work
-     * of any context; `from` NULL: zeros. Both may be NULL: then the operations by addresses at the end do not wait
-     * either.
+     * of any context. put() with `from` NULL writes zeros. A backend may leave out put() and get(); then its write(),
+     * read(), copy() and fill() do not wait for queued work either.
      */
     enum facet_status (*put)(void *backend, const struct facet_page_place *place, uint64_t skip, const void *from,
                              uint64_t bytes, struct facet_error *error);
@@ -68,10 +69,10 @@ struct facet_page_ops {
                              uint64_t bytes, struct facet_error *error);
 
     /*
-     * Copies the pages `from`, which are mapped at `address`, to the pages `to`, and maps these instead. A thread that
-     * writes to the address waits meanwhile, no write is lost, and the address is never unmapped.
+     * Copies the pages move->from, which are mapped at `address`, to the pages move->to, and maps these instead. A
+     * thread that writes to the address waits meanwhile, no write is lost, and the address is never unmapped.
      */
-    enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_move *pages,
+    enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_move *move,
                               uint64_t bytes, struct facet_error *error);
 
     /* Any addresses and sizes within mapped pages. */
@@ -91,8 +92,9 @@ struct facet_page_ops {
 struct facet_page_backend {
     const struct facet_page_ops *ops;
     void *data;
-    uint64_t page_bytes;    /* the smallest page; a power of two */
-    uint64_t memory_bytes;  /* the device's memory, the default size; 0: a configuration must give the size */
+    uint64_t page_bytes; /* the smallest page; a power of two */
+    /* The device's memory, the default of facet_memory_config.memory_bytes. 0: the configuration must give that. */
+    uint64_t memory_bytes;
     bool host_memory;       /* copies and fills are accesses of this process, which fault where no page is mapped */
     bool foreign_addresses; /* addresses are the device's: a pointer of this process may be equal to one by chance */
     uint64_t (*now_ns)(void *data);  /* a monotonic clock, to measure steps; NULL: the system's */

@@ -32,9 +32,9 @@ static enum facet_status move_frames(struct facet_space *space, struct facet_fra
 
     if (!facet_frames_begin_move(&memory->frames, plan, &to))
         return FACET_NOT_FOUND;
-    const struct facet_page_move pages = {facet_frames_place(&memory->frames, plan->from), to.place};
+    const struct facet_page_move move = {facet_frames_place(&memory->frames, plan->from), to.place};
     enum facet_status status =
-        memory->backend.ops->move(memory->backend.data, space->context, facet_space_address(space, plan->page), &pages,
+        memory->backend.ops->move(memory->backend.data, space->context, facet_space_address(space, plan->page), &move,
                                   plan->count * memory->page_bytes, error);
     if (status != FACET_OK) {
         facet_frames_give(&memory->frames, to.frame, to.count);

@@ -26,32 +26,32 @@ struct device {
 
 /* --- chunks ------------------------------------------------------------------------------------------------------- */
 
-static enum facet_status backend_create_pages(void *data, uint64_t bytes, uint64_t *ret_pages,
+static enum facet_status backend_create_pages(void *data, uint64_t bytes, uint64_t *ret_chunk,
                                               struct facet_error *error)
 {
     const struct device *device = data;
-    uint64_t pages;
-    enum facet_status status = device->ops->create_pages(device->instance, device->owner, bytes, &pages, error);
+    uint64_t chunk;
+    enum facet_status status = device->ops->create_pages(device->instance, device->owner, bytes, &chunk, error);
 
     if (status == FACET_QUOTA) /* the quota of the owner's context: for spaces the device has no more memory */
         return facet_error_set(error, FACET_NO_SPACE, "the device gives this memory no %" PRIu64 " bytes more", bytes);
     if (status != FACET_OK)
         return status;
-    status = device->ops->share_pages(device->instance, device->owner, pages, error);
+    status = device->ops->share_pages(device->instance, device->owner, chunk, error);
     if (status != FACET_OK) {
-        (void)device->ops->destroy_pages(device->instance, device->owner, pages, NULL);
+        (void)device->ops->destroy_pages(device->instance, device->owner, chunk, NULL);
         return status;
     }
-    *ret_pages = pages;
+    *ret_chunk = chunk;
     return FACET_OK;
 }
 
-static void backend_destroy_pages(void *data, uint64_t pages, uint64_t bytes)
+static void backend_destroy_pages(void *data, uint64_t chunk, uint64_t bytes)
 {
     const struct device *device = data;
 
     (void)bytes;
-    (void)device->ops->destroy_pages(device->instance, device->owner, pages, NULL);
+    (void)device->ops->destroy_pages(device->instance, device->owner, chunk, NULL);
 }
 
 /* --- a space's context -------------------------------------------------------------------------------------------- */
@@ -87,10 +87,10 @@ static enum facet_status unmap_pages(void *data, uint64_t context, uint64_t addr
     return device->ops->unmap(device->instance, context, address, bytes, NULL);
 }
 
-static enum facet_status move_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
+static enum facet_status move_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_move *move,
                                     uint64_t bytes, struct facet_error *error)
 {
-    const struct facet_page_place *to = &pages->to;
+    const struct facet_page_place *to = &move->to;
     const struct device *device = data;
 
     if (!device->can_move_pages)

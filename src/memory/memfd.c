@@ -130,11 +130,11 @@ static enum facet_status take_part(struct memfd *memfd, uint64_t bytes, uint64_t
  * Punching a hole gives the memory back and makes the part zero. If there is no memory for the record of a free part,
  * this part of the file is not used again, which costs only file offsets.
  */
-static void destroy_pages(void *data, uint64_t pages, uint64_t bytes)
+static void destroy_pages(void *data, uint64_t chunk, uint64_t bytes)
 {
     struct memfd *memfd = data;
     struct free_part *free_part = malloc(sizeof *free_part);
-    uint64_t offset = pages - 1;
+    uint64_t offset = chunk - 1;
     bool zero = fallocate(memfd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) == 0;
 
     facet_page_view_forget(&memfd->view, offset, bytes);
@@ -149,7 +149,7 @@ static void destroy_pages(void *data, uint64_t pages, uint64_t bytes)
     free(free_part);
 }
 
-static enum facet_status create_pages(void *data, uint64_t bytes, uint64_t *ret_pages, struct facet_error *error)
+static enum facet_status create_pages(void *data, uint64_t bytes, uint64_t *ret_chunk, struct facet_error *error)
 {
     struct memfd *memfd = data;
     uint64_t offset = 0;
@@ -165,7 +165,7 @@ static enum facet_status create_pages(void *data, uint64_t bytes, uint64_t *ret_
         return facet_error_set(error, FACET_NO_SPACE, "the host gives no %" PRIu64 " bytes at once: %s", bytes,
                                strerror(failed));
     }
-    *ret_pages = handle_of(offset);
+    *ret_chunk = handle_of(offset);
     return FACET_OK;
 }
 
@@ -205,15 +205,15 @@ static enum facet_status unmap_pages(void *data, uint64_t context, uint64_t addr
                                                                                                    : FACET_OK;
 }
 
-static enum facet_status move_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_move *pages,
+static enum facet_status move_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_move *move,
                                     uint64_t bytes, struct facet_error *error)
 {
     struct memfd *memfd = data;
     const struct facet_transplant place = {
         .file = memfd->fd,
-        .offset = offset_of(&pages->to),
-        .to = facet_page_view_at(&memfd->view, offset_of(&pages->to)),
-        .from = facet_page_view_at(&memfd->view, offset_of(&pages->from)),
+        .offset = offset_of(&move->to),
+        .to = facet_page_view_at(&memfd->view, offset_of(&move->to)),
+        .from = facet_page_view_at(&memfd->view, offset_of(&move->from)),
     };
     const char *failed_step = NULL;
 
