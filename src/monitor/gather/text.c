@@ -47,7 +47,7 @@ static void begin_family(struct facet_prometheus *text, const struct family *fam
 
     snprintf(name, NAME_SIZE, "facet_%s_%s%s%s%s", facet_subject_kind_name(family->kind), meter->key,
              family->capacity ? "_capacity" : "", bases[meter->unit].suffix, counter ? "_total" : "");
-    snprintf(help, sizeof help, "%s%s", meter->name, family->capacity ? ": what there is of it." : ".");
+    snprintf(help, sizeof help, "%s%s", meter->name, family->capacity ? ": capacity." : ".");
     facet_prometheus_family(text, name, counter ? FACET_METRIC_COUNTER : FACET_METRIC_GAUGE, help);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the registry, statistics, subjects over several looks, and both forms of output, byte for byte. */
+/* Owns: proofs of the registry, statistics, subjects over several samples, and both forms of output, byte for byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -90,7 +90,7 @@ static void every_meter_of_the_registry_is_sound(void **state)
     assert_null(facet_meter_find("nothing"));
 }
 
-static void every_name_is_found_and_others_are_not(void **state)
+static void every_unit_name_is_found_and_unknown_names_are_not(void **state)
 {
     uint32_t unit = 99;
 
@@ -172,7 +172,7 @@ static const struct facet_meter everything = {.size = sizeof everything,
                                               .key = "everything",
                                               .name = "Everything"};
 
-static void levels_have_all_statistics(void **state)
+static void a_gauge_has_all_statistics(void **state)
 {
     const struct facet_point points[] = {point_at(1, 10), unmeasured_point(2), point_at(3, -5), point_at(5, 6)};
     struct facet_statistics got = facet_points_summarize(&everything, points, 4);
@@ -190,20 +190,21 @@ static void levels_have_all_statistics(void **state)
 
 static void missing_values_have_no_statistics(void **state)
 {
-    const struct facet_point holes[] = {unmeasured_point(1), unmeasured_point(2)},
-                             last[] = {point_at(1, 1), point_at(2, 2), unmeasured_point(3)};
-    const struct facet_point one[] = {unmeasured_point(1), point_at(2, 7)};
+    const struct facet_point all_unmeasured[] = {unmeasured_point(1), unmeasured_point(2)},
+                             last_unmeasured[] = {point_at(1, 1), point_at(2, 2), unmeasured_point(3)};
+    const struct facet_point one_measured[] = {unmeasured_point(1), point_at(2, 7)};
 
-    assert_int_equal(facet_points_summarize(&everything, holes, 2).valid, 0);
-    assert_int_equal(facet_points_summarize(&everything, holes, 0).valid, 0);
-    assert_int_equal(facet_points_summarize(&everything, last, 3).valid & (FACET_STATISTIC_DIFF | FACET_STATISTIC_RATE),
+    assert_int_equal(facet_points_summarize(&everything, all_unmeasured, 2).valid, 0);
+    assert_int_equal(facet_points_summarize(&everything, all_unmeasured, 0).valid, 0);
+    assert_int_equal(facet_points_summarize(&everything, last_unmeasured, 3).valid &
+                         (FACET_STATISTIC_DIFF | FACET_STATISTIC_RATE),
                      0);
-    assert_int_equal(facet_points_summarize(&everything, last, 3).max, 2);
-    assert_int_equal(facet_points_summarize(&everything, one, 2).valid & FACET_STATISTIC_DIFF, 0);
-    assert_int_equal(facet_points_summarize(&everything, one, 2).average_milli, 7000);
+    assert_int_equal(facet_points_summarize(&everything, last_unmeasured, 3).max, 2);
+    assert_int_equal(facet_points_summarize(&everything, one_measured, 2).valid & FACET_STATISTIC_DIFF, 0);
+    assert_int_equal(facet_points_summarize(&everything, one_measured, 2).average_milli, 7000);
 }
 
-static void a_counter_that_began_anew_has_no_growth(void **state)
+static void a_reset_counter_has_no_statistics(void **state)
 {
     const struct facet_point points[] = {point_at(1, 100), point_at(2, 200), point_at(3, 5), point_at(4, 300)};
     const struct facet_meter *counter = facet_meter_find("io_read");
@@ -229,21 +230,21 @@ static void sums_that_do_not_fit_are_unknown(void **state)
 
 static void percent_needs_a_capacity(void **state)
 {
-    struct facet_measurement of = measured_value("memory_used", 1, 1);
+    struct facet_measurement memory = measured_value("memory_used", 1, 1);
     int64_t percent = 4;
 
-    assert_false(facet_measurement_percent(&of, &percent));
-    of.has_capacity = 1;
-    assert_false(facet_measurement_percent(&of, &percent));
+    assert_false(facet_measurement_percent(&memory, &percent));
+    memory.has_capacity = 1;
+    assert_false(facet_measurement_percent(&memory, &percent));
     assert_int_equal(percent, 4);
-    of.capacity = 3;
-    assert_true(facet_measurement_percent(&of, &percent));
+    memory.capacity = 3;
+    assert_true(facet_measurement_percent(&memory, &percent));
     assert_int_equal(percent, 33333);
-    of.value = INT64_MAX;
-    of.capacity = 1;
-    assert_false(facet_measurement_percent(&of, &percent));
-    of.reason = FACET_UNMEASURED_IO;
-    assert_false(facet_measurement_percent(&of, &percent));
+    memory.value = INT64_MAX;
+    memory.capacity = 1;
+    assert_false(facet_measurement_percent(&memory, &percent));
+    memory.reason = FACET_UNMEASURED_IO;
+    assert_false(facet_measurement_percent(&memory, &percent));
 }
 
 /* ---- subjects ---- */
@@ -251,14 +252,14 @@ static void percent_needs_a_capacity(void **state)
 static void a_utilization_needs_two_samples(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_CONTAINER, "c", 4);
-    struct facet_measurement look[] = {measured_value("cpu_time", SECOND, 0),
-                                       measured_value("cpu_limit", SECOND, 150000)};
+    struct facet_measurement sample[] = {measured_value("cpu_time", SECOND, 0),
+                                         measured_value("cpu_limit", SECOND, 150000)};
 
-    assert_int_equal(facet_subject_add(subject, look, 2, &error), FACET_OK);
+    assert_int_equal(facet_subject_add(subject, sample, 2, &error), FACET_OK);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_UNMEASURED_FIRST);
-    look[0] = measured_value("cpu_time", 3 * SECOND, (int64_t)SECOND);
-    look[1] = measured_value("cpu_limit", 3 * SECOND, 150000);
-    assert_int_equal(facet_subject_add(subject, look, 2, &error), FACET_OK);
+    sample[0] = measured_value("cpu_time", 3 * SECOND, (int64_t)SECOND);
+    sample[1] = measured_value("cpu_limit", 3 * SECOND, 150000);
+    assert_int_equal(facet_subject_add(subject, sample, 2, &error), FACET_OK);
     struct facet_measurement used = last_of(subject, "cpu_utilization");
     int64_t percent = 0;
 
@@ -269,7 +270,7 @@ static void a_utilization_needs_two_samples(void **state)
     assert_int_equal(percent, 33333);
     assert_int_equal(facet_subject_meters(subject), 3);
     add_measurement(subject,
-                    measured_value("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit in the same look */
+                    measured_value("cpu_time", 4 * SECOND, (int64_t)SECOND)); /* without a limit in the same sample */
     used = last_of(subject, "cpu_utilization");
     assert_int_equal(used.reason, FACET_MEASURED);
     assert_int_equal(used.value, 0);
@@ -326,22 +327,23 @@ static void a_reset_counter_has_no_rate(void **state)
     facet_subject_destroy(subject);
 }
 
-static void another_process_with_the_same_number_begins_anew(void **state)
+static void a_reused_pid_begins_a_new_history(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 8);
-    struct facet_measurement look = measured_value("cpu_time", SECOND, 100);
+    struct facet_measurement sample = measured_value("cpu_time", SECOND, 100);
 
-    look.identity = 555;
-    add_measurement(subject, look);
-    look = unmeasured_value("cpu_time", 2 * SECOND, FACET_UNMEASURED_IO); /* the process is unknown */
-    add_measurement(subject, look);
-    look = measured_value("cpu_time", 3 * SECOND, 200);
-    look.identity = 555;
-    add_measurement(subject, look);
+    sample.identity = 555;
+    add_measurement(subject, sample);
+    /* identity 0: which process had this PID is unknown */
+    sample = unmeasured_value("cpu_time", 2 * SECOND, FACET_UNMEASURED_IO);
+    add_measurement(subject, sample);
+    sample = measured_value("cpu_time", 3 * SECOND, 200);
+    sample.identity = 555;
+    add_measurement(subject, sample);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_MEASURED);
-    look = measured_value("cpu_time", 4 * SECOND, 900);
-    look.identity = 777;
-    add_measurement(subject, look);
+    sample = measured_value("cpu_time", 4 * SECOND, 900);
+    sample.identity = 777;
+    add_measurement(subject, sample);
     assert_int_equal(last_of(subject, "cpu_utilization").reason, FACET_UNMEASURED_FIRST);
     assert_int_equal(statistics_of(subject, "cpu_time").points, 1);
     assert_int_equal(statistics_of(subject, "cpu_utilization").points, 1);
@@ -397,19 +399,19 @@ static void the_number_of_meters_is_bounded(void **state)
     static struct facet_meter own[FACET_SUBJECT_METERS + 1];
     static char keys[FACET_SUBJECT_METERS + 1][16];
     struct facet_subject *subject = make_subject(FACET_SUBJECT_NODE, "n", 2);
-    struct facet_measurement look[FACET_SUBJECT_METERS + 1];
+    struct facet_measurement sample[FACET_SUBJECT_METERS + 1];
 
     for (uint32_t i = 0; i <= FACET_SUBJECT_METERS; i++) {
         snprintf(keys[i], sizeof keys[i], "own_%u", i);
         own[i] = everything;
         own[i].key = keys[i];
-        look[i] = measured_value("threads", 1, 1);
-        look[i].meter = &own[i];
+        sample[i] = measured_value("threads", 1, 1);
+        sample[i].meter = &own[i];
     }
-    assert_int_equal(facet_subject_add(subject, look, FACET_SUBJECT_METERS + 1, &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_subject_add(subject, sample, FACET_SUBJECT_METERS + 1, &error), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_subject_meters(subject), 0);
-    assert_int_equal(facet_subject_add(subject, look, FACET_SUBJECT_METERS, &error), FACET_OK);
-    assert_int_equal(facet_subject_add(subject, look + FACET_SUBJECT_METERS, 1, &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(facet_subject_add(subject, sample, FACET_SUBJECT_METERS, &error), FACET_OK);
+    assert_int_equal(facet_subject_add(subject, sample + FACET_SUBJECT_METERS, 1, &error), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_subject_meters(subject), FACET_SUBJECT_METERS);
     facet_subject_destroy(subject);
 }
@@ -453,7 +455,7 @@ static void subjects_are_checked(void **state)
 
 /* ---- output ---- */
 
-static void prometheus_has_a_subject_once(void **state)
+static void prometheus_refuses_a_subject_listed_twice(void **state)
 {
     struct facet_subject *all[] = {
         make_subject(FACET_SUBJECT_CONTAINER, "b", 2), make_subject(FACET_SUBJECT_PROCESS, "a", 2),
@@ -486,7 +488,7 @@ static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
     assert_string_equal(text, "# HELP facet_container_memory_used_bytes Memory used.\n"
                               "# TYPE facet_container_memory_used_bytes gauge\n"
                               "facet_container_memory_used_bytes{id=\"a\\\"b\"} 4096\n"
-                              "# HELP facet_container_memory_used_capacity_bytes Memory used: what there is of it.\n"
+                              "# HELP facet_container_memory_used_capacity_bytes Memory used: capacity.\n"
                               "# TYPE facet_container_memory_used_capacity_bytes gauge\n"
                               "facet_container_memory_used_capacity_bytes{id=\"a\\\"b\"} 8192\n"
                               "# HELP facet_container_cpu_time_seconds_total CPU time.\n"
@@ -505,7 +507,7 @@ static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
     facet_subject_destroy(both[1]);
 }
 
-static void one_family_for_all_subjects(void **state)
+static void prometheus_has_one_metric_family_for_all_subjects(void **state)
 {
     struct facet_subject *both[] = {make_subject(FACET_SUBJECT_PROCESS, "1", 2),
                                     make_subject(FACET_SUBJECT_PROCESS, "2", 2)};
@@ -568,25 +570,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_meter_of_the_registry_is_sound),
-        cmocka_unit_test(every_name_is_found_and_others_are_not),
+        cmocka_unit_test(every_unit_name_is_found_and_unknown_names_are_not),
         cmocka_unit_test(meters_of_a_caller_are_checked),
-        cmocka_unit_test(levels_have_all_statistics),
+        cmocka_unit_test(a_gauge_has_all_statistics),
         cmocka_unit_test(missing_values_have_no_statistics),
-        cmocka_unit_test(a_counter_that_began_anew_has_no_growth),
+        cmocka_unit_test(a_reset_counter_has_no_statistics),
         cmocka_unit_test(sums_that_do_not_fit_are_unknown),
         cmocka_unit_test(percent_needs_a_capacity),
         cmocka_unit_test(a_utilization_needs_two_samples),
         cmocka_unit_test(a_network_is_in_bits_and_storage_in_bytes),
         cmocka_unit_test(a_failure_affects_one_meter_and_one_sample),
         cmocka_unit_test(a_reset_counter_has_no_rate),
-        cmocka_unit_test(another_process_with_the_same_number_begins_anew),
+        cmocka_unit_test(a_reused_pid_begins_a_new_history),
         cmocka_unit_test(new_points_replace_the_oldest),
         cmocka_unit_test(measurements_are_added_all_or_none),
         cmocka_unit_test(the_number_of_meters_is_bounded),
         cmocka_unit_test(subjects_are_checked),
         cmocka_unit_test(prometheus_has_base_units_and_no_zero_for_the_unknown),
-        cmocka_unit_test(prometheus_has_a_subject_once),
-        cmocka_unit_test(one_family_for_all_subjects),
+        cmocka_unit_test(prometheus_refuses_a_subject_listed_twice),
+        cmocka_unit_test(prometheus_has_one_metric_family_for_all_subjects),
         cmocka_unit_test(json_is_exact_and_null_is_not_zero),
     };
 
