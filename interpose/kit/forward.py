@@ -3,15 +3,17 @@
 """Make the exports of a library that replaces a vendor's, from a list of names.
 
 Owns: the header that forward.S and forward.c read, and the version script.
-Never: knows a vendor. A line of the list begins with the name. The next word that begins with a letter is the symbol's
-version (hip_4.2). Versions inherit from each other in the order of their numbers.
+Never: knows a vendor.
+
+A line of the list begins with the name. The next word that begins with a letter is the symbol's version (hip_4.2).
+Versions inherit from each other in the order of their numbers.
 
 usage: forward.py LIST forward_names.h exports.map
 """
 import re
 import sys
 
-OWN_MARK = "facet_interposer"
+MARKER_SYMBOL = "facet_interposer"  # exported by every interposer, so that real.c recognises one
 
 
 def entries_of(path):
@@ -28,13 +30,13 @@ def numbers_of(version):
 
 
 def exports(entries):
-    """Lines of the version script. Our own mark belongs to the first version; all other symbols are local."""
+    """Lines of the version script. The marker belongs to the first version; all other symbols are local."""
     previous = ""
     for version in sorted(set(entries.values()), key=numbers_of):
         yield f"{version} {{".strip()
         yield "global:"
         yield from (f"    {name};" for name in entries if entries[name] == version)
-        yield from [] if previous else [f"    {OWN_MARK};", "local:", "    *;"]
+        yield from [] if previous else [f"    {MARKER_SYMBOL};", "local:", "    *;"]
         yield f"}} {previous};" if previous else "};"
         previous = version
 
