@@ -8,8 +8,8 @@
  * Every provider is asked through a session of its own (facet/session.h) that lives as long as the questions, and the
  * table keeps the answers. So vendor code never runs in this process, and a provider that crashes or hangs is refused
  * with its reason and harms no other. A caller that needs more of a device opens another session with its provider's
- * `path`. Providers are ordered as the path lists them, within a folder by file name. Devices keep the provider's
- * order, but devices that cannot run programs come after all others, as the first device is the default.
+ * `path`. Providers are in the order of `paths`; within a folder, by file name. Devices keep the provider's order, but
+ * devices that cannot run programs come after all others, as the first device is the default.
  *
  * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
  */
@@ -45,15 +45,18 @@ struct facet_device_record {
     char cpuset[256]; /* processors near the device as a list ("0-1"), from the topology; empty when unknown */
 };
 
-/* Whether programs can be run on the device: it offers an isolation mode and an interposer can find it (ADR 9). On any
- * other device kernels are launched through facet/session.h, and no vGPU is made of it. */
+/*
+ * Whether unmodified programs can run on the device: it offers an isolation mode and an interposer can find it (ADR 9).
+ * On any other device, kernels can be launched through facet/session.h only, and no vGPU is created.
+ */
 bool facet_device_takes_programs(const struct facet_device_record *device);
 
 struct facet_device_table; /* opaque */
 
 /*
- * Asks every provider: `paths` is a colon-separated list of files and folders ("*.so" named "facet-provider-*.so" in a
- * folder); NULL means $FACET_PROVIDER_PATH, else the shipped providers. Refused providers do not fail the call.
+ * Asks every provider. `paths` is a colon-separated list of files and of folders; in a folder, each
+ * "facet-provider-*.so" is taken. NULL means $FACET_PROVIDER_PATH, else the shipped providers. Refused providers do not
+ * fail the call.
  * `options` are those of the sessions; NULL means the defaults.
  */
 enum facet_status facet_device_table_open(const char *paths, struct facet_device_table **ret_table,
@@ -72,8 +75,8 @@ void facet_device_table_explain(const struct facet_device_table *table, char *re
 
 /*
  * Resolves a person's `text`: an id ("opencl:0"), a uuid, or an index into the table; NULL means the first device.
- * FACET_NOT_FOUND lists the present devices; FACET_UNSUPPORTED when there is none at all, saying why when a provider
- * was refused.
+ * FACET_NOT_FOUND: the error lists the devices of the table. FACET_UNSUPPORTED: the table is empty; the error says
+ * which providers were refused and why.
  */
 enum facet_status facet_device_table_find(const struct facet_device_table *table, const char *text,
                                           const struct facet_device_record **ret_device, struct facet_error *error);

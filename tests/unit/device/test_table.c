@@ -119,7 +119,7 @@ static void a_folder_is_searched_in_order(void **state)
         assert_int_equal(unlink(paths[i]), 0);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(facet_provider_count(table), 2);
-    assert_string_equal(facet_provider_at(table, 0)->name, "unwell");
+    assert_string_equal(facet_provider_at(table, 0)->name, "no-health");
     assert_string_equal(facet_provider_at(table, 1)->name, "newer");
     assert_string_equal(facet_device_table_at(table, 2)->id, "newer:0");
     facet_device_table_close(table);
