@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing QEMU's messages while devices are plugged in or out: the first byte chooses the direction, the rest is
- * the messages.
- * Never: waits: the other end closes the connection after them.
+ * Owns: fuzzing QEMU's messages while devices are attached or detached: the first byte chooses which, and whether with
+ * iommufd; the rest is the messages.
+ * Never: waits for a message, as the other end shuts down its side after the last one.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +15,8 @@
 
 enum { DETACH = 1, IOMMUFD = 2 };
 
+enum { PEER_FD = 100 };
+
 /* A socket whose other end has sent the data, as much of it as a socket takes at once. */
 static int socket_with(const uint8_t *data, size_t size)
 {
@@ -24,8 +26,8 @@ static int socket_with(const uint8_t *data, size_t size)
     if (size > 0)
         FUZZ_ASSERT(send(ends[1], data, size, MSG_NOSIGNAL) > 0);
     shutdown(ends[1], SHUT_WR);
-    /* The other end can still be written to, so that commands do not fail. */
-    FUZZ_ASSERT(dup2(ends[1], 100) == 100);
+    /* PEER_FD keeps the other end open until the run is over, so that commands sent to it do not fail. */
+    FUZZ_ASSERT(dup2(ends[1], PEER_FD) == PEER_FD);
     close(ends[1]);
     return ends[0];
 }
@@ -76,6 +78,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         attach_function(&qmp, &request);
     FUZZ_ASSERT(!qmp.watches);
     facet_wire_close(&qmp.wire);
-    close(100);
+    close(PEER_FD);
     return 0;
 }
