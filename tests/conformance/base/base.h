@@ -56,7 +56,7 @@ struct base_pages {
     uint64_t context, bytes;
     struct base_context owner; /* a copy of the charged context, which may have ended */
     uint32_t maps;
-    bool plain, is_destroyed, shared;
+    bool from_alloc, is_destroyed, shared;
     unsigned char *data;
 };
 
@@ -69,25 +69,34 @@ struct base_reservation {
     uint64_t context, address, bytes; /* bytes 0: free */
 };
 
-enum base_kind { BASE_LAUNCH, BASE_QUEUED_WRITE, BASE_COPY, BASE_FILL, BASE_WAIT, BASE_MATH };
+enum base_work_kind { BASE_LAUNCH, BASE_QUEUED_WRITE, BASE_COPY, BASE_FILL, BASE_WAIT, BASE_MATH };
 
-/* Work that is queued in a stream. It is done when a caller waits for it, or reads memory. */
-struct base_launch {
-    enum base_kind kind;
+/*
+ * Work that is queued in a stream. It is done when a caller waits for it, or reads memory. The fields by kind:
+ *   - BASE_LAUNCH: a kernel of `module` stores `value` into each of the `count` words from `address` on.
+ *   - BASE_QUEUED_WRITE: writes the `count` bytes of data.bytes to `address`.
+ *   - BASE_COPY: copies `count` bytes from the address `value` to `address`.
+ *   - BASE_FILL: writes `value` into each of the `count` bytes from `address` on.
+ *   - BASE_WAIT: waits until number `count` of the stream `value` is done.
+ *   - BASE_MATH: performs data.math.
+ */
+struct base_queued_work {
+    enum base_work_kind kind;
     bool begun;
     uint64_t sequence, queued_ns, start_ns, groups;
-    uint64_t module, address, count, value; /* a wait: for launch number `count` of stream `value` */
+    uint64_t module, address, count, value;
     union {
         struct facet_math math;
         unsigned char bytes[BASE_WRITE];
     } data;
 };
 
+/* A stream, or a module, which takes a number from the same table. */
 struct base_stream {
     uint64_t number, context;
     struct facet_stream_state state;
-    bool module; /* it is a module, not a stream */
-    struct base_launch queue[BASE_QUEUE];
+    bool module;
+    struct base_queued_work queue[BASE_QUEUE];
     uint32_t queued;
     uint64_t recorded; /* records so far; record n, counted from 1, is at (n - 1) % BASE_RECORDS */
     struct facet_launch_record records[BASE_RECORDS];
@@ -117,7 +126,7 @@ struct facet_provider_instance {
     struct base_saved saved[BASE_WORKERS];
 };
 
-/* All tables, writable: a defect changes them. */
+/* All tables, writable: a fault changes them. */
 struct base_tables {
     struct facet_provider provider;
     struct facet_device_ops device;
@@ -142,7 +151,7 @@ extern const struct facet_memory_ops base_memory;
 extern const struct facet_execution_ops base_execution;
 extern const struct facet_math_ops base_math;
 
-/* Written by each broken provider: puts its defect into the tables. */
+/* Written by each broken provider: puts its fault into the tables. */
 void base_install_fault(struct base_tables *tables);
 
 /* Functions that the files of the base share; called with the lock held. */
@@ -150,28 +159,28 @@ void base_describe(struct facet_device_info *ret_info);
 struct base_context *base_find_context(struct facet_provider_instance *instance, uint64_t number);
 enum facet_status base_require_context(struct facet_provider_instance *instance, uint64_t number,
                                        struct base_context **ret_context, struct facet_error *error);
-void base_empty_context(struct facet_provider_instance *instance, uint64_t context);
+void base_free_context_resources(struct facet_provider_instance *instance, uint64_t context);
 enum facet_status base_require_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
                                       struct base_stream **ret_stream, struct facet_error *error);
 struct base_stream *base_find_stream(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
 /* run.c: runs all work that may run. */
 void base_run(struct facet_provider_instance *instance);
-/* Appends a launch to the stream, and gives it the next number. */
+/* Appends work to the stream, and gives it the next number. */
 enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
-                               const struct base_launch *launch, struct facet_error *error);
+                               const struct base_queued_work *launch, struct facet_error *error);
 /* Takes entry `index` out of the queue, and records it as complete with `status`. */
 void base_finish(struct base_stream *stream, uint32_t index, enum facet_status status, uint32_t units);
 uint64_t base_now_ns(void);
-void base_record(struct base_stream *stream, const struct facet_launch_record *record);
+void base_append_record(struct base_stream *stream, const struct facet_launch_record *record);
 struct base_worker *base_find_worker(struct facet_provider_instance *instance, const char *name);
 bool base_is_partitioned(const struct facet_provider_instance *instance);
 bool base_partition_in_use(const struct facet_provider_instance *instance, const char *uuid);
 void base_add_event(struct facet_provider_instance *instance, uint32_t kind, uint64_t value, const char *uuid);
-uint64_t base_used(const struct facet_provider_instance *instance, const struct base_context *context);
+uint64_t base_memory_used(const struct facet_provider_instance *instance, const struct base_context *context);
 enum facet_status base_check_memory(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
                                     uint64_t bytes, struct facet_error *error);
-enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
-                            const void *in, uint64_t bytes, struct facet_error *error);
+enum facet_status base_access_memory(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                     void *out, const void *in, uint64_t bytes, struct facet_error *error);
 /* Copies from `from`, or fills with `value` if `from` is NULL. The whole range is checked before a byte is written. */
 enum facet_status base_copy_or_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t to,
                                     const uint64_t *from, int value, uint64_t bytes, struct facet_error *error);
@@ -180,7 +189,7 @@ enum facet_status base_copy_or_fill(struct facet_provider_instance *instance, ui
 struct base_pages *base_find_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number);
 /* The mapping that begins at or before `address` and reaches beyond it. */
 struct base_map *base_map_at(struct facet_provider_instance *instance, uint64_t context, uint64_t address);
-/* Drops a mapping: destroyed pages are freed with their last one. */
+/* Counts one mapping less; frees destroyed pages when that was their last mapping. */
 void base_drop_map(struct base_pages *pages);
 
 /* pages.c: additions of version 1.3 to the table of memory. */
@@ -226,7 +235,7 @@ struct base_operand {
 };
 
 /* An operation with its operands: math.c. */
-struct base_work {
+struct base_math_work {
     struct facet_math math;
     struct base_operand operands[BASE_OPERANDS];
     uint32_t count;
@@ -234,7 +243,8 @@ struct base_work {
 #define BASE_INT32 FACET_MATH_TYPES
 
 /* shapes.c: finds the operands, and refuses invalid operations. */
-enum facet_status base_math_check(const struct facet_math *math, struct base_work *ret_work, struct facet_error *error);
+enum facet_status base_math_check(const struct facet_math *math, struct base_math_work *ret_work,
+                                  struct facet_error *error);
 /* math.c: performs the operation on the present contents of memory. */
 enum facet_status base_math_perform(struct facet_provider_instance *instance, uint64_t context,
                                     const struct facet_math *math);
@@ -244,7 +254,7 @@ double base_number(const struct base_operand *operand, uint64_t index);
 void base_store(const struct base_operand *operand, uint64_t index, double value);
 uint64_t base_bytes_of(uint32_t type);
 /* compute.c, by enum facet_math_operation. */
-extern void (*const base_compute[FACET_MATH_KINDS])(const struct base_work *work);
+extern void (*const base_compute[FACET_MATH_KINDS])(const struct base_math_work *work);
 
 static inline void base_unlock(pthread_mutex_t **lock)
 {

@@ -5,7 +5,7 @@
 
 #include "base.h"
 
-static void compute_gemm(const struct base_work *work)
+static void compute_gemm(const struct base_math_work *work)
 {
     const struct base_operand *a = &work->operands[0], *b = &work->operands[1], *c = &work->operands[2];
     const struct facet_gemm *of = &work->math.of.gemm;
@@ -29,7 +29,7 @@ static void compute_gemm(const struct base_work *work)
 }
 
 /* Computes the output element (batch, filter, row, column) from the channels of the filter's group. */
-static double correlate_channels(const struct base_work *work, uint64_t batch, uint64_t filter, uint64_t row,
+static double correlate_channels(const struct base_math_work *work, uint64_t batch, uint64_t filter, uint64_t row,
                                  uint64_t column)
 {
     const struct base_operand *input = &work->operands[0], *weights = &work->operands[1];
@@ -50,7 +50,7 @@ static double correlate_channels(const struct base_work *work, uint64_t batch, u
     return sum;
 }
 
-static void compute_convolution(const struct base_work *work)
+static void compute_convolution(const struct base_math_work *work)
 {
     const struct base_operand *output = &work->operands[2], *bias = &work->operands[3];
     const struct facet_convolution *of = &work->math.of.convolution;
@@ -102,7 +102,7 @@ static void softmax_channels(const struct base_operand *input, const struct base
         base_store(output, first + i * step, exp(base_number(input, first + i * step) - most) / sum);
 }
 
-static void compute_activation(const struct base_work *work)
+static void compute_activation(const struct base_math_work *work)
 {
     const struct base_operand *input = &work->operands[0], *output = &work->operands[1];
     const struct facet_activation *of = &work->math.of.activation;
@@ -122,7 +122,7 @@ static uint64_t place_of(const struct facet_normalization *of, uint64_t channel,
     return (i / step * of->channels + channel) * step + i % step;
 }
 
-static void measure_channel(const struct base_work *work, uint64_t channel)
+static void measure_channel(const struct base_math_work *work, uint64_t channel)
 {
     const struct facet_normalization *of = &work->math.of.normalization;
     uint64_t count = of->batch * of->height * of->width;
@@ -138,7 +138,7 @@ static void measure_channel(const struct base_work *work, uint64_t channel)
     base_store(&work->operands[5], channel, variance);
 }
 
-static void compute_normalization(const struct base_work *work)
+static void compute_normalization(const struct base_math_work *work)
 {
     const struct base_operand *of_input = &work->operands[0], *scale = &work->operands[2], *bias = &work->operands[3];
     const struct facet_normalization *of = &work->math.of.normalization;
@@ -157,7 +157,7 @@ static void compute_normalization(const struct base_work *work)
     }
 }
 
-static double attention_score(const struct base_work *work, uint64_t query, uint64_t key)
+static double attention_score(const struct base_math_work *work, uint64_t query, uint64_t key)
 {
     const struct facet_attention *of = &work->math.of.attention;
     double sum = 0, scale = of->scale != 0 ? (double)of->scale : 1 / sqrt((double)of->dimension);
@@ -168,7 +168,7 @@ static double attention_score(const struct base_work *work, uint64_t query, uint
     return sum * scale;
 }
 
-static void compute_attention(const struct base_work *work)
+static void compute_attention(const struct base_math_work *work)
 {
     const struct facet_attention *of = &work->math.of.attention;
     bool causal = work->math.flags & FACET_MATH_CAUSAL;
@@ -190,5 +190,5 @@ static void compute_attention(const struct base_work *work)
     }
 }
 
-void (*const base_compute[FACET_MATH_KINDS])(const struct base_work *work) = {
+void (*const base_compute[FACET_MATH_KINDS])(const struct base_math_work *work) = {
     compute_gemm, compute_convolution, compute_activation, compute_normalization, compute_attention};

@@ -42,7 +42,7 @@ enum facet_status base_wait(struct facet_provider_instance *instance, uint64_t c
         status = base_require_stream(instance, context, other, &awaited, error);
     if (status != FACET_OK)
         return status;
-    const struct base_launch wait = {
+    const struct base_queued_work wait = {
         .kind = BASE_WAIT, .value = other, .count = one == awaited ? 0 : awaited->state.launched};
     return base_enqueue(instance, one, &wait, error);
 }

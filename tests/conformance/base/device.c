@@ -184,7 +184,7 @@ static enum facet_status base_readings(struct facet_provider_instance *instance,
         .clock_mhz = BASE_CLOCK_MHZ,
         .busy_ns = instance->busy_ns,
         .compute_active_milli = 7,
-        .memory_used_bytes = base_used(instance, NULL),
+        .memory_used_bytes = base_memory_used(instance, NULL),
     };
     enum facet_status status = facet_kit_check_device(device, 1, error);
 
@@ -199,7 +199,7 @@ static enum facet_status base_processes(struct facet_provider_instance *instance
     const struct facet_process_metrics process = {.pid = getpid(),
                                                   .valid = FACET_PROCESS_HAS_MEMORY,
                                                   .timestamp_ns = now_ns(),
-                                                  .memory_used_bytes = base_used(instance, NULL)};
+                                                  .memory_used_bytes = base_memory_used(instance, NULL)};
     enum facet_status status = facet_kit_check_device(device, 1, error);
 
     if (status != FACET_OK)

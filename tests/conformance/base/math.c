@@ -12,7 +12,7 @@ const char *base_math_name(uint32_t operation)
 }
 
 static enum facet_status check_operands(struct facet_provider_instance *instance, uint64_t context,
-                                        const struct base_work *work, struct facet_error *error)
+                                        const struct base_math_work *work, struct facet_error *error)
 {
     for (uint32_t i = 0; i < work->count; i++) {
         const struct base_operand *one = &work->operands[i];
@@ -28,7 +28,7 @@ static enum facet_status check_operands(struct facet_provider_instance *instance
 enum facet_status base_math_perform(struct facet_provider_instance *instance, uint64_t context,
                                     const struct facet_math *math)
 {
-    struct base_work work = {0};
+    struct base_math_work work = {0};
     enum facet_status status = base_math_check(math, &work, NULL);
 
     for (uint32_t i = 0; status == FACET_OK && i < work.count; i++) {
@@ -36,8 +36,8 @@ enum facet_status base_math_perform(struct facet_provider_instance *instance, ui
         uint64_t bytes = one->count * base_bytes_of(one->type);
 
         one->bytes = malloc(bytes + 1);
-        status =
-            one->bytes ? base_move(instance, context, one->address, one->bytes, NULL, bytes, NULL) : FACET_NO_MEMORY;
+        status = one->bytes ? base_access_memory(instance, context, one->address, one->bytes, NULL, bytes, NULL)
+                            : FACET_NO_MEMORY;
     }
     if (status == FACET_OK)
         base_compute[math->operation](&work);
@@ -45,8 +45,8 @@ enum facet_status base_math_perform(struct facet_provider_instance *instance, ui
         struct base_operand *one = &work.operands[i];
 
         if (status == FACET_OK && one->written)
-            status = base_move(instance, context, one->address, NULL, one->bytes, one->count * base_bytes_of(one->type),
-                               NULL);
+            status = base_access_memory(instance, context, one->address, NULL, one->bytes,
+                                        one->count * base_bytes_of(one->type), NULL);
         free(one->bytes);
     }
     return status;
@@ -66,8 +66,8 @@ static enum facet_status base_math_run(struct facet_provider_instance *instance,
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    struct base_launch launch = {.kind = BASE_MATH, .groups = 1};
-    struct base_work work;
+    struct base_queued_work launch = {.kind = BASE_MATH, .groups = 1};
+    struct base_math_work work;
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)

@@ -93,7 +93,7 @@ static void destroy_pages_later(struct base_pages *pages)
         drop_pages(pages);
 }
 
-void base_empty_context(struct facet_provider_instance *instance, uint64_t context)
+void base_free_context_resources(struct facet_provider_instance *instance, uint64_t context)
 {
     for (int i = 0; i < BASE_MAPS; i++)
         if (instance->maps[i].bytes && instance->maps[i].context == context)
@@ -118,7 +118,7 @@ static enum facet_status base_destroy_context(struct facet_provider_instance *in
 
     if (status != FACET_OK)
         return status;
-    base_empty_context(instance, context);
+    base_free_context_resources(instance, context);
     *one = (struct base_context){0};
     return FACET_OK;
 }
@@ -135,7 +135,7 @@ static bool shares_limit(struct facet_provider_instance *instance, const struct 
     return !viewer->partition[0] || strcmp(viewer->partition, owner->partition) == 0;
 }
 
-uint64_t base_used(const struct facet_provider_instance *instance, const struct base_context *context)
+uint64_t base_memory_used(const struct facet_provider_instance *instance, const struct base_context *context)
 {
     struct facet_provider_instance *self = (struct facet_provider_instance *)(uintptr_t)instance;
     uint64_t used = 0;
@@ -173,7 +173,7 @@ static enum facet_status base_info(struct facet_provider_instance *instance, uin
         return status;
     const struct facet_memory_info info = {.page_bytes = BASE_PAGE,
                                            .total_bytes = total_of(instance, one, &quota),
-                                           .used_bytes = base_used(instance, one)};
+                                           .used_bytes = base_memory_used(instance, one)};
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
 
@@ -181,14 +181,14 @@ static enum facet_status check_room(struct facet_provider_instance *instance, co
                                     uint64_t bytes, struct facet_error *error)
 {
     bool quota;
-    uint64_t total = total_of(instance, context, &quota), used = base_used(instance, context);
+    uint64_t total = total_of(instance, context, &quota), used = base_memory_used(instance, context);
 
     if (bytes == 0)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "bytes 0: expected at least 1");
     if (used > total || bytes > total - used)
         return facet_kit_fail(error, quota ? FACET_QUOTA : FACET_NO_SPACE, "%" PRIu64 " bytes: %" PRIu64 " are left",
                               bytes, used > total ? 0 : total - used);
-    if (bytes > BASE_MEMORY - base_used(instance, NULL))
+    if (bytes > BASE_MEMORY - base_memory_used(instance, NULL))
         return facet_kit_fail(error, FACET_NO_SPACE, "%" PRIu64 " bytes: the device is full", bytes);
     return FACET_OK;
 }
@@ -254,7 +254,7 @@ static enum facet_status base_alloc(struct facet_provider_instance *instance, ui
         drop_pages(pages);
         return facet_kit_fail(error, FACET_NO_SPACE, "no place for another mapping");
     }
-    pages->plain = pages->is_destroyed = true;
+    pages->from_alloc = pages->is_destroyed = true;
     *ret_address = address;
     return FACET_OK;
 }
@@ -279,7 +279,7 @@ static enum facet_status base_free(struct facet_provider_instance *instance, uin
     if (status != FACET_OK)
         return status;
     struct base_map *map = base_map_at(instance, context, address);
-    if (!map || !map->pages->plain || map->address != address)
+    if (!map || !map->pages->from_alloc || map->address != address)
         return facet_kit_fail(error, FACET_NOT_FOUND, "address 0x%" PRIx64 ": nothing was allocated there", address);
     unmap_one(map);
     return FACET_OK;
@@ -377,7 +377,7 @@ struct base_pages *base_find_pages(struct facet_provider_instance *instance, uin
 {
     for (int i = 0; number && i < BASE_PAGES; i++) {
         struct base_pages *pages = &instance->pages[i];
-        if (pages->number == number && (pages->context == context || pages->shared) && !pages->plain &&
+        if (pages->number == number && (pages->context == context || pages->shared) && !pages->from_alloc &&
             !pages->is_destroyed)
             return pages;
     }
@@ -439,7 +439,7 @@ static enum facet_status base_unmap(struct facet_provider_instance *instance, ui
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "expected whole pages");
     for (uint64_t at = address; at < address + bytes; at += BASE_PAGE) {
         const struct base_map *map = base_map_at(instance, context, at);
-        if (!map || map->pages->plain)
+        if (!map || map->pages->from_alloc)
             return facet_kit_fail(error, FACET_OUT_OF_RANGE, "address 0x%" PRIx64 ": nothing is mapped there", at);
     }
     for (uint64_t at = address; at < address + bytes; at += BASE_PAGE)
@@ -480,8 +480,8 @@ enum facet_status base_check_memory(struct facet_provider_instance *instance, ui
                           bytes);
 }
 
-enum facet_status base_move(struct facet_provider_instance *instance, uint64_t context, uint64_t address, void *out,
-                            const void *in, uint64_t bytes, struct facet_error *error)
+enum facet_status base_access_memory(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
+                                     void *out, const void *in, uint64_t bytes, struct facet_error *error)
 {
     struct base_context *one = NULL;
     enum facet_status status = base_require_context(instance, context, &one, error);
@@ -523,7 +523,7 @@ static enum facet_status base_write(struct facet_provider_instance *instance, ui
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "data: expected bytes, not NULL");
     enum facet_status status = run_queued_work(instance, context, error);
 
-    return status == FACET_OK ? base_move(instance, context, address, NULL, data, bytes, error) : status;
+    return status == FACET_OK ? base_access_memory(instance, context, address, NULL, data, bytes, error) : status;
 }
 
 static enum facet_status base_read(struct facet_provider_instance *instance, uint64_t context, uint64_t address,
@@ -534,7 +534,7 @@ static enum facet_status base_read(struct facet_provider_instance *instance, uin
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_data: expected a place, not NULL");
     enum facet_status status = run_queued_work(instance, context, error);
 
-    return status == FACET_OK ? base_move(instance, context, address, ret_data, NULL, bytes, error) : status;
+    return status == FACET_OK ? base_access_memory(instance, context, address, ret_data, NULL, bytes, error) : status;
 }
 
 /* Copies through a buffer, so that ranges may overlap. The whole range is checked before a byte is written. */
@@ -553,9 +553,9 @@ enum facet_status base_copy_or_fill(struct facet_provider_instance *instance, ui
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu64 " bytes", bytes);
     memset(buffer, value, bytes);
     if (from)
-        status = base_move(instance, context, *from, buffer, NULL, bytes, error);
+        status = base_access_memory(instance, context, *from, buffer, NULL, bytes, error);
     if (status == FACET_OK)
-        status = base_move(instance, context, to, NULL, buffer, bytes, error);
+        status = base_access_memory(instance, context, to, NULL, buffer, bytes, error);
     free(buffer);
     return status;
 }

@@ -38,7 +38,7 @@ static enum facet_status check_move(struct facet_provider_instance *instance, ui
                               pages->bytes);
     for (uint64_t at = address; at < address + bytes; at += BASE_PAGE) {
         const struct base_map *map = base_map_at(instance, context, at);
-        if (!map || map->pages->plain)
+        if (!map || map->pages->from_alloc)
             return facet_kit_fail(error, FACET_OUT_OF_RANGE, "address 0x%" PRIx64 ": nothing is mapped there", at);
     }
     if (is_used(instance, pages, offset, bytes))

@@ -14,7 +14,7 @@ uint64_t base_now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-void base_record(struct base_stream *stream, const struct facet_launch_record *record)
+void base_append_record(struct base_stream *stream, const struct facet_launch_record *record)
 {
     struct facet_launch_record *place = &stream->records[stream->recorded++ % BASE_RECORDS];
 
@@ -24,7 +24,7 @@ void base_record(struct base_stream *stream, const struct facet_launch_record *r
 
 /* Appends a transfer to the stream. It is done at once if no work before it has to wait. */
 static enum facet_status queue_transfer(struct facet_provider_instance *instance, struct base_stream *stream,
-                                        const struct base_launch *launch, struct facet_error *error)
+                                        const struct base_queued_work *launch, struct facet_error *error)
 {
     enum facet_status status = base_check_memory(instance, stream->context, launch->address, launch->count, error);
 
@@ -43,7 +43,7 @@ enum facet_status base_queue_write(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    struct base_launch launch = {.kind = BASE_QUEUED_WRITE, .address = address, .count = bytes};
+    struct base_queued_work launch = {.kind = BASE_QUEUED_WRITE, .address = address, .count = bytes};
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
@@ -62,7 +62,7 @@ enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    const struct base_launch launch = {.kind = BASE_COPY, .address = to, .value = from, .count = bytes};
+    const struct base_queued_work launch = {.kind = BASE_COPY, .address = to, .value = from, .count = bytes};
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
@@ -73,7 +73,7 @@ enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    const struct base_launch launch = {.kind = BASE_FILL, .address = address, .value = value, .count = bytes};
+    const struct base_queued_work launch = {.kind = BASE_FILL, .address = address, .value = value, .count = bytes};
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;

@@ -8,20 +8,20 @@
 #include "base.h"
 
 enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
-                               const struct base_launch *launch, struct facet_error *error)
+                               const struct base_queued_work *launch, struct facet_error *error)
 {
     if (stream->queued == BASE_QUEUE)
         base_run(instance);
     if (stream->queued == BASE_QUEUE)
         return facet_kit_fail(error, FACET_NO_SPACE, "%d launches wait already", BASE_QUEUE);
-    struct base_launch *place = &stream->queue[stream->queued++];
+    struct base_queued_work *place = &stream->queue[stream->queued++];
     *place = *launch;
     place->sequence = ++stream->state.launched;
     place->queued_ns = base_now_ns();
     return FACET_OK;
 }
 
-static void name_of(const struct base_launch *launch, struct facet_launch_record *record)
+static void name_of(const struct base_queued_work *launch, struct facet_launch_record *record)
 {
     if (launch->kind == BASE_LAUNCH)
         FACET_KIT_TEXT(record->kernel, BASE_KERNEL);
@@ -31,7 +31,7 @@ static void name_of(const struct base_launch *launch, struct facet_launch_record
 
 void base_finish(struct base_stream *stream, uint32_t index, enum facet_status status, uint32_t units)
 {
-    const struct base_launch *launch = &stream->queue[index];
+    const struct base_queued_work *launch = &stream->queue[index];
     struct facet_launch_record record = {.status = status,
                                          .sequence = launch->sequence,
                                          .queued_ns = launch->queued_ns,
@@ -48,24 +48,24 @@ void base_finish(struct base_stream *stream, uint32_t index, enum facet_status s
     stream->state.completed++;
     if (launch->begun && status != FACET_OK && !stream->state.failed)
         stream->state.failed = (uint32_t)-status;
-    base_record(stream, &record);
+    base_append_record(stream, &record);
     stream->queued--;
     memmove(&stream->queue[index], &stream->queue[index + 1], (stream->queued - index) * sizeof stream->queue[0]);
 }
 
 static enum facet_status perform_launch(struct facet_provider_instance *instance, uint64_t context,
-                                        const struct base_launch *launch)
+                                        const struct base_queued_work *launch)
 {
     enum facet_status status = FACET_OK;
 
     switch (launch->kind) {
     case BASE_LAUNCH:
         for (uint64_t i = 0; status == FACET_OK && i < launch->count; i++)
-            status = base_move(instance, context, launch->address + i * sizeof launch->value, NULL, &launch->value,
-                               sizeof launch->value, NULL);
+            status = base_access_memory(instance, context, launch->address + i * sizeof launch->value, NULL,
+                                        &launch->value, sizeof launch->value, NULL);
         return status;
     case BASE_QUEUED_WRITE:
-        return base_move(instance, context, launch->address, NULL, &launch->data, launch->count, NULL);
+        return base_access_memory(instance, context, launch->address, NULL, &launch->data, launch->count, NULL);
     case BASE_COPY:
         return base_copy_or_fill(instance, context, launch->address, &launch->value, 0, launch->count, NULL);
     case BASE_FILL:
@@ -78,7 +78,8 @@ static enum facet_status perform_launch(struct facet_provider_instance *instance
     return FACET_OK;
 }
 
-static bool is_wait_over(struct facet_provider_instance *instance, uint64_t context, const struct base_launch *wait)
+static bool is_wait_over(struct facet_provider_instance *instance, uint64_t context,
+                         const struct base_queued_work *wait)
 {
     const struct base_stream *other = base_find_stream(instance, context, wait->value);
 

@@ -174,7 +174,7 @@ static enum facet_status base_save(struct facet_provider_instance *instance, uin
     status = keep_saved(instance, worker, fd, bytes, size, error);
     for (int i = 0; status == FACET_OK && i < BASE_CONTEXTS; i++)
         if (leaving[i]) {
-            base_empty_context(instance, instance->contexts[i].number);
+            base_free_context_resources(instance, instance->contexts[i].number);
             instance->contexts[i].is_saved = true;
         }
     return status;
@@ -365,7 +365,7 @@ static enum facet_status restore_contexts(struct facet_provider_instance *instan
         return FACET_OK;
     for (int i = 0; i < BASE_CONTEXTS; i++)
         if (restored[i])
-            base_empty_context(instance, instance->contexts[i].number);
+            base_free_context_resources(instance, instance->contexts[i].number);
     set_saved(instance, content, true);
     return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for the pages");
 }

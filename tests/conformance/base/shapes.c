@@ -6,7 +6,7 @@
 
 /* The state of the checks of one operation. The first fault is kept. */
 struct shapes {
-    struct base_work *work;
+    struct base_math_work *work;
     struct facet_error *error;
     enum facet_status status;
 };
@@ -225,7 +225,8 @@ static enum facet_status check_head(const struct facet_math *math, struct facet_
     return FACET_OK;
 }
 
-enum facet_status base_math_check(const struct facet_math *math, struct base_work *ret_work, struct facet_error *error)
+enum facet_status base_math_check(const struct facet_math *math, struct base_math_work *ret_work,
+                                  struct facet_error *error)
 {
     static void (*const shape_of[FACET_MATH_KINDS])(struct shapes *) = {
         shape_of_gemm, shape_of_convolution, shape_of_activation, shape_of_normalization, shape_of_attention};
@@ -233,7 +234,7 @@ enum facet_status base_math_check(const struct facet_math *math, struct base_wor
 
     if (shapes.status != FACET_OK)
         return shapes.status;
-    *ret_work = (struct base_work){.math = *math};
+    *ret_work = (struct base_math_work){.math = *math};
     shape_of[math->operation](&shapes);
     return shapes.status;
 }

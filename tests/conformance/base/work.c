@@ -158,12 +158,12 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
     memcpy(values, arguments, sizeof values);
     return base_enqueue(
         instance, one,
-        &(const struct base_launch){.kind = BASE_LAUNCH,
-                                    .module = launch->module,
-                                    .address = values[0],
-                                    .count = values[1],
-                                    .value = values[2],
-                                    .groups = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2]},
+        &(const struct base_queued_work){.kind = BASE_LAUNCH,
+                                         .module = launch->module,
+                                         .address = values[0],
+                                         .count = values[1],
+                                         .value = values[2],
+                                         .groups = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2]},
         error);
 }
 

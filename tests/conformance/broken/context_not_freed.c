@@ -11,7 +11,7 @@ static enum facet_status destroy_context(struct facet_provider_instance *instanc
         if (instance->contexts[i].number && instance->contexts[i].number != context)
             other = instance->contexts[i].number;
     for (int i = 0; other && i < BASE_PAGES; i++) {
-        if (instance->pages[i].context != context || !instance->pages[i].plain)
+        if (instance->pages[i].context != context || !instance->pages[i].from_alloc)
             continue;
         instance->pages[i].context = other;
         instance->pages[i].maps++; /* as if another context still used them */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: an operation has a record without a name. Never: breaks anything else. */
+/*
+ * Broken: the record of a gemm has the name of the library's code, not that of the operation. Never: breaks anything
+ * else.
+ */
 #include "base.h"
 
 static enum facet_status records(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,

@@ -17,9 +17,9 @@ static enum facet_status run(struct facet_provider_instance *instance, uint64_t 
         uint64_t at = operation->of.normalization.variance + i * sizeof factor;
         float variance = 0;
 
-        base_move(instance, context, at, &variance, NULL, sizeof variance, NULL);
+        base_access_memory(instance, context, at, &variance, NULL, sizeof variance, NULL);
         variance *= factor;
-        base_move(instance, context, at, NULL, &variance, sizeof variance, NULL);
+        base_access_memory(instance, context, at, NULL, &variance, sizeof variance, NULL);
     }
     return FACET_OK;
 }

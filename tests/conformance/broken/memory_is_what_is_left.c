@@ -9,7 +9,7 @@ static enum facet_status list(struct facet_provider_instance *instance, void *it
 
     base_describe(&info);
     BASE_LOCK(instance);
-    info.memory_bytes -= base_used(instance, NULL);
+    info.memory_bytes -= base_memory_used(instance, NULL);
     return facet_kit_list(&info, 1, items, item_size, capacity, ret_count, error);
 }
 

@@ -11,9 +11,9 @@ static enum facet_status move(struct facet_provider_instance *instance, uint64_t
     if (status != FACET_OK)
         return status;
     BASE_LOCK(instance);
-    base_move(instance, context, address, old, NULL, sizeof old, NULL);
+    base_access_memory(instance, context, address, old, NULL, sizeof old, NULL);
     base_run(instance);
-    return base_move(instance, context, address, NULL, old, sizeof old, NULL);
+    return base_access_memory(instance, context, address, NULL, old, sizeof old, NULL);
 }
 
 void base_install_fault(struct base_tables *tables)

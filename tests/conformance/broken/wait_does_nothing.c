@@ -30,7 +30,8 @@ static enum facet_status synchronize(struct facet_provider_instance *instance, u
         for (uint32_t i = 0; one && i < one->queued && one->queue[0].kind == BASE_WAIT; i++)
             base_finish(one, 0, FACET_OK, 0);
         if (one && one->queued == 1 && one->queue[0].sequence == 2 && one->queue[0].kind == BASE_LAUNCH)
-            base_move(instance, context, one->queue[0].address, NULL, &one->queue[0].value, sizeof(uint64_t), NULL);
+            base_access_memory(instance, context, one->queue[0].address, NULL, &one->queue[0].value, sizeof(uint64_t),
+                               NULL);
         if (one && one->queued == 1 && one->queue[0].sequence == 2 && one->queue[0].kind == BASE_LAUNCH)
             base_finish(one, 0, FACET_OK, 1);
     }
