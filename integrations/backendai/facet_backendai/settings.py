@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin's configuration, checked as a whole. Each value has its own type, or is a text, as in the agent's store.
+"""The plugin's configuration, checked as a whole.
+
+A value comes in its own type, or as text, because the agent's store keeps text.
 
 Owns: defaults, and errors that name the key. Never: takes a text for a list of letters, or changes its argument.
 """
@@ -79,7 +81,7 @@ def _prefix(name, value):
 
 
 def _quantum(name, value, enforced):
-    """Shares are enforced in thousandths. A finer share would become 0, which means no share, or no limit."""
+    """Shares are enforced in thousandths: plugin.py would round a finer share down, and refuse one below 0.001."""
     try:
         micro = to_micro(Decimal(str(value)), name)
     except (FacetError, InvalidOperation) as error:
@@ -105,7 +107,7 @@ def _access(name, value):
     access = {key: _words(f"{name}.{key}", given.pop(key)) for key in _ACCESS if key in given}
     access["environment"] = _mapping(f"{name}.environment", given.pop("environment", None))
     if given:
-        raise _invalid(name, sorted(given), "of " + ", ".join((*_ACCESS, "environment")))
+        raise _invalid(name, sorted(given), "only the keys " + ", ".join((*_ACCESS, "environment")))
     return access
 
 
