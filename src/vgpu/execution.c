@@ -50,7 +50,8 @@ static enum facet_status queue_on_stream(struct work *work, uint32_t index, uint
         status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status == FACET_OK) {
         if (stream->launched - stream->last_read >= DRAIN_EACH)
-            (void)facet_vgpu_stream_drain_records(vgpu, stream, NULL); /* records lost by a failure are counted there */
+            /* A failure is ignored: if it loses records, a later call finds the gap in their numbers. */
+            (void)facet_vgpu_stream_drain_records(vgpu, stream, NULL);
         status = work->queue(work, stream, error);
         execution = facet_execution_number(index, facet_vgpu_stream_close(stream, status));
     }
@@ -171,8 +172,8 @@ enum facet_status facet_vgpu_execute(struct facet_driver *driver, uint32_t id, u
 
 /* ---- operations ---- */
 
-/* The flags asked for, restricted by the vGPU's switches. */
-static uint32_t switched_units(const struct facet_vgpu *vgpu, const struct facet_math *operation)
+/* The operation's flags after the vGPU's switches, which may add or remove FACET_MATH_MIXED and forbid tensor cores. */
+static uint32_t switched_flags(const struct facet_vgpu *vgpu, const struct facet_math *operation)
 {
     bool mixed = atomic_load(&vgpu->features_on) & FACET_ON_MIXED_PRECISION && operation->type == FACET_MATH_F32;
     uint32_t flags = operation->flags;
@@ -204,7 +205,7 @@ static enum facet_status queue_operation(const struct work *work, const struct f
     struct facet_math operation;
 
     FACET_SIZED_TAKE(&operation, work->operation);
-    operation.flags = switched_units(work->vgpu, &operation);
+    operation.flags = switched_flags(work->vgpu, &operation);
     enum facet_status status = work->vgpu->space ? check_operands(work, &operation, error) : FACET_OK;
     if (status != FACET_OK)
         return status;
@@ -289,7 +290,7 @@ enum facet_status facet_vgpu_enqueue_copy(struct facet_driver *driver, uint32_t 
     FACET_VGPU_NEED_DRIVER(driver, error);
     if (kind != FACET_COPY_TO_DEVICE && kind != FACET_COPY_ON_DEVICE)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "kind",
-                                    "kind %d: expected FACET_COPY_TO_DEVICE or FACET_COPY_ON_DEVICE in a stream",
+                                    "kind %d in a stream: expected FACET_COPY_TO_DEVICE or FACET_COPY_ON_DEVICE",
                                     (int)kind);
     if (kind == FACET_COPY_TO_DEVICE && !from && bytes > 0)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "from", "from: expected an address, not 0");
@@ -319,7 +320,7 @@ static enum facet_status refuse_unknown_execution(uint64_t execution, struct fac
                                 execution);
 }
 
-/* Finds and opens the stream of an execution, and the launch's sequence number in that stream. */
+/* Opens the stream of an execution and finds the launch's number in it. On success the stream's lock is held. */
 static enum facet_status find_execution(struct facet_vgpu *vgpu, uint64_t execution,
                                         struct facet_vgpu_stream **ret_stream, uint64_t *ret_sequence,
                                         struct facet_error *error)
@@ -342,7 +343,7 @@ static enum facet_status find_execution(struct facet_vgpu *vgpu, uint64_t execut
     return FACET_OK;
 }
 
-static uint32_t status_of(const struct facet_launch_record *record)
+static uint32_t execution_status_of(const struct facet_launch_record *record)
 {
     if (record->status == FACET_OK)
         return FACET_EXECUTION_COMPLETED;
@@ -351,7 +352,7 @@ static uint32_t status_of(const struct facet_launch_record *record)
 
 static void describe_record(const struct facet_launch_record *record, struct facet_execution *ret_execution)
 {
-    ret_execution->status = status_of(record);
+    ret_execution->status = execution_status_of(record);
     ret_execution->failure = ret_execution->status == FACET_EXECUTION_FAILED ? record->status : FACET_OK;
     ret_execution->queued_ns = record->queued_ns;
     ret_execution->start_ns = record->start_ns;
@@ -363,7 +364,7 @@ static void describe_record(const struct facet_launch_record *record, struct fac
     memcpy(ret_execution->kernel, record->kernel, sizeof ret_execution->kernel);
 }
 
-/* With the stream's lock held, and its state and records just read. */
+/* The caller holds the stream's lock and has just drained the stream's records. */
 static enum facet_status look_up_record(const struct facet_vgpu_stream *stream, uint64_t sequence,
                                         struct facet_execution *ret_execution, struct facet_error *error)
 {
@@ -383,7 +384,7 @@ static enum facet_status look_up_record(const struct facet_vgpu_stream *stream, 
 enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t id, uint64_t execution,
                                            struct facet_execution *ret_execution, struct facet_error *error)
 {
-    struct facet_execution what = {.size = sizeof what, .execution = execution};
+    struct facet_execution found = {.size = sizeof found, .execution = execution};
     struct facet_vgpu_stream *stream = NULL;
     FACET_CLEANUP_VGPU struct facet_vgpu *vgpu = NULL;
     uint64_t sequence = 0;
@@ -395,13 +396,13 @@ enum facet_status facet_vgpu_get_execution(struct facet_driver *driver, uint32_t
     status = find_execution(vgpu, execution, &stream, &sequence, error);
     if (status != FACET_OK)
         return facet_vgpu_note_status(vgpu, status);
-    what.stream = (uint32_t)(stream - vgpu->stream);
+    found.stream = (uint32_t)(stream - vgpu->stream);
     status = facet_vgpu_stream_drain_records(vgpu, stream, error);
     if (status == FACET_OK)
-        status = look_up_record(stream, sequence, &what, error);
+        status = look_up_record(stream, sequence, &found, error);
     pthread_mutex_unlock(&stream->lock);
     if (status == FACET_OK)
-        facet_sized_copy_out(ret_execution, &what, sizeof what);
+        facet_sized_copy_out(ret_execution, &found, sizeof found);
     return facet_vgpu_note_status(vgpu, status);
 }
 
