@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the questions, and refusing a provider whose answers make no sense. Never: fails because one device's health is
- * unknown. */
+/*
+ * Owns: asking a provider for its description, its devices and their health; refusing a provider whose answers make no
+ * sense.
+ * Never: fails because one device's health is unknown.
+ */
 #include "device/inquiry.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 #include "session/session.h"
 #include "session/structs.h"
 
-/* A list may grow between two calls. A provider whose list grows at every call is refused after so many. */
+/* A list may grow between two calls. A provider whose list grows at every call is refused after LIST_ATTEMPTS calls. */
 enum { LIST_ATTEMPTS = 4 };
 
 enum facet_status facet_inquiry_start(const char *path, const struct facet_session_options *options,
@@ -46,7 +49,8 @@ static enum facet_status make_room(struct facet_inquiry *inquiry, uint32_t count
 
 /* Prefixes a provider's own error with "cannot list devices"; the session's errors about a provider stay as they
  * are. */
-static enum facet_status list_failed(struct facet_inquiry *inquiry, enum facet_status status, struct facet_error *error)
+static enum facet_status prefix_list_error(struct facet_inquiry *inquiry, enum facet_status status,
+                                           struct facet_error *error)
 {
     if (status == FACET_CORRUPT || !facet_session_alive(inquiry->session, NULL))
         return status;
@@ -67,7 +71,7 @@ static enum facet_status list_devices(struct facet_inquiry *inquiry, uint32_t *r
         if (status == FACET_OK)
             *ret_count = count;
         if (status != FACET_TOO_SMALL)
-            return status == FACET_OK ? status : list_failed(inquiry, status, error);
+            return status == FACET_OK ? status : prefix_list_error(inquiry, status, error);
         status = make_room(inquiry, count, error);
         if (status != FACET_OK)
             return status;
@@ -76,7 +80,8 @@ static enum facet_status list_devices(struct facet_inquiry *inquiry, uint32_t *r
     return facet_error_set(error, FACET_CORRUPT, "asked for more room %d times in a row", LIST_ATTEMPTS);
 }
 
-/* The name of the first field that makes no sense; NULL when all is well. The session saw to the texts. */
+/* The name of the first field that makes no sense; NULL when all is well. The session has checked that texts are
+ * terminated. */
 static const char *bad_field(const struct facet_device_info *info, uint32_t index)
 {
     if (info->index != index)
@@ -129,7 +134,7 @@ static enum facet_status ask_provider(struct facet_inquiry *inquiry, struct face
                                       struct facet_error *error)
 {
     uint32_t count = 0;
-    enum facet_status status = facet_session_finish(inquiry->session, error);
+    enum facet_status status = facet_session_await_open(inquiry->session, error);
 
     if (status != FACET_OK)
         return status;

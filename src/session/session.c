@@ -140,7 +140,7 @@ static void describe_provider(struct facet_session *session)
     session->instance = (struct facet_provider_instance *)&session->client;
 }
 
-enum facet_status facet_session_finish(struct facet_session *session, struct facet_error *error)
+enum facet_status facet_session_await_open(struct facet_session *session, struct facet_error *error)
 {
     enum facet_status status = in_process(session)
                                    ? open_here(session, error)
@@ -162,7 +162,7 @@ enum facet_status facet_session_open(const char *path, const struct facet_sessio
     enum facet_status status = facet_session_start(path, options, &session, error);
     if (status != FACET_OK)
         return status;
-    status = facet_session_finish(session, error);
+    status = facet_session_await_open(session, error);
     if (status == FACET_OK)
         *ret_session = session;
     else

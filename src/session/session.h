@@ -10,12 +10,13 @@
 
 #include <facet/session.h>
 
-/* Begins to open a session: starts a child, which loads and opens the provider. The caller finishes or closes it. */
+/* Begins to open a session: starts a child, which loads and opens the provider. The caller awaits its opening, or
+ * closes it. */
 enum facet_status facet_session_start(const char *path, const struct facet_session_options *options,
                                       struct facet_session **ret_session, struct facet_error *error);
 
 /* Waits until the session is open. On failure the child has ended, and the session can only be closed. */
-enum facet_status facet_session_finish(struct facet_session *session, struct facet_error *error);
+enum facet_status facet_session_await_open(struct facet_session *session, struct facet_error *error);
 
 /* Closes the session as facet_session_close() does, and returns the error if the child did not end as it should. */
 enum facet_status facet_session_end(struct facet_session *session, struct facet_error *error);
