@@ -182,7 +182,7 @@ static void free_object(struct sim_object *object)
     if (object->kind == SIM_KIND_PAGES) {
         struct sim_pages *pages = (struct sim_pages *)object;
 
-        sim_space_give(&context->space, pages->extent);
+        sim_space_free_extent(&context->space, pages->extent);
     } else if (object->kind == SIM_KIND_MODULE) {
         sim_module_free((struct sim_module *)object);
         return;
@@ -299,7 +299,7 @@ enum facet_status sim_pages_new(struct sim_context *context, uint64_t bytes, str
     if (!pages)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a page object");
     pages->bytes = bytes;
-    enum facet_status status = sim_space_take(&context->space, bytes, &pages->extent, error);
+    enum facet_status status = sim_space_alloc_extent(&context->space, bytes, &pages->extent, error);
     if (status == FACET_OK)
         *ret_pages = pages;
     else

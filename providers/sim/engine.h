@@ -232,7 +232,7 @@ enum facet_status sim_pages_new(struct sim_context *context, uint64_t bytes, str
 bool sim_parked_has(const struct sim_engine *engine, uint64_t context);
 
 /* Called when a worker has a new context: it no longer counts as off its device. A snapshot of it in memory is kept. */
-void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *worker);
+void sim_snapshot_worker_returned(struct sim_engine *engine, uint32_t device, const char *worker);
 
 /* Waits until the context's queued work is complete. Releases the lock meanwhile. FACET_TIMEOUT. */
 enum facet_status sim_context_drain(struct facet_provider_instance *instance, uint64_t number, uint64_t timeout_ns,

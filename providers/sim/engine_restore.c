@@ -115,7 +115,7 @@ static enum facet_status get_pages(struct reader *reader, struct sim_context *co
     pages->destroyed = saved.destroyed;
     status = enter_object(reader, context, &pages->object, SIM_KIND_PAGES, saved.number);
     if (status != FACET_OK) {
-        sim_space_give(&context->space, pages->extent);
+        sim_space_free_extent(&context->space, pages->extent);
         free(pages);
         return status;
     }

@@ -160,8 +160,8 @@ bool sim_space_is_mapped(const struct sim_space *space, struct sim_range range)
     return overlaps_any(&space->mappings, range);
 }
 
-enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct sim_extent **ret_extent,
-                                 struct facet_error *error)
+enum facet_status sim_space_alloc_extent(struct sim_space *space, uint64_t bytes, struct sim_extent **ret_extent,
+                                         struct facet_error *error)
 {
     const struct sim_range bounds = {0, UINT64_C(1) << 62};
     struct sim_range range = {.bytes = align_up(bytes, SIM_STORE_BLOCK)};
@@ -175,7 +175,7 @@ enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct
     return FACET_OK;
 }
 
-void sim_space_give(struct sim_space *space, struct sim_extent *extent)
+void sim_space_free_extent(struct sim_space *space, struct sim_extent *extent)
 {
     /* A place that could not be zeroed must not be reused: it stays taken until the space is closed. */
     if (sim_store_forget(space->store, extent->range))

@@ -72,9 +72,9 @@ struct sim_reservation *sim_space_around(const struct sim_space *space, uint64_t
 bool sim_space_is_mapped(const struct sim_space *space, struct sim_range range);
 
 /* Takes a place in the store for a page object, which is all zeros. */
-enum facet_status sim_space_take(struct sim_space *space, uint64_t bytes, struct sim_extent **ret_extent,
-                                 struct facet_error *error);
-void sim_space_give(struct sim_space *space, struct sim_extent *extent);
+enum facet_status sim_space_alloc_extent(struct sim_space *space, uint64_t bytes, struct sim_extent **ret_extent,
+                                         struct facet_error *error);
+void sim_space_free_extent(struct sim_space *space, struct sim_extent *extent);
 
 /* `range` must lie in a reservation with nothing mapped in it, and within the pages from `offset`. Counts the mapping
  * in pages->mappings. */

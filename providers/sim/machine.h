@@ -87,7 +87,7 @@ bool sim_link_touches(const struct facet_topology_link *link, uint32_t node);
 enum facet_status sim_visible_apply(struct sim_machine *machine, const struct sim_state *state, const char *setting,
                                     struct facet_error *error);
 /* Whether the setting names this uuid. */
-bool sim_visible_names(const struct sim_machine *machine, const char *uuid);
+bool sim_visible_lists_uuid(const struct sim_machine *machine, const char *uuid);
 
 /* machine_product.c, machine_topology.c: parts of the document. They refuse through `at`. */
 void sim_product_read(const struct sim_json *at, const char *id, struct sim_product *product);

@@ -20,7 +20,7 @@ static enum facet_status enter_context(struct facet_provider_instance *instance,
         return status;
     }
     TAILQ_INSERT_TAIL(&instance->engine->contexts, context, link);
-    sim_parked_forget(instance->engine, context->device, worker);
+    sim_snapshot_worker_returned(instance->engine, context->device, worker);
     return FACET_OK;
 }
 
@@ -92,7 +92,7 @@ static enum facet_status memory_info(struct facet_provider_instance *instance, u
     return facet_kit_struct(&info, sizeof info, ret_info, error);
 }
 
-/* --- pages, which are counted --- */
+/* --- pages, charged to a worker --- */
 
 /* Makes pages that are charged to the context's worker. FACET_QUOTA, FACET_NO_SPACE. */
 static enum facet_status make_pages(struct facet_provider_instance *instance, struct sim_context *context,
@@ -113,7 +113,7 @@ static enum facet_status make_pages(struct facet_provider_instance *instance, st
     return FACET_OK;
 
 fail_pages:
-    sim_space_give(&context->space, pages->extent);
+    sim_space_free_extent(&context->space, pages->extent);
     free(pages);
 fail_take:
     context->account->usage->used_bytes -= bytes;
@@ -142,7 +142,8 @@ static enum facet_status alloc_plain(struct facet_provider_instance *instance, s
     status = sim_space_map(&context->space, reservation->range, pages, 0, error);
     if (status != FACET_OK)
         goto fail_reservation;
-    pages->destroyed = true; /* freed with their mapping; the host does not know their number */
+    /* Freed with their mapping, because the caller got no number to destroy them by. */
+    pages->destroyed = true;
     reservation->plain = true;
     context->account->usage->reserved_bytes += bytes;
     *ret_address = reservation->range.at;

@@ -131,7 +131,7 @@ enum facet_status sim_share_in(struct facet_provider_instance *instance, const s
     enum facet_status status;
 
     if (instance->machine->devices[device].partial &&
-        !sim_visible_names(instance->machine, partition_uuid ? partition_uuid : ""))
+        !sim_visible_lists_uuid(instance->machine, partition_uuid ? partition_uuid : ""))
         status = facet_kit_fail(error, FACET_NOT_FOUND,
                                 "partition_uuid \"%.64s\": expected one of FACET_SIM_VISIBLE_DEVICES, which does not "
                                 "name device %" PRIu32 " as a whole",

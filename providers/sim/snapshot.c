@@ -64,7 +64,7 @@ bool sim_parked_has(const struct sim_engine *engine, uint64_t context)
     return false;
 }
 
-void sim_parked_forget(struct sim_engine *engine, uint32_t device, const char *worker)
+void sim_snapshot_worker_returned(struct sim_engine *engine, uint32_t device, const char *worker)
 {
     struct sim_parked *parked, *after;
 
@@ -361,7 +361,7 @@ static enum facet_status bring_workers_back(struct facet_provider_instance *inst
         return status;
     set_saving(instance, &set, false);
     for (uint32_t i = 0; i < set.count; i++)
-        sim_parked_forget(instance->engine, set.contexts[i]->device, set.contexts[i]->account->worker);
+        sim_snapshot_worker_returned(instance->engine, set.contexts[i]->device, set.contexts[i]->account->worker);
     free(set.contexts);
     return FACET_OK;
 }

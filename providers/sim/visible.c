@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: FACET_SIM_VISIBLE_DEVICES: the devices of the profile that this process sees, and their order.
+ * Owns: FACET_SIM_VISIBLE_DEVICES: which devices of the profile this process sees. They keep the profile's order.
  * Never: hides devices from the state: records of hidden devices are kept for the processes that see them.
  *
  * Hidden devices stay in the array after the visible ones, and device_count leaves them out. So a partition or limit of
@@ -14,7 +14,7 @@
 
 #define SEPARATOR ','
 
-bool sim_visible_names(const struct sim_machine *machine, const char *uuid)
+bool sim_visible_lists_uuid(const struct sim_machine *machine, const char *uuid)
 {
     size_t length = strlen(uuid);
 
@@ -59,19 +59,20 @@ static enum facet_status check_names(const struct sim_machine *machine, const st
     }
 }
 
-/* Whether a device is visible: whole, or only some partitions of it. */
-static bool find_visible(struct sim_machine *machine, const struct sim_record *record, struct sim_device *device)
+/* Whether a device is visible: whole, or only some partitions of it, which marks it as partial. */
+static bool mark_visible(struct sim_machine *machine, const struct sim_record *record, struct sim_device *device)
 {
-    if (sim_visible_names(machine, device->info.uuid))
+    if (sim_visible_lists_uuid(machine, device->info.uuid))
         return true;
     for (uint32_t i = 0; i < record->partition_count; i++)
-        if (record->partitions[i].device == device->number && sim_visible_names(machine, record->partitions[i].uuid))
+        if (record->partitions[i].device == device->number &&
+            sim_visible_lists_uuid(machine, record->partitions[i].uuid))
             device->partial = true;
     return device->partial;
 }
 
 /* Moves hidden devices behind the visible ones; both keep their order. False: no memory. */
-static bool sort_devices(struct sim_machine *machine, const struct sim_record *record)
+static bool move_hidden_devices_last(struct sim_machine *machine, const struct sim_record *record)
 {
     struct sim_device *hidden = calloc(machine->device_total, sizeof *hidden);
     uint32_t seen = 0, hidden_count = 0;
@@ -81,7 +82,7 @@ static bool sort_devices(struct sim_machine *machine, const struct sim_record *r
     for (uint32_t i = 0; i < machine->device_total; i++) {
         struct sim_device device = machine->devices[i];
 
-        if (!find_visible(machine, record, &device)) {
+        if (!mark_visible(machine, record, &device)) {
             hidden[hidden_count++] = device;
             continue;
         }
@@ -106,7 +107,7 @@ static uint32_t node_place(const struct sim_machine *machine, uint32_t node)
 }
 
 /* Removes the nodes of hidden devices. Nodes keep their order, so each moves down or stays. */
-static void sort_topology(struct sim_machine *machine)
+static void remove_hidden_nodes(struct sim_machine *machine)
 {
     uint32_t nodes = 0, links = 0;
 
@@ -146,10 +147,10 @@ enum facet_status sim_visible_apply(struct sim_machine *machine, const struct si
     if (status != FACET_OK)
         return status;
     status = check_names(machine, &record, error);
-    if (status == FACET_OK && !sort_devices(machine, &record))
+    if (status == FACET_OK && !move_hidden_devices_last(machine, &record))
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for FACET_SIM_VISIBLE_DEVICES");
     if (status == FACET_OK)
-        sort_topology(machine);
+        remove_hidden_nodes(machine);
     sim_record_clear(&record);
     return status;
 }
