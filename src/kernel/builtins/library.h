@@ -53,8 +53,8 @@ enum facet_status facet_builtins_link(const struct facet_builtins *library, LLVM
 /* Adds the function that a code generator calls `name` to `module`, hidden, unless the module has it. FACET_INTERNAL:
  * the library has no such function. The module must not be optimized afterwards, as the optimizer may turn the code of
  * fma() into a call of fma(). */
-enum facet_status facet_builtins_supply(const struct facet_builtins *library, LLVMModuleRef module, const char *name,
-                                        struct facet_error *error);
+enum facet_status facet_builtins_link_libcall(const struct facet_builtins *library, LLVMModuleRef module,
+                                              const char *name, struct facet_error *error);
 
 #ifdef __cplusplus
 }

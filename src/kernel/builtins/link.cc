@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: linking shards into a module. This is C++, since LLVM's C interface links whole modules only.
+ * Owns: linking parts of the builtin library (shards: bitcode of a few functions each) into a module. This is C++,
+ * since LLVM's C interface links whole modules only.
  * Never: changes functions that the module has.
  */
 #include <set>
@@ -51,9 +52,11 @@ facet_status check_types(const Module &module, const Module &shard, const std::v
     for (const std::string &name : names) {
         const Function *body = shard.getFunction(name);
         if (body && !body->isDeclaration() && module.getFunction(name)->getFunctionType() != body->getFunctionType())
-            return facet_error_set(error, FACET_INVALID_ARGUMENT,
-                                   "the module declares the builtin function %s with another type than it has",
-                                   name.c_str());
+            return facet_error_set(
+                error, FACET_INVALID_ARGUMENT,
+                "the module declares the builtin function %s with a type that is not the builtin's: correct or "
+                "remove the declaration",
+                name.c_str());
     }
     return FACET_OK;
 }
@@ -113,28 +116,31 @@ extern "C" facet_status facet_builtins_link(const facet_builtins *library, LLVMM
     return FACET_OK;
 }
 
-extern "C" facet_status facet_builtins_supply(const facet_builtins *library, LLVMModuleRef module, const char *name,
-                                              facet_error *error)
+extern "C" facet_status facet_builtins_link_libcall(const facet_builtins *library, LLVMModuleRef module,
+                                                    const char *name, facet_error *error)
 {
     Module &into = *unwrap(module);
     Linking linking = {&library->archive, into, Linker(into), {}};
-    std::string ours = std::string(FACET_BUILTINS_LIBCALL) + name;
-    uint32_t shard = facet_archive_find(linking.archive, ours.c_str());
+    std::string prefixed_name = std::string(FACET_BUILTINS_LIBCALL) + name;
+    uint32_t shard = facet_archive_find(linking.archive, prefixed_name.c_str());
 
     if (shard == FACET_ARCHIVE_NONE)
         return facet_error_set(
             error, FACET_INTERNAL,
-            "the code generator calls '%s', which there is not: it is an operation on a type that this processor "
-            "has no instructions for",
+            "the code generator calls '%s', which Facet's builtin library lacks: the kernel uses a type that this "
+            "processor has no instructions for",
             name);
     if (into.getFunction(name))
         return FACET_OK;
-    /* Only declared functions are linked; the type is the shard's. */
-    into.getOrInsertFunction(ours, Type::getVoidTy(into.getContext()));
+    /*
+     * The linker adds only functions that the module declares. The type of this declaration is a placeholder: the
+     * shard's replaces it.
+     */
+    into.getOrInsertFunction(prefixed_name, Type::getVoidTy(into.getContext()));
     facet_status status = link_shard(linking, shard, {}, error);
     if (status != FACET_OK)
         return status;
-    Function *function = into.getFunction(ours);
+    Function *function = into.getFunction(prefixed_name);
     function->setName(name);
     function->setVisibility(GlobalValue::HiddenVisibility);
     return facet_builtins_link(library, module, error);

@@ -44,7 +44,7 @@ static enum facet_status gather_names(const struct facet_compilation *compilatio
     if (status != FACET_OK)
         return status;
     while (status == FACET_OK && facet_compile_next_missing(&linker_message, name, sizeof name))
-        status = facet_builtins_supply(library, module, name, error);
+        status = facet_builtins_link_libcall(library, module, name, error);
     facet_builtins_close(library);
     return status;
 }

@@ -364,14 +364,14 @@ static void functions_of_the_library_are_supplied(void **state)
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("test", context);
     struct facet_error error;
 
-    assert_int_equal(facet_builtins_supply(library, module, "fma", &error), FACET_OK);
+    assert_int_equal(facet_builtins_link_libcall(library, module, "fma", &error), FACET_OK);
     LLVMValueRef function = LLVMGetNamedFunction(module, "fma");
     assert_false(LLVMIsDeclaration(function));
     assert_int_equal(LLVMGetVisibility(function), LLVMHiddenVisibility);
     assert_int_equal(LLVMGetLinkage(function), LLVMExternalLinkage);
-    assert_int_equal(facet_builtins_supply(library, module, "fma", &error), FACET_OK);
+    assert_int_equal(facet_builtins_link_libcall(library, module, "fma", &error), FACET_OK);
     assert_ptr_equal(LLVMGetNamedFunction(module, "fma"), function);
-    assert_int_equal(facet_builtins_supply(library, module, "fopen", &error), FACET_INTERNAL);
+    assert_int_equal(facet_builtins_link_libcall(library, module, "fopen", &error), FACET_INTERNAL);
     assert_non_null(strstr(error.message, "'fopen'"));
     LLVMDisposeModule(module);
     LLVMContextDispose(context);
@@ -396,7 +396,7 @@ static void supply_function(LLVMModuleRef module, const char *name)
 {
     struct facet_error error;
 
-    if (facet_builtins_supply(library, module, name, &error) != FACET_OK)
+    if (facet_builtins_link_libcall(library, module, name, &error) != FACET_OK)
         fail_msg("%s", error.message);
     LLVMSetVisibility(LLVMGetNamedFunction(module, name), LLVMDefaultVisibility);
 }

@@ -4,7 +4,7 @@
  * FMA for a * b + c rounded once, before F16C for halves; everywhere for dividing integers of 128 bits. An image needs
  * no library, so it contains them.
  *
- * Owns: facet_libcall_NAME, which facet_builtins_supply() puts into a module as NAME. Results are exact, but a
+ * Owns: facet_libcall_NAME, which facet_builtins_link_libcall() puts into a module as NAME. Results are exact, but a
  *       NaN may be another NaN.
  * Never: calls a builtin function, or contains code that a code generator turns into a call of one of these.
  */
