@@ -32,7 +32,7 @@ static bool is_tenant, fork_handled;
 
 static void read_environment(void)
 {
-    is_tenant = facet_tenants_named(folders);
+    is_tenant = facet_tenants_read_folders(folders);
 }
 
 bool facet_cuda_is_tenant(void)

@@ -140,7 +140,8 @@ void *facet_forward_target(const char *name)
     void *function = dlsym(handle, name);
     if (!function)
         return (void *)fail_no_function;
-    if (!reaches_no_device(name) && !(attach_succeeded && (!facet_hip_is_tenant() || facet_hip_attach_to_call())))
+    if (!reaches_no_device(name) &&
+        !(attach_succeeded && (!facet_hip_is_tenant() || facet_hip_attach_and_refresh_devices())))
         return (void *)fail_no_vgpu;
     void *hook = facet_hip_is_tenant() ? facet_hip_hook(name) : NULL;
     return hook ? hook : function;

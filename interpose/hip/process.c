@@ -34,7 +34,7 @@ static bool is_tenant, fork_handled;
 
 static void read_environment(void)
 {
-    is_tenant = facet_tenants_named(folders);
+    is_tenant = facet_tenants_read_folders(folders);
 }
 
 bool facet_hip_is_tenant(void)
@@ -64,8 +64,8 @@ static void after_fork(void)
 }
 
 /*
- * The slots and their charges belong to the parent. The child is charged for its own allocations, from its first call
- * on.
+ * The process's slots in the usage files, and the charges in them, belong to the parent. The child is charged for its
+ * own allocations, from its first call on.
  */
 static void after_fork_in_child(void)
 {
@@ -187,7 +187,7 @@ bool facet_hip_attach(void)
     return enter_vgpu(false);
 }
 
-bool facet_hip_attach_to_call(void)
+bool facet_hip_attach_and_refresh_devices(void)
 {
     return enter_vgpu(true);
 }

@@ -51,7 +51,7 @@ bool facet_hip_attach(void);
  * because the program may have changed them since the attach, which happens before main() if hipcc's output registers
  * code. Such a change selects nothing.
  */
-bool facet_hip_attach_to_call(void);
+bool facet_hip_attach_and_refresh_devices(void);
 
 struct facet_tenant *facet_hip_tenant_slow(uint32_t device);
 

@@ -8,7 +8,7 @@
 
 #include "entry.h"
 
-bool facet_tenants_named(char ret_folders[FACET_TENANTS_FOLDERS])
+bool facet_tenants_read_folders(char ret_folders[FACET_TENANTS_FOLDERS])
 {
     const char *folders = getenv(FACET_ENV_VGPU_DIR);
 

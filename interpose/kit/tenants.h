@@ -16,7 +16,7 @@
  * FACET_VGPU_DIR: a folder, or several with ':' between them. A list that is too long is cut, and then fails to attach,
  * as with any wrong folder. False: this process is in no vGPU.
  */
-bool facet_tenants_named(char ret_folders[FACET_TENANTS_FOLDERS]);
+bool facet_tenants_read_folders(char ret_folders[FACET_TENANTS_FOLDERS]);
 
 static inline const char *facet_tenant_address(const struct facet_tenant *tenant)
 {

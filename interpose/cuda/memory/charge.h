@@ -3,15 +3,16 @@
  * Charging memory: reserve before the driver is called, record by pointer or handle, release when it is freed.
  *
  * Owns: the order of these steps, the sizes that are charged, and the meaning of a key in the ledger.
- * Never: calls the driver; lets memory that could not be recorded live uncharged.
+ * Never: calls the driver itself; leaves memory allocated whose charge could not be recorded.
  *
  * Charges by kind:
- *   - plain: from 1 MiB on the requested size, in steps of 2 MiB, as the driver allocates it.
+ *   - plain: from 1 MiB on, the requested size, rounded up to a multiple of 2 MiB, as the driver allocates it.
  *   - small: below that, each region of 2 MiB that contains a part of it (linear.h).
- *   - managed: the requested size, in steps of 512 bytes and 2 MiB, on each GPU, wherever it is (managed.c).
+ *   - managed: the requested size, rounded up to 512 bytes below 1 MiB and to 2 MiB from there on; charged on each GPU,
+ *     because the driver may keep it on any (managed.c).
  *   - pitched: as plain, of the pitch that the driver chose times the height.
- *   - arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB; nothing if the program
- *     maps the memory itself.
+ *   - arrays: the bytes of a row, rounded up to 512, times the rows and layers; of all levels together, rounded up to
+ *     64 KiB; nothing if the program maps the memory itself.
  *   - pools: the memory that a pool holds, in use or not (interpose/kit/memory/pool.h).
  *   - graphs: the memory that the driver holds for them (graph.h).
  *   - virtual: the memory of cuMemCreate, until its last handle and mapping are gone (virtual.c).
@@ -45,7 +46,7 @@ struct facet_cuda_charge {
     uint64_t owner;          /* facet_cuda_owner() */
     uint64_t contexts_ended; /* number of contexts that had ended before the driver was called (context.h) */
     uint32_t device;
-    bool by_region; /* whole regions, which the slot counts as such (linear.c) */
+    bool by_region; /* the bytes are whole 2 MiB regions, which the process's slot counts separately (linear.c) */
 };
 
 /* A key of the ledger. */
@@ -76,8 +77,8 @@ CUresult facet_cuda_charge_take(uint32_t device, uint64_t bytes, struct facet_cu
 CUresult facet_cuda_charge_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
 /*
- * Makes the current context the owner of a charge that was begun in another way. Called while the bytes are pending,
- * before the driver is called.
+ * Makes the current context the owner of a charge that facet_cuda_charge_begin() did not begin (small and managed
+ * memory). Called while the bytes are pending, before the driver is called.
  */
 void facet_cuda_charge_set_owner(struct facet_cuda_charge *charge);
 
@@ -93,7 +94,9 @@ void facet_cuda_charge_drop(const struct facet_cuda_charge *charge);
 CUresult facet_cuda_charge_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 CUresult facet_cuda_charge_try_resize(struct facet_cuda_charge *charge, uint64_t bytes);
 
-/* Records the charge; false when memory is out: the caller then frees the allocation and drops the charge. */
+/*
+ * Records the charge; false when host memory is exhausted. The caller then frees the allocation and drops the charge.
+ */
 bool facet_cuda_charge_keep(const struct facet_cuda_charge *charge, enum facet_cuda_kind kind, uint64_t handle);
 
 /*
