@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: memory that sparse arrays and multicast objects hold.
- * Never: tracks tiles: an unmapping removes all that was mapped into the array; frees a multicast object.
+ * Never: tracks tiles (an unmapping removes every mapping of the array), or frees a multicast object.
  */
 #include <stdlib.h>
 
 #include "memory.h"
 
-#define FIRST_OBJECT UINT64_C(0x4d000000) /* the first handle of an object; handles of memory are smaller */
+/* Handles of multicast objects are above this; those of memory are below. */
+#define MULTICAST_BASE UINT64_C(0x4d000000)
 
 struct held {
     struct held *next;
@@ -84,7 +85,7 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle *object, const CUmultica
     if (!object || !properties || !properties->numDevices || !properties->size || properties->flags)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    *object = FIRST_OBJECT + ++object_count;
+    *object = MULTICAST_BASE + ++object_count;
     fake_memory_unlock();
     return CUDA_SUCCESS;
 }
@@ -93,12 +94,12 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle object, CUdevice devi
 {
     uint32_t physical;
 
-    return object > FIRST_OBJECT ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
+    return object > MULTICAST_BASE ? fake_physical(device, &physical) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult bind_held(CUmemGenericAllocationHandle object, size_t offset, void *memory)
 {
-    return object > FIRST_OBJECT && add_held(object, offset, memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return object > MULTICAST_BASE && add_held(object, offset, memory) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset, CUmemGenericAllocationHandle handle,

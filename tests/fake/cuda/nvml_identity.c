@@ -91,7 +91,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t *info)
     return NVML_SUCCESS;
 }
 
-#ifndef FAKE_OLD
+#ifndef FAKE_OLD /* older drivers lack this function */
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, nvmlPciInfoExt_v1_t *info)
 {
     nvmlPciInfo_t plain;
