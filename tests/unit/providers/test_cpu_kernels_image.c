@@ -49,7 +49,7 @@ static void run_spin(const void *block, const struct facet_host_group *group)
 
 struct rounds {
     volatile uint64_t *words;
-    volatile uint64_t *gate; /* [0]: at work; [1]: may end; [2]: the number of rounds */
+    volatile uint64_t *control; /* [0]: has begun; [1]: must end; [2]: rounds done */
     uint64_t count;
 };
 
@@ -60,11 +60,11 @@ static void run_rounds(const void *block, const struct facet_host_group *group)
     uint64_t rounds = 0;
 
     (void)group;
-    __atomic_store_n(&arguments->gate[0], 1, __ATOMIC_RELEASE);
-    for (; !__atomic_load_n(&arguments->gate[1], __ATOMIC_ACQUIRE); rounds++)
+    __atomic_store_n(&arguments->control[0], 1, __ATOMIC_RELEASE);
+    for (; !__atomic_load_n(&arguments->control[1], __ATOMIC_ACQUIRE); rounds++)
         for (uint64_t i = 0; i < arguments->count; i++)
             arguments->words[i]++;
-    arguments->gate[2] = rounds;
+    arguments->control[2] = rounds;
 }
 
 struct report {
@@ -125,7 +125,7 @@ static const struct facet_host_argument spin_arguments[] = {
 };
 static const struct facet_host_argument rounds_arguments[] = {
     {.name = "words", .type = "ulong*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 0, .bytes = 8},
-    {.name = "gate", .type = "ulong*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 8, .bytes = 8},
+    {.name = "control", .type = "ulong*", .kind = FACET_ARGUMENT_GLOBAL, .offset = 8, .bytes = 8},
     {.name = "count", .type = "ulong", .kind = FACET_ARGUMENT_VALUE, .offset = 16, .bytes = 8},
 };
 static const struct facet_host_argument report_arguments[] = {

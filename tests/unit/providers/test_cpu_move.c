@@ -16,7 +16,7 @@
 /* How many calls of each kind succeed before one fails, after which all succeed again. -1: none fails. */
 static struct {
     int calloc, mmap, remap, protect, register_watch;
-    bool no_faults, no_remap, one_mapping;
+    bool no_userfaultfd, no_remap, one_mapping;
 } failures;
 
 static bool call_fails(int *count)
@@ -50,8 +50,9 @@ int __wrap_ioctl(int fd, unsigned long request, void *argument)
         errno = ENOMEM;
         return -1;
     }
+    /* Fails as an older kernel does for a range of two mappings. */
     if (request == UFFDIO_WRITEPROTECT && failures.one_mapping &&
-        ((struct uffdio_writeprotect *)argument)->range.len > PAGE) { /* older kernels see two mappings */
+        ((struct uffdio_writeprotect *)argument)->range.len > PAGE) {
         errno = ENOENT;
         return -1;
     }
@@ -62,10 +63,11 @@ long __real_syscall(long number, long a, long b, long c, long d, long e, long f)
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-    bool refused = number == SYS_userfaultfd && failures.no_faults;
-    bool full = number == SYS_mremap && (failures.no_remap || failures.remap == 0);
+    bool refused = number == SYS_userfaultfd && failures.no_userfaultfd;
+    bool no_mapping_left = number == SYS_mremap && (failures.no_remap || failures.remap == 0);
 
-    if (!refused && !full && !(number == SYS_mmap && call_fails(d & MAP_FIXED ? &failures.remap : &failures.mmap)))
+    if (!refused && !no_mapping_left &&
+        !(number == SYS_mmap && call_fails(d & MAP_FIXED ? &failures.remap : &failures.mmap)))
         return __real_syscall(number, a, b, c, d, e, f);
     errno = refused ? EPERM : ENOMEM;
     return -1;
@@ -74,7 +76,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 static void fail_none(void)
 {
     failures.calloc = failures.mmap = failures.remap = failures.protect = failures.register_watch = -1;
-    failures.no_faults = failures.no_remap = failures.one_mapping = false;
+    failures.no_userfaultfd = failures.no_remap = failures.one_mapping = false;
 }
 
 /* --- the world --- */
@@ -95,7 +97,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Writes the number of each page into its first and its last word. */
+/* Writes 100 + N into the first word of page N, and 200 + N into its last. */
 static void number_pages(uint64_t at, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {
@@ -139,7 +141,7 @@ static void mapped_pages_move(void **state)
 }
 
 /* Six pages are of three objects. The middle object, with parts of both neighbours, is moved into one object. */
-static void parts_of_several_pieces_move_as_one(void **state)
+static void pages_of_several_objects_move_into_one(void **state)
 {
     uint64_t at = reserve(world.context, 6), one = create(world.context, 2), two = create(world.context, 2);
     uint64_t three = create(world.context, 2), to = create(world.context, 4), window = reserve(world.context, 4);
@@ -194,7 +196,8 @@ static void huge_pages_move(void **state)
     OK(&world, unmap(world.context, at, count));
     destroy(world.context, from);
     destroy(world.context, to);
-    destroy(world.context, create(world.context, count)); /* their offset in the file is used again */
+    /* The new pages reuse an offset in the provider's memory file. */
+    destroy(world.context, create(world.context, count));
     assert_int_equal(world_used(&world, world.context), 0);
 }
 
@@ -254,7 +257,7 @@ static void impossible_moves_are_refused(void **state)
     expect_numbers(at, 3);
 }
 
-/* Whichever inner step fails, the memory keeps its contents, can be written, and no page is kept. */
+/* Whichever inner step fails, the memory keeps its contents and can be written, and no further page stays charged. */
 static void a_move_that_fails_changes_nothing(void **state)
 {
     int *const counts[] = {&failures.mmap, &failures.calloc, &failures.remap, &failures.protect,
@@ -273,13 +276,13 @@ static void a_move_that_fails_changes_nothing(void **state)
             fail_none();
             *counts[i] = n;
             enum facet_status status = move(at + PAGE, to, 0, 2);
-            bool spent = *counts[i] < 0;
+            bool failure_injected = *counts[i] < 0;
             fail_none();
             assert_int_equal(world_used(&world, world.context), used);
             expect_numbers(at, 4);
             number_pages(at, 4);
             expect_numbers(at, 4);
-            if (!spent) {
+            if (!failure_injected) {
                 OK(&world, status);
                 OK(&world, unmap(world.context, at, 4));
                 OK(&world, map(world.context, at, one, 0, 2));
@@ -290,11 +293,17 @@ static void a_move_that_fails_changes_nothing(void **state)
             assert_int_equal(status, FACET_NO_MEMORY);
             failed++;
         }
-    /* Target pages that are mapped elsewhere need no mapping for the copy. */
+    /*
+     * At least, in the order of `counts`: 1 failure of mmap(), 2 of calloc(), and 1 of each other call. With
+     * FACET_CPU_COMMIT the target pages are mapped elsewhere, so the copy needs no mmap().
+     */
     assert_true(failed >= (getenv("FACET_CPU_COMMIT") ? 0 : 1) + 2 + 1 + 1 + 1);
 }
 
-/* The move also works where the kernel has no mapping left, or protects only within one mapping. */
+/*
+ * The move also works where mremap() fails because the process has no mapping left, or where write protection works
+ * only within one mapping.
+ */
 static void a_move_falls_back_where_the_kernel_lacks_a_call(void **state)
 {
     bool *const lacks[] = {&failures.no_remap, &failures.one_mapping};
@@ -321,7 +330,7 @@ static void without_userfaultfd_nothing_moves(void **state)
 {
     (void)state;
     world_end(&world);
-    failures.no_faults = true;
+    failures.no_userfaultfd = true;
     world_begin(&world);
     uint64_t at = reserve(world.context, 1), from = create(world.context, 1), to = create(world.context, 1);
     assert_int_equal(capabilities() & FACET_CAN_MOVE_PAGES, 0);
@@ -331,13 +340,15 @@ static void without_userfaultfd_nothing_moves(void **state)
     assert_int_equal(move(at, to, 0, 1), FACET_UNSUPPORTED);
     assert_non_null(strstr(world.error.message, "userfaultfd"));
     expect_numbers(at, 1);
-    OK(&world, map(world.context, reserve(world.context, 1), to, 0, 1)); /* it is mapped nowhere else */
+    OK(&world, map(world.context, reserve(world.context, 1), to, 0, 1)); /* the refused move did not map `to` */
 }
 
 /* --- while it is used --- */
 
 struct rounds {
-    uint64_t words, gate, count;
+    uint64_t words;
+    uint64_t control; /* [0]: has begun; [1]: must end; [2]: rounds done */
+    uint64_t count;
 };
 
 static void start_rounds(const struct rounds *rounds, uint64_t stream)
@@ -346,18 +357,18 @@ static void start_rounds(const struct rounds *rounds, uint64_t stream)
     struct facet_launch launch = world_launch(&world, "rounds", sizeof *rounds, 1, 1);
 
     OK(&world, world.provider->execution->launch(INSTANCE, world.context, stream, &launch, rounds, &world.error));
-    for (int i = 0; i < 100000 && !__atomic_load_n((uint64_t *)rounds->gate, __ATOMIC_ACQUIRE); i++)
+    for (int i = 0; i < 100000 && !__atomic_load_n((uint64_t *)rounds->control, __ATOMIC_ACQUIRE); i++)
         nanosleep(&pause, NULL);
-    assert_int_equal(__atomic_load_n((uint64_t *)rounds->gate, __ATOMIC_ACQUIRE), 1);
+    assert_int_equal(__atomic_load_n((uint64_t *)rounds->control, __ATOMIC_ACQUIRE), 1);
 }
 
 static void end_rounds(const struct rounds *rounds, uint64_t stream)
 {
     static uint64_t words[4 * WORDS];
 
-    __atomic_store_n((uint64_t *)rounds->gate + 1, 1, __ATOMIC_RELEASE);
+    __atomic_store_n((uint64_t *)rounds->control + 1, 1, __ATOMIC_RELEASE);
     OK(&world, world.provider->execution->synchronize(INSTANCE, world.context, stream, WORLD_WAIT_NS, &world.error));
-    uint64_t expected = word_at(world.context, rounds->gate + 16);
+    uint64_t expected = word_at(world.context, rounds->control + 16);
     assert_true(expected > 0);
     assert_true(rounds->count <= sizeof words / sizeof words[0]);
     OK(&world, MEMORY->read(INSTANCE, world.context, rounds->words, rounds->count * 8, words, &world.error));
@@ -462,8 +473,11 @@ static void *fill_repeatedly(void *argument)
     return NULL;
 }
 
-/* One of several threads transfers at any time. A move waits for transfers that have begun, and not for later ones. */
-static void transfers_without_a_pause_keep_no_move_away(void **state)
+/*
+ * At any time at least one of the three threads is in a transfer. A move waits for transfers that have begun, and not
+ * for later ones.
+ */
+static void continuous_transfers_do_not_starve_a_move(void **state)
 {
     struct transfers transfers[3] = {{0}};
     uint64_t at = reserve(world.context, 2), one = create(world.context, 2), two = create(world.context, 2), passes = 0;
@@ -491,8 +505,11 @@ static void transfers_without_a_pause_keep_no_move_away(void **state)
         pthread_join(threads[i], NULL);
 }
 
-/* The owner's chunk, mapped by another context, moves to a shared chunk under that context's kernel. */
-static void shared_pages_move_under_a_kernel(void **state)
+/*
+ * A context has mapped the owner's shared pages; they move to other shared pages while that context's kernel writes to
+ * them.
+ */
+static void shared_pages_move_while_a_kernel_writes_them(void **state)
 {
     uint64_t owner = world_context(&world, "owner"), from = create(owner, 4), to = create(owner, 4);
     struct rounds rounds = {reserve(world.context, 2), world_alloc(&world, world.context, 4096), 2 * WORDS};
@@ -524,7 +541,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(mapped_pages_move, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(parts_of_several_pieces_move_as_one, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pages_of_several_objects_move_into_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(huge_pages_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_addresses_keep_the_old_pages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(impossible_moves_are_refused, set_up, tear_down),
@@ -533,8 +550,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_userfaultfd_nothing_moves, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_write_of_a_kernel_is_lost, set_up, tear_down),
         cmocka_unit_test_setup_teardown(transfers_work_while_pages_move, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(transfers_without_a_pause_keep_no_move_away, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(shared_pages_move_under_a_kernel, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(continuous_transfers_do_not_starve_a_move, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(shared_pages_move_while_a_kernel_writes_them, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
