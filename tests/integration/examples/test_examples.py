@@ -27,7 +27,7 @@ def run(*words, **variables):
 
 
 def state(text, when):
-    """Fragmentation in percent, MiB in use and chunks, as the output's line `when` says."""
+    """Fragmentation in percent, MiB in use and chunks, from the output line that begins with `when`."""
     line = re.search(rf"^{when} +([\d.]+)% fragmented, +(\d+) MiB in use, .* in (\d+) chunks$", text, re.MULTILINE)
     return float(line[1]), int(line[2]), int(line[3])
 
@@ -47,7 +47,7 @@ def memory_really_moves_and_nothing_is_lost():
 
 
 @test
-def memory_defragments_by_itself_and_everything_goes_back():
+def memory_defragments_by_itself_and_all_chunks_but_one_are_released():
     text = run("memory").partition("\nend ")[2]
     itself = state(text, "itself")
     equal((itself[0] <= 30, itself[1]), (True, 9))
@@ -66,23 +66,27 @@ def a_product_on_a_virtual_gpu_is_right():
 
 
 @test
-def a_product_goes_to_a_device_that_multiplies():
+def a_matrix_product_runs_on_a_device_that_supports_it():
     """The first device is a GPU whose vendor's libraries of mathematics are missing; the product runs on another."""
     rocm, fakes = BUILD / "facet-provider-rocm.so", BUILD / "tests" / "fake"
     if not rocm.exists():
         raise Skip("this build has no provider rocm")
-    none = {"FACET_ROCM_HIPBLASLT": "/nonexistent", "FACET_ROCM_MIOPEN": "/nonexistent", "FAKE_HIP_UNITS": "32",
-            "FACET_ROCM_SMI": str(fakes / "amdsmi/libamd_smi.so.26"), "FACET_ROCM_HIP": str(fakes / "hip/libamdhip64.so.6")}
+    without_math_libraries = {"FACET_ROCM_HIPBLASLT": "/nonexistent", "FACET_ROCM_MIOPEN": "/nonexistent",
+                              "FAKE_HIP_UNITS": "32", "FACET_ROCM_SMI": str(fakes / "amdsmi/libamd_smi.so.26"),
+                              "FACET_ROCM_HIP": str(fakes / "hip/libamdhip64.so.6")}
     for example in (["basic"], ["tenants", "0.1"]):
-        run(*example, FACET_PROVIDER_PATH=f"{rocm}:{BUILD / 'facet-provider-cpu.so'}", **none)
+        run(*example, FACET_PROVIDER_PATH=f"{rocm}:{BUILD / 'facet-provider-cpu.so'}", **without_math_libraries)
     done = subprocess.run([BUILD / "examples/basic"], text=True, capture_output=True, check=False,
-                          env={**os.environ, "FACET_PROVIDER_PATH": str(rocm), **none})
+                          env={**os.environ, "FACET_PROVIDER_PATH": str(rocm), **without_math_libraries})
     equal((done.returncode, "libhipblaslt.so" in done.stderr), (1, True), done.stderr)
 
 
 @test
-def no_file_that_is_too_long_ends_a_program():
-    """A memfd counts as a file. So under `ulimit -f 0` there is no host memory, which the program reports."""
+def a_file_size_limit_kills_no_program():
+    """Host memory is a memfd, to which RLIMIT_FSIZE applies.
+
+    Under `ulimit -f 0` the program reports the error, and SIGXFSZ does not kill it.
+    """
     def forbid():
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     for example in ("memory", "basic"):
@@ -92,7 +96,7 @@ def no_file_that_is_too_long_ends_a_program():
 
 
 @test
-def a_driver_that_does_not_open_names_the_variable():
+def an_error_for_an_invalid_setting_names_its_variable():
     for name, value, expected in (("FACET_CPU_GROUP_LIMIT", "0", "expected a number from 1 to"),
                                   ("FACET_CPU_MEMORY", "1G", "expected a number from 1 to"),
                                   ("FACET_CPU_UNITS", "many", "expected a number from 1 to")):

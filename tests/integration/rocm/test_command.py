@@ -49,15 +49,15 @@ def devices_are_listed_with_their_modes():
 
 
 @test
-def a_virtual_gpu_is_a_partition_and_the_mode_comes_and_goes_with_it():
+def a_virtual_gpu_is_a_partition_and_the_compute_partition_is_set_and_reset_with_it():
     with Machine(parts=True) as machine:
         contains(machine.answer("devices", "rocm:0"), "CPX/NPS1")
-        part = ("vgpu", "create", "-d", "rocm:0", "--mode", "partitioned")
-        machine.answer(*part, "--name", "a", "--template", "CPX/NPS1")
+        create = ("vgpu", "create", "-d", "rocm:0", "--mode", "partitioned")
+        machine.answer(*create, "--name", "a", "--template", "CPX/NPS1")
         shown = machine.answer("devices", "rocm:0")
         contains(shown, "compute_partition    CPX")
         contains(shown, "12.5% a")
-        refused = machine.facet(*part, "--name", "b", "--template", "DPX/NPS1")
+        refused = machine.facet(*create, "--name", "b", "--template", "DPX/NPS1")
         equal(refused.returncode, 1)
         contains(refused.stderr, "its vGPUs: a (CPX/NPS1)")
         machine.answer("vgpu", "destroy", "a")
@@ -65,7 +65,7 @@ def a_virtual_gpu_is_a_partition_and_the_mode_comes_and_goes_with_it():
 
 
 @test
-def a_hip_program_sees_its_virtual_gpu_and_is_held_to_it():
+def a_hip_program_sees_its_virtual_gpu_and_its_limits_hold():
     program = os.path.join(BUILD, "tests", "integration", "hip", "program-linked")
     for needed in (program, os.path.join(BUILD, "interpose", "hip", "libamdhip64.so.6")):
         if not os.path.exists(needed):
