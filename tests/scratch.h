@@ -2,8 +2,9 @@
 /*
  * Folders and files of tests, in memory if possible, which are cleaned up even after a killed test.
  *
- * A folder is locked as long as its creator or a child of that lives. The process that makes the next folder of a kind
- * removes the unlocked folders of that kind. A file has no name, and ends with the last process that has it open.
+ * A folder stays locked while its creator, or a child of its creator, lives. The process that makes the next folder of
+ * a kind removes the unlocked folders of that kind. A file has no name, and ends with the last process that has it
+ * open.
  *
  * Owns: making, locking and removing these. One process at a time does so, as it locks the parent folder.
  * Never: removes a folder of a running test, even in another PID namespace, as the lock is the kernel's.
@@ -52,19 +53,19 @@ static inline bool scratch_lock(int fd, int how)
 }
 
 /* Removes unlocked folders of this kind, except those of other users. */
-static inline void scratch_sweep(int place, const char *where, const char *kind)
+static inline void scratch_sweep(int parent_fd, const char *parent, const char *kind)
 {
     char prefix[64], path[512];
-    DIR *all = fdopendir(dup(place));
+    DIR *all = fdopendir(dup(parent_fd));
     struct dirent *entry;
 
     snprintf(prefix, sizeof prefix, SCRATCH_PREFIX "%s-", kind);
     while (all && (entry = readdir(all))) {
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
             continue;
-        int fd = openat(place, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = openat(parent_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd >= 0 && scratch_lock(fd, LOCK_EX | LOCK_NB)) {
-            snprintf(path, sizeof path, "%s/%s", where, entry->d_name);
+            snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
             scratch_remove(path);
         }
         if (fd >= 0)
@@ -77,18 +78,18 @@ static inline void scratch_sweep(int place, const char *where, const char *kind)
 /* Makes a folder; returns the descriptor that locks it, or -1 with errno. Close it after removing the folder. */
 static inline int scratch_folder(const char *kind, char *path, size_t size)
 {
-    const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    int place = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder = -1;
+    const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    int parent_fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder = -1;
 
-    if (place >= 0 && scratch_lock(place, LOCK_EX)) {
-        scratch_sweep(place, where, kind);
-        if ((size_t)snprintf(path, size, "%s/" SCRATCH_PREFIX "%s-XXXXXX", where, kind) < size && mkdtemp(path))
+    if (parent_fd >= 0 && scratch_lock(parent_fd, LOCK_EX)) {
+        scratch_sweep(parent_fd, parent, kind);
+        if ((size_t)snprintf(path, size, "%s/" SCRATCH_PREFIX "%s-XXXXXX", parent, kind) < size && mkdtemp(path))
             folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (folder >= 0)
             scratch_lock(folder, LOCK_SH);
     }
-    if (place >= 0)
-        close(place);
+    if (parent_fd >= 0)
+        close(parent_fd);
     return folder;
 }
 
