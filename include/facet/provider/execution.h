@@ -139,8 +139,8 @@ struct facet_execution_ops {
                               uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error);
 
     /*
-     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort:
-     * best-effort contexts with work share the rest of the weights equally), `limit_milli` its cap (1 to 1000),
+     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort, that
+     * is, all such contexts with work share the rest of the weights equally), `limit_milli` its cap (1 to 1000),
      * `priority` an enum facet_priority. Takes effect at the next scheduling decision. Shares are of measured device
      * time. FACET_OUT_OF_RANGE.
      */
@@ -190,8 +190,8 @@ struct facet_execution_ops {
                               uint64_t other, struct facet_error *error);
 
     /*
-     * Cancels one launch or transfer, by its sequence (facet_launch_record); the work behind it goes on.
-     * FACET_NOT_FOUND: no queued or running work has that number.
+     * Cancels one launch or transfer as `cancel` does a stream, by its sequence (facet_launch_record); the work behind
+     * it goes on. FACET_NOT_FOUND: no queued or running work has that number.
      */
     enum facet_status (*cancel_launch)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                        uint64_t sequence, struct facet_error *error);
@@ -199,8 +199,8 @@ struct facet_execution_ops {
     /*
      * The policy among the contexts of a device (enum facet_scheduling), from the next scheduling decision on. With
      * `preempt` 0 a launch that began keeps its units until it ends, and only then a launch of another context begins
-     * on them. With 1, the default before the first call, it is preempted. `slice_ns` is the length of a turn while
-     * other contexts wait; 0: the device's own. FACET_OUT_OF_RANGE.
+     * on them. With 1, the default before the first call, such a launch is preempted. `slice_ns` is the length of a
+     * turn while other contexts wait; 0: the device's own. FACET_OUT_OF_RANGE.
      */
     enum facet_status (*set_policy)(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
                                     uint32_t preempt, uint64_t slice_ns, struct facet_error *error);
