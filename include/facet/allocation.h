@@ -4,8 +4,8 @@
  *
  * Owns: the maps of one node (struct facet_maps), one for each type of device; planning a request over all of them;
  * grants, each held and released by a handle; how several agents divide a node.
- * Never: grants more or less than the request without saying so; leaves a trace of a request that it refused; touches a
- * device, a file or a clock.
+ * Never: grants another amount than the requested one, except under FACET_MAPS_ROUND_DOWN; leaves a trace of a request
+ * that it refused; touches a device, a file or a clock.
  *
  *     const struct facet_map_config maps[] = {{.name = "cuda", .kind = FACET_MAP_FRACTION, .quantum = 100000},
  *                                             {.name = "cpu", .kind = FACET_MAP_DISCRETE}};
@@ -23,14 +23,14 @@
  * A place's number is its index in `devices` of the configuration, and never changes. A map holds the places of all
  * devices of one type.
  *
- * Transactions. A request names amounts of any slots of the node. It is planned whole before anything changes: either
- * all of it is granted, or nothing is, and the refusal names the slot, the requested amount and the available one. A
- * grant is released once; the second time is an error and changes nothing.
+ * Transactions. A request names amounts of any slots of the node. The whole request is planned before anything changes.
+ * Either all of it is granted or nothing is; a refusal names the slot, the requested amount and the available amount. A
+ * grant is released once; a second release is an error and changes nothing.
  *
  * Thread rule: every function may be called by any number of threads at once for one struct facet_maps, which has a
- * lock; but nothing may be under way on it when it is destroyed. Amounts are micro-units
- * (1,000,000 = 1). Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: the allocation maps of
- * Backend.AI, and docs/allocation.md, which explains our differences.
+ * lock; but no call may be under way when the maps are destroyed. Amounts are micro-units (1,000,000 = 1). Errors,
+ * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: the allocation maps of Backend.AI, and
+ * docs/allocation.md, which explains our differences.
  */
 #ifndef FACET_ALLOCATION_H
 #define FACET_ALLOCATION_H
@@ -56,9 +56,9 @@ enum facet_map_kind {
 };
 
 enum facet_map_strategy {
-    FACET_MAP_EVENLY = 0, /* discrete: spread over all that have some free. Fraction: the one device that fits best; if
-                             none does, the split with the least difference between its parts, then over the fewest */
-    FACET_MAP_FILL = 1,   /* from the device that has most free on, each to its end */
+    FACET_MAP_EVENLY = 0, /* discrete: spread over all devices with some free. Fraction: the one device that fits best,
+                             else the split whose parts differ least, and of equal splits that over fewest devices */
+    FACET_MAP_FILL = 1,   /* one device after the other, each until it is full, that with most free first */
 };
 
 FACET_API const char *facet_map_kind_name(uint32_t kind);         /* "discrete"; NULL when unknown */
@@ -66,28 +66,28 @@ FACET_API const char *facet_map_strategy_name(uint32_t strategy); /* "evenly"; N
 
 /* One type of device. Zeroed members mean the default. */
 struct facet_map_config {
-    const char *name;             /* of the type: "cuda". Each once */
+    const char *name;             /* of the type: "cuda"; no two maps have the same */
     const char *const *exclusive; /* names of slots of which one request may have one only; `*` stands for any text, `?`
                                      for any byte. Copied */
     uint32_t exclusive_count;
     uint32_t kind;     /* enum facet_map_kind */
     uint32_t strategy; /* enum facet_map_strategy */
     uint32_t reserved;
-    int64_t quantum; /* amounts are granted in multiples of it; default 1 (discrete, whose quantum must be whole) or
-                        0.01 */
+    int64_t quantum; /* amounts are granted in multiples of it. Default: 1 for a discrete map, whose quantum must be
+                        whole, and 0.01 for a fraction map */
 };
 
-#define FACET_NUMA_UNKNOWN (-1) /* such devices are near each other, and to no others */
+#define FACET_NUMA_UNKNOWN (-1) /* devices with this value count as near each other and far from all others */
 
 /* One place: a slot of a device. A device with several slots is in the list several times, by the same map and id. */
 struct facet_map_device {
-    const char *id;   /* any text; copied. Each once in its map and slot */
+    const char *id;   /* any text, copied; unique within its map and slot */
     const char *slot; /* copied. All places of a slot are of one map and type */
     uint32_t map;     /* index */
     uint32_t type;    /* enum facet_slot_type */
     int32_t numa_node;
     uint32_t unhealthy; /* 1: nothing new is granted on it */
-    int64_t capacity;   /* 0 or more; of a slot's places together at most INT64_MAX */
+    int64_t capacity;   /* 0 or more; the sum over a slot's places is at most INT64_MAX */
 };
 
 #define FACET_MAPS_MOST   64u
@@ -95,26 +95,27 @@ struct facet_map_device {
 
 struct facet_maps_config {
     uint32_t size;
-    uint32_t map_count; /* 1 to FACET_MAPS_MOST. In this order their parts of a request are planned */
+    uint32_t map_count; /* 1 to FACET_MAPS_MOST. A request is planned map by map, in their order */
     const struct facet_map_config *maps;
-    const struct facet_map_device *devices; /* in the order in which equals are preferred */
+    const struct facet_map_device *devices; /* of equally good places, the first in this list is preferred */
     uint32_t device_count;                  /* at most FACET_PLACES_MOST */
     uint32_t reserved;
 };
 
-/* FACET_OUT_OF_RANGE, FACET_ALREADY_EXISTS (a map or place that is given twice). Keeps nothing of the caller's. */
+/* FACET_OUT_OF_RANGE, FACET_ALREADY_EXISTS (a map or place that is given twice). Copies all that the caller passes. */
 FACET_API enum facet_status facet_maps_create(const struct facet_maps_config *config, struct facet_maps **ret_maps,
                                               struct facet_error *error);
-/* Grants end with it. NULL is fine. */
+/* All grants end with the maps. NULL is fine. */
 FACET_API void facet_maps_destroy(struct facet_maps *maps);
 
-/* All of it, grants and their handles included, as it is at this moment: to try something, or to compare. */
+/* A copy of the maps as they are now, with all grants and their handles: to try something, or to compare. */
 FACET_API enum facet_status facet_maps_copy(struct facet_maps *maps, struct facet_maps **ret_copy,
                                             struct facet_error *error);
 
 /*
  * Makes `maps` the same as `saved`, a copy of it (see above) that no other thread uses meanwhile. FACET_BAD_STATE: it
- * is no copy of these maps. Handles are those of the copy afterwards: one that was given since may be given again.
+ * is no copy of these maps. Afterwards the valid handles are those of the copy: a handle that was given since the copy
+ * may be given again.
  */
 FACET_API enum facet_status facet_maps_reset(struct facet_maps *maps, const struct facet_maps *saved,
                                              struct facet_error *error);
@@ -128,8 +129,9 @@ FACET_API enum facet_status facet_maps_set_health(struct facet_maps *maps, uint3
                                                   uint32_t unhealthy, struct facet_error *error);
 
 /*
- * Amounts that are not for grants: the system's own share, or use that bypasses these maps. Replaces the former
- * reservation. FACET_NO_SPACE: less is left beside the grants. FACET_OUT_OF_RANGE: no such place, or a negative amount.
+ * Sets the amount of a place that is not for grants: the system's own share, or use that bypasses these maps. It
+ * replaces the place's former reservation. FACET_NO_SPACE: the grants leave less than `amount`. FACET_OUT_OF_RANGE: no
+ * such place, or a negative amount.
  */
 FACET_API enum facet_status facet_maps_reserve(struct facet_maps *maps, uint32_t place, int64_t amount,
                                                struct facet_error *error);
@@ -141,7 +143,7 @@ struct facet_maps_place {
     uint32_t unhealthy;
     int32_t numa_node;
     uint32_t reserved_word;
-    const char *id; /* these two as long as the maps live */
+    const char *id; /* `id` and `slot` are valid as long as the maps live */
     const char *slot;
     int64_t capacity;
     int64_t granted;  /* to all grants together */
@@ -160,15 +162,15 @@ FACET_API enum facet_status facet_maps_find_place(struct facet_maps *maps, const
 
 enum facet_affinity {
     FACET_AFFINITY_NONE = 0,               /* the place that has most free first, wherever it is */
-    FACET_AFFINITY_INTERLEAVED = 1,        /* NUMA nodes in turn, those first where least is taken */
+    FACET_AFFINITY_INTERLEAVED = 1,        /* NUMA nodes in turn, beginning with the one of which least is taken */
     FACET_AFFINITY_PREFER_SINGLE_NODE = 2, /* one node after the other */
 };
 
 enum facet_maps_rules {
     FACET_MAPS_EXACT = 0, /* the granted amounts equal the requested ones */
     FACET_MAPS_ROUND_DOWN =
-        1, /* as Backend.AI: parts are rounded down to the quantum, so less may be granted, but never
-              nothing; and the guard takes all devices for as large as the one with most free */
+        1, /* as Backend.AI: parts are rounded down to the quantum, so less may be granted, but never nothing. The guard
+              assumes that every device has the capacity of the one with most free */
 };
 
 struct facet_maps_item {
@@ -200,20 +202,20 @@ struct facet_maps_part {
 
 enum facet_refusal {
     FACET_REFUSED_NOT = 0,
-    FACET_REFUSED_SLOT = 1,       /* no device has it, or it is unified */
+    FACET_REFUSED_SLOT = 1,       /* no device has the slot, or the slot is unified */
     FACET_REFUSED_AMOUNT = 2,     /* negative, or not 1 of a unique slot */
-    FACET_REFUSED_QUANTUM = 3,    /* no multiple of the quantum */
+    FACET_REFUSED_QUANTUM = 3,    /* not a multiple of the quantum */
     FACET_REFUSED_EXCLUSIVE = 4,  /* two slots that exclude each other, or one slot twice */
-    FACET_REFUSED_SHORT = 5,      /* less is free */
-    FACET_REFUSED_FRAGMENTED = 6, /* the guard */
+    FACET_REFUSED_SHORT = 5,      /* less is free than was requested */
+    FACET_REFUSED_FRAGMENTED = 6, /* facet_maps_request.guard: no even split fits */
 };
 
 /* Why and by how much, for programs. Written when a request is refused, else left alone. */
 struct facet_maps_refusal {
     uint32_t size;
     uint32_t reason; /* enum facet_refusal */
-    uint32_t item;   /* index of the request's */
-    uint32_t other;  /* EXCLUSIVE: of the other one */
+    uint32_t item;   /* index of the refused item in the request */
+    uint32_t other;  /* FACET_REFUSED_EXCLUSIVE: index of the item that excludes it */
     int64_t asked;
     int64_t could; /* the most that would have been granted, in the same way; 0 where that has no meaning */
 };
@@ -221,17 +223,17 @@ struct facet_maps_refusal {
 FACET_API const char *facet_refusal_name(uint32_t reason); /* "short"; NULL when unknown */
 
 /*
- * Writes the grant that would be made now into `parts` of `capacity`; changes nothing. `*ret_count` is the number of
- * parts: with room for fewer, FACET_TOO_SMALL, and it is set in spite of that. A plan is at most one part for each
- * place. FACET_NO_SPACE: short, fragmented. FACET_NOT_FOUND: a slot. FACET_OUT_OF_RANGE: an amount. `ret_refusal` may
- * be NULL.
+ * Writes the grant that would be made now into `parts` of `capacity`; changes nothing. `*ret_count` is set to the
+ * number of parts, also when there is room for fewer (FACET_TOO_SMALL). A plan has at most one part for each place.
+ * FACET_NO_SPACE: too little is free, or the guard refused. FACET_NOT_FOUND: no device has a requested slot.
+ * FACET_OUT_OF_RANGE: a requested amount is not allowed. `ret_refusal` may be NULL.
  */
 FACET_API enum facet_status facet_maps_plan(struct facet_maps *maps, const struct facet_maps_request *request,
                                             struct facet_maps_part *parts, uint32_t capacity, uint32_t *ret_count,
                                             struct facet_maps_refusal *ret_refusal, struct facet_error *error);
 
-/* Plans and grants in one. `ret_grant` is a handle, never 0 and never given again. A request for nothing is granted
- * nothing, and has a handle too. Errors as above. */
+/* Plans and grants in one step. `ret_grant` is a handle, never 0 and never given again. A request for nothing is
+ * granted nothing, and has a handle too. Errors as for facet_maps_plan(). */
 FACET_API enum facet_status facet_maps_allocate(struct facet_maps *maps, const struct facet_maps_request *request,
                                                 uint64_t *ret_grant, struct facet_maps_refusal *ret_refusal,
                                                 struct facet_error *error);
@@ -240,29 +242,31 @@ FACET_API enum facet_status facet_maps_allocate(struct facet_maps *maps, const s
  * Grants these parts: of a plan, or of a grant that was written down before a restart. All or nothing. Unhealthy
  * devices are allowed: a former grant stays valid. FACET_NO_SPACE: more than a place has free. FACET_OUT_OF_RANGE: no
  * such place, an amount that is not positive, not whole on a discrete map, or not 1 of a unique slot.
- * FACET_ALREADY_EXISTS: a place twice.
+ * FACET_ALREADY_EXISTS: two parts name the same place.
  */
 FACET_API enum facet_status facet_maps_commit(struct facet_maps *maps, const struct facet_maps_part *parts,
                                               uint32_t count, uint64_t *ret_grant, struct facet_error *error);
 
-/* The parts of a grant, in the order in which they were planned. As facet_maps_plan(); FACET_NOT_FOUND,
- * FACET_BAD_STATE: released. */
+/* The parts of a grant, in the order in which they were planned. `parts`, `capacity` and `ret_count` as for
+ * facet_maps_plan(). FACET_NOT_FOUND: there never was such a grant. FACET_BAD_STATE: it was released. */
 FACET_API enum facet_status facet_maps_get_grant(struct facet_maps *maps, uint64_t grant, struct facet_maps_part *parts,
                                                  uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
-/* FACET_BAD_STATE: it was released already. FACET_NOT_FOUND: there never was one. Nothing changes then. */
+/* FACET_BAD_STATE: it was released already. FACET_NOT_FOUND: there never was such a grant. After an error nothing has
+ * changed. */
 FACET_API enum facet_status facet_maps_release(struct facet_maps *maps, uint64_t grant, struct facet_error *error);
 
-/* Handles of all grants, oldest place in the table first. As facet_maps_plan(). */
+/* Handles of all grants, in the order of the grant table, whose released entries are used again. `capacity` and
+ * `ret_count` as for facet_maps_plan(). */
 FACET_API enum facet_status facet_maps_list(struct facet_maps *maps, uint64_t *grants, uint32_t capacity,
                                             uint32_t *ret_count, struct facet_error *error);
 
 /* --- several agents on one node --- */
 
 enum facet_agents_mode {
-    FACET_AGENTS_SHARED = 0,     /* each may have everything */
-    FACET_AGENTS_AUTO_SPLIT = 1, /* equal parts; discrete: whole ones, the first agents have one more */
-    FACET_AGENTS_MANUAL = 2,     /* each as it was set */
+    FACET_AGENTS_SHARED = 0,     /* each agent may have everything */
+    FACET_AGENTS_AUTO_SPLIT = 1, /* equal parts; of a discrete slot whole units, the first agents have one more */
+    FACET_AGENTS_MANUAL = 2,     /* each agent has `manual` */
 };
 
 FACET_API const char *facet_agents_mode_name(uint32_t mode); /* "auto-split"; NULL when unknown */
@@ -274,20 +278,20 @@ struct facet_agents_config {
     uint32_t count; /* agents, 1 or more */
     int64_t total;  /* of one slot of the node */
     int64_t system; /* the system's part of it */
-    int64_t manual; /* of each agent */
+    int64_t manual; /* FACET_AGENTS_MANUAL: the part of each agent */
 };
 
 /*
  * The amounts that each agent must leave to the others and the system: `ret_withheld` has `count` amounts. An agent may
- * use the total less that. FACET_OUT_OF_RANGE: the system keeps more than there is. FACET_NO_SPACE: manual parts do not
- * fit.
+ * use the total less its amount. FACET_OUT_OF_RANGE: the system keeps more than there is. FACET_NO_SPACE: manual parts
+ * do not fit.
  */
 FACET_API enum facet_status facet_agents_split(const struct facet_agents_config *config, int64_t *ret_withheld,
                                                struct facet_error *error);
 
 /*
- * The memory that is left when about `reserved` bytes of `total` are kept: a multiple of `align`. The kept part takes
- * the difference: it may be more or less than requested, by less than `align`. FACET_OUT_OF_RANGE.
+ * The memory that is left when about `reserved` bytes of `total` are kept: `ret_usable`, a multiple of `align`. The
+ * kept part, `ret_reserved`, may be more or less than `reserved`, by less than `align`. FACET_OUT_OF_RANGE.
  */
 FACET_API enum facet_status facet_agents_align_memory(uint64_t total, uint64_t reserved, uint64_t align,
                                                       uint64_t *ret_usable, uint64_t *ret_reserved,

@@ -16,12 +16,13 @@
  *     facet_qmp_open(&(struct facet_qmp_config){.size = sizeof(struct facet_qmp_config), .socket = path}, &qmp,
  * &error); facet_qmp_attach(qmp, &request, reports, &error); facet_qmp_close(qmp);
  *
- * Functions of one device (same domain, bus and device) become functions of one device in the VM, behind one root port:
- * so the guest's driver finds the sound of a GPU in the expected place. Virtual functions and mediated devices have a
- * port each. Values are escaped for their target; quoting for a shell is up to the printing program.
+ * Functions of one device (same domain, bus and device) become functions of one device in the VM, behind one root port,
+ * so that the guest's driver finds the audio function of a GPU in the expected place. Each virtual function and each
+ * mediated device has a port of its own. Values are escaped for their target; quoting for a shell is up to the printing
+ * program.
  *
- * Thread rule: rendering keeps nothing, any number of threads; a connection is one thread's at a time. Times are
- * nanoseconds of CLOCK_MONOTONIC. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE,
+ * Thread rule: any number of threads may render, which keeps no state; one thread at a time may use a connection. Times
+ * are nanoseconds of CLOCK_MONOTONIC. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_OUT_OF_RANGE,
  * FACET_NO_MEMORY. Outputs are untouched on failure. Source: QEMU's qapi/qdev.json, qapi/pci.json and docs/pcie.txt;
  * libvirt's formatdomain; Cloud Hypervisor's vfio.md and cloud-hypervisor.yaml.
  */
@@ -39,12 +40,12 @@ extern "C" {
 #define FACET_ATTACH_FUNCTIONS 32u /* in one request */
 #define FACET_ATTACH_ID_SIZE   64u
 
-/* Of a function. */
+/* Flags of a function. */
 #define FACET_ATTACH_PRIMARY     (UINT32_C(1) << 0) /* the VM's first VGA (x-vga); one at most; QEMU only */
-#define FACET_ATTACH_NO_ROM      (UINT32_C(1) << 1) /* hide its expansion ROM */
+#define FACET_ATTACH_NO_ROM      (UINT32_C(1) << 1) /* hide the function's expansion ROM */
 #define FACET_ATTACH_NO_DISPLAY  (UINT32_C(1) << 2) /* a vGPU whose display is not shown */
 #define FACET_ATTACH_VIRTUAL     (UINT32_C(1) << 3) /* a virtual function: a device of its own in the VM */
-#define FACET_ATTACH_CLIQUE      (UINT32_C(1) << 4) /* `clique` counts */
+#define FACET_ATTACH_CLIQUE      (UINT32_C(1) << 4) /* the member `clique` is set */
 #define FACET_ATTACH_GUEST_IOMMU (UINT32_C(1) << 5) /* behind the VM's own IOMMU; Cloud Hypervisor only */
 
 struct facet_attach_function {
@@ -54,18 +55,18 @@ struct facet_attach_function {
     const char *mdev;                 /* UUID of a mediated device; NULL: the function itself */
     const char *id;                   /* its name in the VM: a letter, then letters, digits, "-._"; NULL:
                                          facet_attach_id() */
-    const char *port;                 /* id of an existing root port; NULL: one is made, or on hot-plug the
-                                         first that is free */
-    const char *romfile;              /* a file to show as its ROM; NULL: its own */
-    const struct facet_pci_bar *bars; /* as of struct facet_pci_function; NULL: no window is asked for */
+    const char *port;                 /* id of an existing root port; NULL: a new port is made, or on hot-plug the
+                                         first free port is taken */
+    const char *romfile;              /* a file to show as the function's ROM; NULL: the function's own ROM */
+    const struct facet_pci_bar *bars; /* as in struct facet_pci_function; NULL: no window size is requested */
     uint32_t bar_count;
-    uint32_t clique; /* of GPUs that speak to each other directly, 0 to 15 */
+    uint32_t clique; /* 0 to 15; GPUs with the same number speak to each other directly */
     int32_t fd;      /* its VFIO device, opened by the process that starts QEMU; 0: QEMU opens it. Needs
                         FACET_ATTACH_IOMMUFD */
     uint32_t reserved;
 };
 
-/* Of a request. */
+/* Flags of a request. */
 #define FACET_ATTACH_IOMMUFD (UINT32_C(1) << 0) /* /dev/iommu in place of a VFIO container */
 #define FACET_ATTACH_MANAGED (UINT32_C(1) << 1) /* libvirt binds and unbinds by itself */
 
@@ -81,9 +82,9 @@ struct facet_attach_request {
     int32_t iommufd_fd;       /* /dev/iommu, opened by the process that starts QEMU; 0: QEMU opens it. Needs
                                  FACET_ATTACH_IOMMUFD */
     uint32_t segment;         /* PCI segment of the VM, 0 to 15; Cloud Hypervisor only */
-    uint32_t qemu_version;    /* FACET_ATTACH_VERSION(); 0: not known, not checked. iommufd needs 9.0, */
-    uint32_t kernel_version;  /* and of the host 6.6; */
-    uint32_t libvirt_version; /* libvirt can say it since 12.1, and must be known for it */
+    uint32_t qemu_version;    /* FACET_ATTACH_VERSION(); 0: unknown and not checked; iommufd needs QEMU 9.0 */
+    uint32_t kernel_version;  /* of the host; iommufd needs Linux 6.6 */
+    uint32_t libvirt_version; /* iommufd needs libvirt 12.1, and this version must be known */
     uint32_t reserved;
 };
 
@@ -91,8 +92,9 @@ struct facet_attach_request {
 FACET_API void facet_attach_id(const struct facet_attach_function *function, char ret_id[FACET_ATTACH_ID_SIZE]);
 
 /*
- * How large the windows of a root port must be for these BARs: 64-bit prefetchable ones, and all other memory. Powers
- * of two, because firmware aligns a window to its size; 0 when there are none.
+ * The sizes of the windows that a root port needs for these BARs: one window for 64-bit prefetchable BARs, one for all
+ * other memory BARs. Each size is a power of two, because firmware aligns a window to its size; 0 when there are no
+ * such BARs.
  */
 FACET_API void facet_attach_windows(const struct facet_pci_bar *bars, uint32_t count, uint64_t *ret_prefetchable,
                                     uint64_t *ret_other);
@@ -128,15 +130,15 @@ struct facet_qmp_config {
     uint32_t size;
     uint32_t reserved;
     const char *socket;  /* the path of a Unix socket on which QEMU serves QMP. Must be given */
-    uint64_t timeout_ns; /* for all that is done on this connection together, counted from opening; default 30 s */
-    uint64_t used_ns;    /* of it, the longest wait until the guest uses the plugged functions; default 5 s */
-    const char *driver; /* QEMU's name of the plugged device; default "vfio-pci". Another one is given no properties but
-                           id, bus and addr: emulated devices */
+    uint64_t timeout_ns; /* for all calls on this connection together, counted from opening; default 30 s */
+    uint64_t used_ns;    /* of that, the longest wait until the guest uses the plugged functions; default 5 s */
+    const char *driver; /* QEMU's name of the plugged device; default "vfio-pci". A device of any other name, such as an
+                           emulated one, is given the properties id, bus and addr alone */
 };
 
 /*
- * Connects, and agrees on capabilities. FACET_NOT_FOUND, FACET_PERMISSION, FACET_IO: no process answers there.
- * FACET_TIMEOUT: QEMU says nothing; it talks to one client at a time. FACET_CORRUPT: the answer is not QMP.
+ * Connects, and agrees on capabilities. FACET_NOT_FOUND, FACET_PERMISSION, FACET_IO: no process answers at `socket`.
+ * FACET_TIMEOUT: QEMU does not answer; it serves one client at a time. FACET_CORRUPT: the answer is not QMP.
  */
 FACET_API enum facet_status facet_qmp_open(const struct facet_qmp_config *config, struct facet_qmp **ret_qmp,
                                            struct facet_error *error);
@@ -145,11 +147,11 @@ FACET_API uint32_t facet_qmp_version(const struct facet_qmp *qmp);  /* as FACET_
 FACET_API int64_t facet_qmp_process(const struct facet_qmp *qmp);   /* QEMU's process id; 0: not known */
 FACET_API uint64_t facet_qmp_deadline(const struct facet_qmp *qmp); /* in ns of CLOCK_MONOTONIC */
 
-/* How a function went in. */
+/* The outcome of plugging one function in. */
 struct facet_attach_report {
     uint32_t size;
-    uint32_t used;     /* enum facet_pci_known: the guest has switched its memory on, as a driver or firmware does;
-                          unknown while the VM is paused, or when it has none */
+    uint32_t used; /* enum facet_pci_known: the guest has enabled the function's memory, as a driver or firmware does;
+                      unknown while the VM is paused, or when the function has no memory */
     uint32_t function; /* its number in the VM */
     uint32_t reserved;
     char id[FACET_ATTACH_ID_SIZE];
@@ -157,22 +159,22 @@ struct facet_attach_report {
 };
 
 /*
- * Plugs all functions of `request` in, or none; `ret_reports` has room for as many. Ports: those named, else of QEMU's
- * root ports those that have nothing behind them and take hot-plugs. A device that the guest does not use is no
- * failure; the report shows it. After a failure the plugged functions are taken out again, for which another 2 s may
- * pass; the message names those that could not be. FACET_ALREADY_EXISTS: an id is in use. FACET_NOT_FOUND: no such
- * port. FACET_NO_SPACE: no free port. FACET_TIMEOUT, FACET_IO, FACET_CORRUPT as above; FACET_BAD_STATE: QEMU refused,
- * with its words.
+ * Plugs all functions of `request` in, or none; `ret_reports` has room for one report per function. A function without
+ * a named port goes to a root port of QEMU that has nothing behind it and takes hot-plugs. A device that the guest does
+ * not use is no failure; the report shows it. After a failure the plugged functions are taken out again, which may take
+ * another 2 s; the message names the functions that could not be taken out. FACET_ALREADY_EXISTS: an id is in use.
+ * FACET_NOT_FOUND: no such port. FACET_NO_SPACE: no free port. FACET_TIMEOUT, FACET_IO, FACET_CORRUPT as for
+ * facet_qmp_open(). FACET_BAD_STATE: QEMU refused; the message has QEMU's own text.
  */
 FACET_API enum facet_status facet_qmp_attach(struct facet_qmp *qmp, const struct facet_attach_request *request,
                                              struct facet_attach_report *ret_reports, struct facet_error *error);
 
 /*
- * Asks the guest to give the functions up, and waits until each is out of QEMU. Found by `id`, else by
- * facet_attach_id(), else by QEMU's record of that host address. Functions that share a slot go together, so all of
- * them must be named. FACET_NOT_FOUND: QEMU has no such device. FACET_BUSY: the guest refuses. FACET_TIMEOUT: it does
- * not answer; the device is still in the VM, the message says which and whether the VM runs at all, and the call may be
- * made again. FACET_BAD_STATE: others share its slot, or QEMU refused.
+ * Asks the guest to give the functions up, and waits until each is out of QEMU. A function is found by its `id`, else
+ * by facet_attach_id(), else by QEMU's record of its host address. Functions that share a slot go together, so all of
+ * them must be named. FACET_NOT_FOUND: QEMU has no such device. FACET_BUSY: the guest refuses. FACET_TIMEOUT: the guest
+ * does not answer. The device is then still in the VM, the message names it and says whether the VM runs, and the call
+ * may be made again. FACET_BAD_STATE: functions that were not named share the slot, or QEMU refused.
  */
 FACET_API enum facet_status facet_qmp_detach(struct facet_qmp *qmp, const struct facet_attach_function *functions,
                                              uint32_t count, struct facet_error *error);
@@ -180,9 +182,9 @@ FACET_API enum facet_status facet_qmp_detach(struct facet_qmp *qmp, const struct
 /* --- processes that have a VFIO node open --- */
 
 /*
- * A process that has one of these device nodes ("/dev/vfio/12") open, by its /proc below `root`, a descriptor of the
- * directory that holds proc. `pid` other than 0: only that one is checked. `ret_pid` is 0 when there is none.
- * FACET_PERMISSION: no holder was found, but some process may not be read, so the answer is unknown.
+ * Finds a process that has one of these device nodes ("/dev/vfio/12") open, by reading proc below `root`, a descriptor
+ * of the directory that holds proc. With a `pid` other than 0 only that process is checked. `ret_pid` is 0 when there
+ * is none. FACET_PERMISSION: no holder was found, but some process may not be read, so the answer is unknown.
  */
 FACET_API enum facet_status facet_attach_find_holder(int root, int64_t pid, const char *const *nodes, uint32_t count,
                                                      int64_t *ret_pid, struct facet_error *error);

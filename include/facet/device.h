@@ -51,23 +51,24 @@ FACET_API void facet_device_list_close(struct facet_device_list *list);
 
 FACET_API uint32_t facet_device_list_count(const struct facet_device_list *list);
 
-/* Of the device at `index`; NULL (health: FACET_HEALTH_UNKNOWN) past the end. The id is "opencl:0". The processors
- * near the device are a list such as "0-1,8"; empty when unknown. */
+/* The id ("opencl:0"), description, near processors and health of the device at `index`. Past the end they are NULL,
+ * and the health is FACET_HEALTH_UNKNOWN. Near processors are a list such as "0-1,8"; empty when unknown. */
 FACET_API const char *facet_device_list_id(const struct facet_device_list *list, uint32_t index);
 FACET_API const struct facet_device_info *facet_device_list_info(const struct facet_device_list *list, uint32_t index);
 FACET_API const char *facet_device_list_processors(const struct facet_device_list *list, uint32_t index);
 FACET_API enum facet_health facet_device_list_health(const struct facet_device_list *list, uint32_t index);
 
 /*
- * The place of the device that `text` means: an id ("opencl:0"), a uuid, or a place; NULL means the first device.
- * Errors: FACET_NOT_FOUND lists the devices there are; FACET_UNSUPPORTED when there is none, with the reasons.
+ * The index in the list of the device that `text` names: by its id ("opencl:0"), its uuid, or its index. NULL means the
+ * first device. Errors: FACET_NOT_FOUND lists the devices that there are; FACET_UNSUPPORTED, with the reasons, when
+ * there is no device.
  */
 FACET_API enum facet_status facet_device_list_find(const struct facet_device_list *list, const char *text,
                                                    uint32_t *ret_index, struct facet_error *error);
 
 /*
- * The providers that were refused, from 0: fills `ret_path` (borrowed) and returns why; NULL past the last. `ret_path`
- * may be NULL.
+ * The provider that was refused at `index`, counted from 0: fills `ret_path` (borrowed) and returns the reason; NULL
+ * past the last. `ret_path` may be NULL.
  */
 FACET_API const struct facet_error *facet_device_list_refusal(const struct facet_device_list *list, uint32_t index,
                                                               const char **ret_path);

@@ -5,8 +5,9 @@
  * Owns: the list of checks, each with its finding and its remedy.
  * Never: touches the host: the caller supplies all data.
  *
- * Thread rule: pure; any thread. Errors: FACET_INVALID_ARGUMENT. Source: facet/passthrough.h names the gates of a
- * single function; these are the host's, and problems that appear when the machine starts (docs/passthrough.md).
+ * Thread rule: pure; any thread. Errors: FACET_INVALID_ARGUMENT. facet/passthrough.h names the gates of a single
+ * function; the checks here are about the host, and about problems that appear when the machine starts
+ * (docs/passthrough.md).
  */
 #ifndef FACET_DOCTOR_H
 #define FACET_DOCTOR_H
@@ -19,22 +20,22 @@ extern "C" {
 
 enum facet_doctor_state {
     FACET_DOCTOR_GOOD = 0,
-    FACET_DOCTOR_BAD = 1,     /* nothing can be handed on until it is mended */
-    FACET_DOCTOR_UNKNOWN = 2, /* it could not be found out */
-    FACET_DOCTOR_WARNING = 3, /* it works, and will be felt */
+    FACET_DOCTOR_BAD = 1,     /* nothing can be handed on until this problem is mended */
+    FACET_DOCTOR_UNKNOWN = 2, /* the check could not be made */
+    FACET_DOCTOR_WARNING = 3, /* handing on works, with a drawback */
 };
 #define FACET_DOCTOR_STATES 4u
 
 FACET_API const char *facet_doctor_state_name(uint32_t state); /* "good"; NULL when unknown */
 
-/* Facts that a snapshot does not hold. Absent: FACET_PCI_UNKNOWN and 0. */
+/* Facts that a snapshot does not hold. An absent fact is FACET_PCI_UNKNOWN or 0. */
 struct facet_doctor_environment {
     uint32_t size;
     uint32_t kvm;               /* enum facet_pci_known: /dev/kvm exists and may be opened */
     uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK; UINT64_MAX: unlimited */
     uint32_t kernel_version;    /* major << 16 | minor */
-    uint32_t qemu;              /* enum facet_pci_known: it was found */
-    uint32_t qemu_version;      /* as the kernel's; 0: it did not say */
+    uint32_t qemu;              /* enum facet_pci_known: QEMU was found */
+    uint32_t qemu_version;      /* as kernel_version; 0: QEMU did not say */
     uint32_t reserved;
 };
 

@@ -10,16 +10,17 @@
  * constructors, no IFUNC, no thread-local data and no DT_RELR; it has a GNU hash table, and names of at most 63 bytes.
  * One call of a kernel's `run` executes one work-group from its first instruction to its last, on the calling thread:
  * between two calls its launch can be preempted, resumed on another thread, or cancelled. Calls for different groups of
- * a launch may run at the same time. A call's stores may still be on their way: the calling thread passes a locked
- * instruction, such as a mutex, before it reports the call as done.
+ * a launch may run at the same time. When a call returns, its stores may not be visible to other threads yet: the
+ * calling thread passes a locked instruction, such as a mutex, before it reports the call as done.
  *
- * A call may end where it is, with its thread (pthread_cancel): so the object holds nothing that others wait for.
+ * A call may be ended at any instruction together with its thread (pthread_cancel). So the object holds no lock that
+ * other threads wait for.
  *
  * Rows. A kernel with FACET_HOST_ROWS has no barriers, no loops, no local memory, no scratch memory for each item and
- * no required size, and knows its items in x by their global ids only. Groups that follow each other in x may therefore
- * run in one call, as one wide group: with the sum of their sizes in group_size[0], 0 in group_id[0], and in offset[0]
- * the global id of the first of them. Nothing is preempted within a call: a row has at most FACET_HOST_GROUP_MOST
- * items.
+ * no required size, and uses no other id of its items in x than the global id. Groups that follow each other in x may
+ * therefore run in one call, as one wide group: group_size[0] is the sum of their sizes, group_id[0] is 0, and
+ * offset[0] is the global id of the first item. No launch is preempted within a call, so a row has at most
+ * FACET_HOST_GROUP_MOST items.
  *
  * The argument block. Arguments lie in the order of the kernel's declaration, each at the next multiple of its own
  * alignment, little-endian, as clang lays out a C struct of them; struct facet_host_argument says where:
@@ -62,27 +63,27 @@ extern "C" {
 /* Bytes of local memory, at most: the most that stays below 2^31 when it is rounded up to the alignment. */
 #define FACET_HOST_LOCAL_MOST 2147483520u
 
-/* Bytes of a local argument in the argument block of a checked image; of others 4. */
+/* Bytes of a local argument in the argument block of a checked image; in other images it has 4. */
 #define FACET_HOST_LOCAL_CHECKED 8u
 
-/* Work-items of a group, at most; and the number that scratch memory is counted in. */
+/* Work-items of a group, at most; and the step of work-items in which scratch memory is counted. */
 #define FACET_HOST_GROUP_MOST   4096u
 #define FACET_HOST_SCRATCH_STEP 64u
 
 /*
- * One work-group, and the launch that it belongs to. The same for all calls but `group_id`, `local` and `scratch`, and
- * the fields that a row changes.
+ * One work-group, and the launch that it belongs to. All fields are the same for all calls of a launch, except
+ * `group_id`, `local` and `scratch`, and the fields that a row changes.
  */
 struct facet_host_group {
-    uint32_t group_id[3];   /* which of the grid */
+    uint32_t group_id[3];   /* the group's place in the grid */
     uint32_t grid[3];       /* work-groups */
     uint32_t group_size[3]; /* work-items */
     uint32_t offset[3];     /* of the first work-item's global id */
     uint32_t dimensions;    /* 1, 2 or 3: the value of get_work_dim() */
     uint32_t global_size_x; /* the value of get_global_size(0): work-items of the launch in x */
-    void *local;            /* the kernel's local_bytes and behind them the launch's dynamic ones; contents undefined */
-    void *scratch;          /* facet_host_scratch_bytes(); contents undefined. One per thread that calls */
-    void *check;            /* images whose `check` is not NULL: handed to struct facet_host_check's functions */
+    void *local;   /* the kernel's local_bytes, and behind them the launch's dynamic local memory; contents undefined */
+    void *scratch; /* facet_host_scratch_bytes() of memory, of its own for each calling thread; contents undefined */
+    void *check; /* of an image whose `check` is not NULL: the first argument of struct facet_host_check's functions */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_host_group) == 80, "ABI: facet_host_group");
 
@@ -139,19 +140,20 @@ FACET_STATIC_ASSERT(sizeof(struct facet_host_kernel) == 64, "ABI: facet_host_ker
 /* The description of an access that a checked image reports. */
 #define FACET_CHECK_WRITE  1u
 #define FACET_CHECK_ATOMIC 2u
-#define FACET_CHECK_LOCAL  4u /* in local memory; else, except the next, in global or constant memory */
-/* In private memory, and outside of its variable: the image has found that itself, and tells no others of these. */
+#define FACET_CHECK_LOCAL  4u /* in local memory; without this and FACET_CHECK_PRIVATE, in global or constant memory */
+/* In private memory, and outside of its variable. The image detects this itself, and reports only such accesses. */
 #define FACET_CHECK_PRIVATE 8u
-/* Outside of a variable or argument, of local memory with FACET_CHECK_LOCAL, else of the image's own constants: it has
- * found that itself as well. */
+/* Outside of a variable or argument: in local memory with FACET_CHECK_LOCAL, else in the image's own constants. The
+ * image detects this itself as well. */
 #define FACET_CHECK_OUTSIDE 16u
 
 /*
  * Images compiled with the option `check` call these before each access of a kernel to memory that is not private,
- * work-item by work-item, so that the executor can detect accesses out of bounds and races; but not before reads of its
- * own constants. `site` is an index into the image's sites. `item` is the work-item's linear id in its group. Returns 0
- * when the access must not be made: it is skipped then (a load yields zeros). An access that the image knows to be
- * wrong (FACET_CHECK_PRIVATE, FACET_CHECK_OUTSIDE) is only reported, and is skipped whatever the return value.
+ * work-item by work-item, so that the executor can detect accesses out of bounds and races. There is no call before a
+ * read of the image's own constants. `site` is an index into the image's sites. `item` is the work-item's linear id in
+ * its group. Returns 0 when the access must not be made: it is skipped then (a load yields zeros). An access that the
+ * image knows to be wrong (FACET_CHECK_PRIVATE, FACET_CHECK_OUTSIDE) is only reported, and is skipped whatever the
+ * return value.
  */
 struct facet_host_check {
     uint32_t size;
@@ -174,17 +176,17 @@ struct facet_host_image {
     const struct facet_host_kernel *kernels; /* in order of name */
     const char *target;                      /* "host:znver5" */
     const char *features;                    /* that the processor must have: "avx2,fma"; as in /proc/cpuinfo's flags */
-    const struct facet_host_check **check; /* NULL: not checked; else where to put the address of the functions, before
-                                              the first call */
+    const struct facet_host_check **check;   /* NULL: the image is not checked; else the executor stores the address of
+                                                the functions here before the first call */
     const struct facet_host_site *sites;
     uint32_t site_count;
     uint32_t reserved;
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_host_image) == 64, "ABI: facet_host_image");
 
-/* An image (OpenCL C 6.12.14) in device memory. Pixels lie behind `pixels`, row by row. A launch is refused whose image
- * has an order or a type that OpenCL does not number, rows or slices that overlap, or pixels that are not all in memory
- * of the launch's context. Formats whose pixel is one number (CL_UNORM_SHORT_565, ...) read as zeros and are not
+/* An image (OpenCL C 6.12.14) in device memory. Pixels lie behind `pixels`, row by row. A launch is refused if its
+ * image has an order or a type that OpenCL does not number, rows or slices that overlap, or pixels outside of the
+ * memory of the launch's context. Formats whose pixel is one number (CL_UNORM_SHORT_565, ...) read as zeros and are not
  * written. */
 struct facet_host_image_object {
     uint64_t pixels; /* address */

@@ -5,7 +5,7 @@
  * Owns: the compiler (OpenCL C, LLVM IR or SPIR-V in; code for `host`, `ptx`, `amdgcn`, `spirv` out), its cache, images
  * and their descriptions, and typed launches on a session.
  * Never: loads LLVM before a compile that is not in the cache; never prints; never runs a kernel itself, a provider
- * does; never pretends: a construct that cannot be compiled or launched is refused by name.
+ * does; never ignores a construct that cannot be compiled or launched: it is refused by name.
  *
  *     facet_compiler_create(NULL, &compiler, &error);
  *     facet_compile(compiler, source, strlen(source), &(struct facet_compile_options){
@@ -42,9 +42,10 @@ struct facet_kernel;
 struct facet_compiler_options {
     uint32_t size;
     uint32_t cache_mode;   /* enum facet_cache_mode */
-    const char *cache_dir; /* default: $FACET_CACHE_DIR, else $XDG_CACHE_HOME/facet, else ~/.cache/facet. Made with
-                              mode 0700; one that others may write to is not used */
-    uint64_t cache_bytes;  /* the most it holds; default $FACET_CACHE_SIZE, else 1 GiB. The least recently used go */
+    const char *cache_dir; /* default: $FACET_CACHE_DIR, else $XDG_CACHE_HOME/facet, else ~/.cache/facet. The directory
+                              is made with mode 0700; a directory that other users may write to is not used */
+    uint64_t cache_bytes;  /* the most the cache holds; default $FACET_CACHE_SIZE, else 1 GiB. The least recently used
+                              images are evicted */
 };
 
 enum facet_cache_mode {
@@ -75,7 +76,7 @@ struct facet_compile_options {
     const char *name;   /* the source's name in diagnostics; default "kernel.cl" */
     const char *const *arguments; /* as clang and clBuildProgram take them: -DN=4, -I DIR, -cl-std=CL1.2,
                                      -cl-fast-relaxed-math, -Werror, ...; NULL-terminated, or NULL */
-    uint32_t seconds;             /* that compiling may take, at most FACET_COMPILE_SECONDS_MOST; default 600 */
+    uint32_t seconds;             /* the most that compiling may take, up to FACET_COMPILE_SECONDS_MOST; default 600 */
     uint32_t reserved;            /* 0 */
 };
 #define FACET_COMPILE_SECONDS_MOST UINT32_C(604800)    /* a week */
@@ -90,26 +91,26 @@ enum facet_severity {
 /* One remark of the compiler. Texts are borrowed from the image or log that it came from. */
 struct facet_diagnostic {
     uint32_t severity;
-    uint32_t line, column; /* from 1; 0: of no line */
+    uint32_t line, column; /* from 1; 0: unknown */
     const char *file;
     const char *text;
 };
 
 /* Statistics of a compile. Fields whose bit in `valid` is clear were not measured. */
-#define FACET_COMPILE_HAS_STAGES (UINT32_C(1) << 0) /* frontend_ns .. link_ns: not after a hit */
+#define FACET_COMPILE_HAS_STAGES (UINT32_C(1) << 0) /* frontend_ns .. link_ns: clear after a cache hit */
 #define FACET_COMPILE_HAS_PEAK   (UINT32_C(1) << 1)
 struct facet_compile_statistics {
     uint32_t size;
     uint32_t valid;
     uint32_t cache_hit;
-    int32_t cache_status; /* enum facet_status: why the cache was not used or the image not kept; FACET_OK: nothing was
-                             in the way. FACET_PERMISSION: the folder is not safe; FACET_NO_SPACE, FACET_IO, ... */
+    int32_t cache_status; /* enum facet_status: why the cache was not used or the image not kept. FACET_OK: no obstacle;
+                             FACET_PERMISSION: another user could change the directory; FACET_NO_SPACE, FACET_IO, ... */
     uint64_t total_ns;
-    uint64_t load_ns; /* opening the compiler's own libraries; 0 when they were */
+    uint64_t load_ns; /* opening the compiler's own libraries; 0 when they were open already */
     uint64_t frontend_ns, library_ns, optimize_ns, generate_ns, link_ns;
     uint64_t image_bytes;
-    uint64_t peak_bytes; /* the most resident memory (ru_maxrss) of the copy of the process that compiled; or of the
-                            process itself so far, when that is more */
+    uint64_t peak_bytes; /* the peak resident memory (ru_maxrss) of the forked process that compiled, or of this process
+                            so far when that is more */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_compile_statistics) == 88, "ABI: facet_compile_statistics");
 
@@ -117,20 +118,20 @@ FACET_STATIC_ASSERT(sizeof(struct facet_compile_statistics) == 88, "ABI: facet_c
  * library. */
 FACET_API enum facet_status facet_compiler_create(const struct facet_compiler_options *options,
                                                   struct facet_compiler **ret_compiler, struct facet_error *error);
-/* After all its compiles have returned. NULL is allowed. Images stay. */
+/* Call it after all compiles have returned. NULL is allowed. Images stay valid. */
 FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
 
 /*
  * Compiles, or takes from the cache. Never trusts an entry: a damaged one is a miss. Two processes that ask for the
- * same thing compile it once. A source that includes files is found again while these are unchanged (docs/kernels.md).
- * The image belongs to the caller. A miss is compiled in a copy of the process (fork), since there are sources on which
- * compilers crash: none takes this process down.
- * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a target that
- * is known and cannot be had: npu; or Facet was built without the compiler, saying what to install), FACET_CORRUPT (the
- * source has errors: `error` has the first, *ret_image an image without code whose diagnostics are all of them),
- * FACET_OUT_OF_RANGE (it nests deeper than 1 GiB of stack, or has more than FACET_COMPILE_BYTES_MOST), FACET_TIMEOUT
- * (it took longer than `seconds`, and was ended), FACET_NO_MEMORY, FACET_IO, FACET_INTERNAL (the compiler gave up, with
- * its reason, or crashed, with the signal).
+ * same image at once compile it once. A source that includes files is a hit while these files are unchanged
+ * (docs/kernels.md). The image belongs to the caller. A miss is compiled in a forked process, so that a source that
+ * crashes the compiler does not crash this process.
+ * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a known target
+ * that this build cannot compile for: npu; or Facet was built without the compiler: the message says what to install),
+ * FACET_CORRUPT (the source has errors: `error` has the first, *ret_image is an image without code that has all of them
+ * as diagnostics), FACET_OUT_OF_RANGE (the source nests deeper than 1 GiB of stack, or has more than
+ * FACET_COMPILE_BYTES_MOST), FACET_TIMEOUT (compiling took longer than `seconds`, and was ended), FACET_NO_MEMORY,
+ * FACET_IO, FACET_INTERNAL (the compiler gave up, with its reason, or crashed, with the signal).
  */
 FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const void *source, size_t bytes,
                                           const struct facet_compile_options *options, struct facet_image **ret_image,
@@ -138,7 +139,7 @@ FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const
 
 /* --- targets --- */
 
-/* The targets that this build knows, one after the other; NULL past the end. "ptx:sm_90". */
+/* The name of a target that this build knows, by index: "ptx:sm_90"; NULL past the end. */
 FACET_API const char *facet_target_name(uint32_t index);
 /*
  * Checks and completes a target's name: "gfx90a" gives "amdgcn:gfx90a". Errors as facet_compile(), naming the nearest.
@@ -149,16 +150,16 @@ FACET_API enum facet_status facet_target_parse(const char *text, char *ret_name,
 /* --- images --- */
 
 /*
- * An image from kept bytes: reads its description. FACET_CORRUPT; FACET_OUT_OF_RANGE beyond FACET_COMPILE_BYTES_MOST.
- * Loads and runs nothing.
+ * Makes an image from the bytes of facet_image_bytes(), by reading its description; loads and runs nothing.
+ * FACET_CORRUPT; FACET_OUT_OF_RANGE beyond FACET_COMPILE_BYTES_MOST.
  */
 FACET_API enum facet_status facet_image_parse(const void *bytes, size_t size, struct facet_image **ret_image,
                                               struct facet_error *error);
 FACET_API void facet_image_destroy(struct facet_image *image);
 
 /*
- * Borrowed from the image, as all below. The bytes have the form that the target's own tools read: an ELF object, PTX
- * text, a code object, SPIR-V.
+ * All that these functions return is borrowed from the image. The bytes have the form that the target's own tools read:
+ * an ELF object, PTX text, a code object, SPIR-V.
  */
 FACET_API const void *facet_image_bytes(const struct facet_image *image, size_t *ret_size);
 FACET_API const char *facet_image_target(const struct facet_image *image);
@@ -168,7 +169,8 @@ FACET_API int facet_image_diagnostic(const struct facet_image *image, uint32_t i
                                      struct facet_diagnostic *ret_diagnostic);
 
 /*
- * An image's description of one kernel. `run` is NULL here. NULL past the last one, or when there is none of that name.
+ * An image's description of one kernel, in which `run` is NULL. NULL past the last kernel, or when no kernel has that
+ * name.
  */
 FACET_API const struct facet_host_kernel *facet_image_kernel(const struct facet_image *image, uint32_t index);
 FACET_API const struct facet_host_kernel *facet_image_find(const struct facet_image *image, const char *name);
@@ -176,9 +178,9 @@ FACET_API const struct facet_host_kernel *facet_image_find(const struct facet_im
 /* --- launching --- */
 
 /*
- * A launch's extent. Zero in `group` lets the library choose, each dimension by itself: about 256 work-items, most of
- * them in x, a divisor of `global`. A given `group` must divide `global`. Numbers beyond `dimensions` are ignored.
- * `global` and the last global id are at most 2^31 - 1, and there are at most 2^48 groups.
+ * A launch's extent. A zero in `group` lets the library choose that dimension: a divisor of `global`, so that the group
+ * has about 256 work-items, most of them in x. A `group` that is not zero must divide `global`. Elements beyond
+ * `dimensions` are ignored. `global` and the last global id are at most 2^31 - 1, and there are at most 2^48 groups.
  */
 struct facet_range {
     uint32_t size;
@@ -191,13 +193,14 @@ FACET_STATIC_ASSERT(sizeof(struct facet_range) == 56, "ABI: facet_range");
 
 /*
  * A kernel of an image, loaded for a context of a session: a module of its own. The image must be for the context's
- * device. It may be destroyed afterwards; session and context must outlive the kernel. FACET_NOT_FOUND: `error` lists
- * the kernels that there are. An image that does not describe its kernels (SPIR-V read from bytes) has none.
+ * device. The image may be destroyed afterwards; session and context must outlive the kernel. FACET_NOT_FOUND: `error`
+ * lists the kernels that there are. An image that does not describe its kernels (SPIR-V read from bytes) has no kernel
+ * to load.
  */
 FACET_API enum facet_status facet_kernel_load(struct facet_session *session, uint64_t context,
                                               const struct facet_image *image, const char *name,
                                               struct facet_kernel **ret_kernel, struct facet_error *error);
-/* While a launch of it runs its module stays loaded, until the context is destroyed. NULL is allowed. */
+/* While a launch of the kernel runs its module stays loaded, until the context is destroyed. NULL is allowed. */
 FACET_API void facet_kernel_destroy(struct facet_kernel *kernel);
 
 /* Binds argument `index`. FACET_INVALID_ARGUMENT when it is not of that kind or size, naming it as the source does. */

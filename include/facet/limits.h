@@ -47,7 +47,7 @@ struct facet_limits {
     uint32_t priority;              /* enum facet_priority */
 };
 
-/* The limits of a vGPU that asked for nothing: all memory, best effort, no cap, soft, normal. */
+/* The defaults: all memory, best effort, no cap, mode soft, priority normal. */
 FACET_API void facet_limits_init(struct facet_limits *limits);
 
 /*
@@ -77,8 +77,9 @@ FACET_API enum facet_status facet_parse_priority(const char *text, const char *a
 FACET_API enum facet_status facet_check_name(const char *name, const char *argument, struct facet_error *error);
 
 /*
- * Checks `limits` against a device of `device_memory_bytes`: sizes above the device, request above limit, unknown
- * mode or priority are refused, naming the argument as the command writes it ("memory", "compute", "mode", "priority").
+ * Checks `limits` against a device of `device_memory_bytes`: a size above the device's memory, a request above the
+ * limit, and an unknown mode or priority are refused. The error names the argument as the command writes it ("memory",
+ * "compute", "mode", "priority").
  */
 FACET_API enum facet_status facet_limits_check(const struct facet_limits *limits, uint64_t device_memory_bytes,
                                                struct facet_error *error);

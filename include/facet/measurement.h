@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measurements of nodes, devices, containers and processes: values with their units, or why there is none.
+ * Measurements of nodes, devices, containers and processes: values with their units, or the reason why a value is
+ * missing.
  *
  * Owns: the registry of meters (measurable quantities) and of units, gathering from control groups, /proc and
  * providers, statistics over the last points, and two forms of output: JSON and Prometheus text.
@@ -18,8 +19,9 @@
  *     }
  *
  * Amounts are signed 64-bit integers: a meter says how many of their digits are behind the point (`decimals`), so that
- * 45250 of a meter with 3 of them is 45.250. A value that does not fit is not measurable, never cut off. Times are
- * nanoseconds of one clock that only goes forward (CLOCK_MONOTONIC), given by the caller.
+ * the amount 45250 of a meter with 3 decimals is 45.250. A value that does not fit is reported as
+ * FACET_UNMEASURED_OUT_OF_RANGE, never cut off. Times are nanoseconds of one clock that only goes forward
+ * (CLOCK_MONOTONIC), given by the caller.
  *
  * Thread rule: gathering and queries are pure and may run in any thread; one thread at a time for each subject. Errors,
  * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. On failure nothing has changed. Source: Backend.AI's
@@ -60,14 +62,14 @@ enum facet_unit {
 
 FACET_API const char *facet_unit_name(uint32_t unit); /* "bytes_per_second"; NULL when unknown */
 
-/* By name, upper or lower case; also "msec", "nsec" and "bps" (bits), as older plugins say it. FACET_NOT_FOUND names
- * those that there are. */
+/* Finds a unit by its name, in upper or lower case; also by "msec", "nsec" and "bps" (bits), the names that older
+ * plugins use. FACET_NOT_FOUND lists the known names. */
 FACET_API enum facet_status facet_unit_find(const char *name, uint32_t *ret_unit, struct facet_error *error);
 
 /* --- meters: measurable quantities --- */
 
 enum facet_meter_type {
-    FACET_METER_GAUGE = 0,        /* a level of the moment */
+    FACET_METER_GAUGE = 0,        /* a momentary level */
     FACET_METER_RATE = 1,         /* per second, between two samples */
     FACET_METER_UTILIZATION = 2,  /* how much of a capacity was at work between two samples */
     FACET_METER_ACCUMULATION = 3, /* only grows, until it begins anew */
@@ -119,18 +121,18 @@ FACET_API enum facet_status facet_meter_check(const struct facet_meter *meter, s
 
 /* --- measurements --- */
 
-/* Why there is no value. It says nothing of the next sample. */
+/* Why a sample has no value. The next sample may have one. */
 enum facet_unmeasured {
-    FACET_MEASURED = 0,                /* there is one */
+    FACET_MEASURED = 0,                /* there is a value */
     FACET_UNMEASURED_ABSENT = 1,       /* the kernel or the device does not offer it */
-    FACET_UNMEASURED_PERMISSION = 2,   /* not for this process to read */
+    FACET_UNMEASURED_PERMISSION = 2,   /* this process may not read it */
     FACET_UNMEASURED_MALFORMED = 3,    /* the text is not in the expected form */
     FACET_UNMEASURED_OUT_OF_RANGE = 4, /* it does not fit into a value */
     FACET_UNMEASURED_GONE = 5,         /* the process, container or device is no more */
     FACET_UNMEASURED_IO = 6,           /* reading failed */
     FACET_UNMEASURED_UNLIMITED = 7,    /* a limit that is not set */
-    FACET_UNMEASURED_FIRST = 8,        /* it takes two samples, and this was the first */
-    FACET_UNMEASURED_RESET = 9,        /* the counter behind it began anew since the last sample */
+    FACET_UNMEASURED_FIRST = 8,        /* the value needs two samples, and this was the first */
+    FACET_UNMEASURED_RESET = 9,        /* the counter that it is computed from began anew since the last sample */
 };
 #define FACET_UNMEASURED_REASONS 10u
 
@@ -139,16 +141,18 @@ FACET_API const char *facet_unmeasured_name(uint32_t reason); /* "permission"; N
 struct facet_measurement {
     uint32_t size;
     uint32_t reason;                 /* enum facet_unmeasured; when it is not 0, `value` means nothing */
-    const struct facet_meter *meter; /* the registry's, or one of the caller's that outlives its users */
+    const struct facet_meter *meter; /* of the registry, or the caller's own, which must outlive all that use it */
     int64_t value;
-    int64_t capacity; /* of which `value` is a part, in the same unit; only with has_capacity */
+    int64_t capacity; /* the most that `value` can be, in the same unit; only with has_capacity */
     uint32_t has_capacity;
     uint32_t reserved;
     uint64_t time_ns;
-    uint64_t identity; /* of its subject: a process' start, a control group's inode, the interfaces; 0: unknown */
+    uint64_t identity; /* distinguishes two subjects of the same name: a process's start time, a control group's inode,
+                          a hash of the interfaces; 0: unknown */
 };
 
-/* Percent of capacity, in thousandths. False without a value or a capacity, for one of zero, or if it does not fit. */
+/* Percent of capacity, in thousandths. False without a value or a capacity, for a capacity of zero, or if the result
+ * does not fit. */
 FACET_API bool facet_measurement_percent(const struct facet_measurement *measurement, int64_t *ret_percent_milli);
 
 /* --- gathering: one sample --- */
@@ -156,9 +160,10 @@ FACET_API bool facet_measurement_percent(const struct facet_measurement *measure
 #define FACET_GATHER_MOST 32u /* measurements of one sample, at most */
 
 /*
- * Each writes a measurement for every meter that it knows, in the order of the registry, measured or not; *count is the
- * room, and becomes the number of measurements. They take no memory, and follow no path out of the directory. They fail
- * on arguments only (FACET_TOO_SMALL: no room); each measurement states a failure to read.
+ * Each function writes a measurement for every meter that it knows, in the order of the registry, measured or not.
+ * *count is the room in `measurements`, and becomes their number. The functions allocate no memory, and follow no path
+ * out of the directory. They fail on arguments only (FACET_TOO_SMALL: no room); a failure to read is the reason of its
+ * measurement.
  *
  * A container: `cgroup` is its directory in a control group file system of version 2, recognized by its file
  * cgroup.controllers: without that file it counts as gone. An io.stat that is empty is zero, one that does not exist is
@@ -167,22 +172,22 @@ FACET_API bool facet_measurement_percent(const struct facet_measurement *measure
 FACET_API enum facet_status facet_gather_container(int cgroup, uint64_t now_ns, struct facet_measurement *measurements,
                                                    uint32_t *count, struct facet_error *error);
 
-/* A process: `proc` is the directory /proc, or one like it. All is read of one process, even if its number is given to
- * another meanwhile. CPU time comes in steps of the kernel's tick, mostly 10 ms. */
+/* A process: `proc` is the directory /proc, or one like it. All values are of the same process, even if its pid is
+ * reused meanwhile. CPU time comes in steps of the kernel's tick, mostly 10 ms. */
 FACET_API enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t now_ns,
                                                  struct facet_measurement *measurements, uint32_t *count,
                                                  struct facet_error *error);
 
 /*
  * The node. Its network is the sum of all interfaces but `lo`, as `proc`'s reader sees them: a packet through a bridge
- * or a bond is counted at each of them. With other interfaces than before it is another sum, and begins anew.
+ * or a bond is counted at each interface that it passes. When the set of interfaces changes, the sum begins anew.
  */
 FACET_API enum facet_status facet_gather_node(int proc, uint64_t now_ns, struct facet_measurement *measurements,
                                               uint32_t *count, struct facet_error *error);
 
 /*
- * A device: its provider's metrics (facet/provider/metrics.h); NULL when it is lost. `memory_bytes` is its memory; 0:
- * not known.
+ * A device: its provider's metrics (facet/provider/metrics.h); NULL when it is lost. `memory_bytes` is the device's
+ * memory; 0: unknown.
  */
 FACET_API enum facet_status facet_gather_device(const struct facet_device_metrics *metrics, uint64_t memory_bytes,
                                                 uint64_t now_ns, struct facet_measurement *measurements,
@@ -201,18 +206,18 @@ struct facet_statistics {
     uint32_t size;
     uint32_t valid;    /* FACET_STATISTIC_*: which of these are known */
     uint32_t points;   /* taken */
-    uint32_t measured; /* of those, with a value: min, max, sum and average are over these */
+    uint32_t measured; /* points with a value, which min, max, sum and average are over */
     int64_t min;
     int64_t max;
     int64_t sum;
     int64_t average_milli; /* thousandths of the meter's step, to the nearest */
     int64_t diff;          /* from the first to the last value */
-    int64_t rate_milli;    /* the same per second, in thousandths of the meter's step */
+    int64_t rate_milli;    /* `diff` per second, in thousandths of the meter's step */
 };
 
 /*
- * Statistics of points, oldest first, whose times grow: those that the meter names and that are known. `diff` and
- * `rate` need two values, one of them the last point. Those of an accumulation that went back in between are not known.
+ * The statistics that the meter names, as far as they are known, of points in the order of growing time. `diff` and
+ * `rate` need two values, one of them the last point; they are unknown for an accumulation that went back in between.
  */
 FACET_API struct facet_statistics facet_points_summarize(const struct facet_meter *meter,
                                                          const struct facet_point *points, size_t count);
@@ -240,20 +245,21 @@ FACET_API void facet_subject_destroy(struct facet_subject *subject); /* NULL is 
 
 /*
  * Adds one round of measurements. Rates and utilizations that the registry derives (cpu_utilization from cpu_time, ...)
- * are made of it and earlier ones. A meter that is missing from a round keeps its points. A measurement whose identity
- * is known and differs from the last known one is of another subject: its points, and derived values, begin anew. All
- * or nothing. FACET_INVALID_ARGUMENT: a time that is not later than the meter's last one or beyond INT64_MAX, a meter
- * twice, not of this kind of subject or not sound. FACET_OUT_OF_RANGE: more than FACET_SUBJECT_METERS.
+ * are computed from this round and earlier ones. A meter that is missing from a round keeps its points. A measurement
+ * whose identity is known and differs from the last known one is of another subject: its points, and derived values,
+ * begin anew. All or nothing. FACET_INVALID_ARGUMENT: a time that is not later than the meter's last one or is beyond
+ * INT64_MAX, or a meter that comes twice, is not for this kind of subject, or fails facet_meter_check().
+ * FACET_OUT_OF_RANGE: more than FACET_SUBJECT_METERS meters.
  */
 FACET_API enum facet_status facet_subject_add(struct facet_subject *subject,
                                               const struct facet_measurement *measurements, uint32_t count,
                                               struct facet_error *error);
 
-FACET_API uint32_t
-facet_subject_meters(const struct facet_subject *subject); /* how many it has seen, derived ones too */
+/* The number of meters that the subject has had, derived meters included. */
+FACET_API uint32_t facet_subject_meters(const struct facet_subject *subject);
 
-/* The last measurement of a meter, in the order in which they came, and statistics over its points (may be NULL).
- * FACET_NOT_FOUND. */
+/* The last measurement of a meter, and statistics over its points (may be NULL). `index` counts meters in the order in
+ * which they came. FACET_NOT_FOUND. */
 FACET_API enum facet_status facet_subject_get(const struct facet_subject *subject, uint32_t index,
                                               struct facet_measurement *ret_measurement,
                                               struct facet_statistics *ret_statistics, struct facet_error *error);
@@ -265,15 +271,15 @@ FACET_API enum facet_status facet_subject_find(const struct facet_subject *subje
 
 /*
  * As schemas/measurements.schema.json says. Values are whole numbers with their `decimals` beside them; an unmeasured
- * one is null with its reason.
+ * value is null with its reason.
  */
 FACET_API enum facet_status facet_subjects_json(struct facet_subject *const *subjects, size_t count, char **ret_text,
                                                 struct facet_error *error);
 
 /*
  * Exposition format 0.0.4, in base units: facet_container_memory_used_bytes{id="c0ffee"}. An unmeasured meter has no
- * sample, but one of facet_unmeasurable with its reason. FACET_INVALID_ARGUMENT: two subjects of one kind have one id,
- * or two have different meters of one key.
+ * sample of its own, but a sample of facet_unmeasurable with the reason. FACET_INVALID_ARGUMENT: two subjects of one
+ * kind have the same id, or two subjects have different meters with the same key.
  */
 FACET_API enum facet_status facet_subjects_prometheus(struct facet_subject *const *subjects, size_t count,
                                                       char **ret_text, struct facet_error *error);

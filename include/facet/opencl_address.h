@@ -90,8 +90,8 @@ static inline bool facet_opencl_address_number(const char **text, uint32_t *ret_
 }
 
 /*
- * Parses an address. Returns false and writes nothing when it is too long, or its units are none, or not in the form
- * that facet_opencl_address_part writes. The device is not checked: the caller compares it.
+ * Parses an address. Returns false and writes nothing when the address is too long, or its units are 0 or not in the
+ * form that facet_opencl_address_part writes. The device is not checked: the caller compares it.
  */
 static inline bool facet_opencl_address_parse(const char *address, struct facet_opencl_place *ret_place)
 {

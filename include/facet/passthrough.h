@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Handing whole PCI functions to virtual machines: may it be done, and if not, why.
+ * Handing whole PCI functions to virtual machines: whether a function may be handed on, and the reasons if not.
  *
  * Owns: the verdict, with all its reasons at once.
- * Never: touches the host: a verdict is made of a snapshot (facet/pci.h), and of nothing else. Doing it is
- * facet/passthrough_bind.h.
+ * Never: touches the host. A verdict is made from a snapshot (facet/pci.h) alone. facet/passthrough_bind.h binds
+ * functions.
  *
  *     facet_passthrough_judge(snapshot, &wish, &verdict, &error);          show verdict->answer, verdict->reasons
  *
@@ -29,9 +29,9 @@ extern "C" {
 /* --- reasons --- */
 
 enum facet_passthrough_weight {
-    FACET_PASSTHROUGH_STOP = 0,       /* it must not be done */
-    FACET_PASSTHROUGH_UNMEASURED = 1, /* whether it may be done is unknown */
-    FACET_PASSTHROUGH_WARNING = 2,    /* it may be done, and this will be felt */
+    FACET_PASSTHROUGH_STOP = 0,       /* the function must not be handed on */
+    FACET_PASSTHROUGH_UNMEASURED = 1, /* whether it may be handed on is unknown */
+    FACET_PASSTHROUGH_WARNING = 2,    /* it may be handed on, with a drawback */
 };
 
 /* X(NAME, name, weight, remedy) */
@@ -79,7 +79,7 @@ FACET_API const char *facet_passthrough_reason_advice(uint32_t code); /* the rem
 struct facet_passthrough_reason {
     uint32_t code;                    /* enum facet_passthrough_reason_code */
     uint32_t weight;                  /* enum facet_passthrough_weight */
-    struct facet_pci_address address; /* the function that it is about */
+    struct facet_pci_address address; /* the function that the reason is about */
     char text[240];                   /* the finding, one line: "held by nvidia-smi (pid 4711)" */
 };
 
@@ -93,17 +93,19 @@ enum facet_passthrough_answer {
 
 FACET_API const char *facet_passthrough_answer_name(uint32_t answer); /* "unknown"; NULL when there is none */
 
-#define FACET_PASSTHROUGH_WHOLE_GROUP (UINT32_C(1) << 0) /* and all functions in the named ones' IOMMU groups */
-#define FACET_PASSTHROUGH_HEADLESS    (UINT32_C(1) << 1) /* the host needs no screen */
+#define FACET_PASSTHROUGH_WHOLE_GROUP                                                                                  \
+    (UINT32_C(1) << 0)                                /* also hand on all functions in the IOMMU groups of the named   \
+                                                         functions */
+#define FACET_PASSTHROUGH_HEADLESS (UINT32_C(1) << 1) /* the host needs no screen */
 
 struct facet_passthrough_wish {
     uint32_t size;
     uint32_t flags; /* FACET_PASSTHROUGH_WHOLE_GROUP, ... */
     const struct facet_pci_address *functions;
     size_t count;
-    /* Of the virtual machine, where known; 0: not checked. */
+    /* About the virtual machine, where known; 0: not checked. */
     uint64_t memory_bytes;
-    uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK of the process that starts it; UINT64_MAX: unlimited */
+    uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK of the process that starts the machine; UINT64_MAX: unlimited */
     uint32_t has_numa_node;
     int32_t numa_node;
     int64_t own_pid; /* a holder that does not count; 0: none */
@@ -112,8 +114,9 @@ struct facet_passthrough_wish {
 struct facet_passthrough_verdict {
     uint32_t size;
     uint32_t answer;                     /* enum facet_passthrough_answer */
-    struct facet_pci_address *functions; /* the functions that would be handed on together, by address: the named ones,
-                                            and the rest of the group if that was wished */
+    struct facet_pci_address *functions; /* the functions that would be handed on together, by address: the named
+                                            functions, and with FACET_PASSTHROUGH_WHOLE_GROUP all others of their
+                                            groups */
     size_t function_count;
     struct facet_passthrough_reason *reasons; /* stops first, then unknowns, then warnings */
     size_t reason_count;
@@ -121,9 +124,9 @@ struct facet_passthrough_verdict {
 
 /*
  * Whether the functions of a wish may be handed on together, with every reason at once. The snapshot must have been
- * taken with FACET_PCI_SCAN_HOLDERS, else their holders are unknown, and with FACET_PCI_SCAN_ALL where a function is
- * not near an accelerator. `yes` needs every gate to have been measured;
- * an unmeasured gate never counts as good. FACET_NOT_FOUND: a function is not in the snapshot.
+ * taken with FACET_PCI_SCAN_HOLDERS, else the holders are unknown, and with FACET_PCI_SCAN_ALL if a function shares
+ * neither a device nor an IOMMU group with an accelerator. The answer is FACET_PASSTHROUGH_YES only when every gate was
+ * measured. FACET_NOT_FOUND: a function is not in the snapshot.
  */
 FACET_API enum facet_status facet_passthrough_judge(const struct facet_pci_snapshot *snapshot,
                                                     const struct facet_passthrough_wish *wish,

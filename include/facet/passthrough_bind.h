@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Binding whole PCI functions to vfio, and giving them back: all that go together, or nothing.
+ * Binding whole PCI functions to vfio, and giving them back to the host: all functions of a plan, or none.
  *
  * Owns: the states of a function, plans, the transaction that executes one, its journal, and recovery from it.
- * Never: binds without a yes of facet/passthrough.h. Tells a driver about a model (new_id): each change is to one
- * function.
+ * Never: binds without the answer FACET_PASSTHROUGH_YES (facet/passthrough.h); gives a driver a model of devices
+ * (new_id), since each change is to one function.
  *
  *     facet_passthrough_open(&config, &manager, &error);
  *     facet_passthrough_recover(manager, &report, &error);                 after a crash
  *     facet_passthrough_plan_bind(manager, &request, &plan, &error);      show plan->steps, plan->verdict
  *     facet_passthrough_bind(manager, plan, &report, &error);
  *
- * Thread rule: states and names are pure; of a manager one thread at a time. Errors: FACET_INVALID_ARGUMENT,
- * FACET_NO_MEMORY, and those named. Outputs are untouched on failure. Source: the kernel's
+ * Thread rule: the functions of states and names are pure; one thread at a time may use a manager. Errors:
+ * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY, and those named. Outputs are untouched on failure. Source: the kernel's
  * Documentation/driver-api/vfio.rst; libvirt's order for host devices.
  */
 #ifndef FACET_PASSTHROUGH_BIND_H
@@ -54,8 +54,8 @@ FACET_API const char *facet_passthrough_state_name(uint32_t state); /* "in_vm"; 
 FACET_API const char *facet_passthrough_state_text(uint32_t state); /* the meaning; NULL when unknown */
 
 /*
- * Whether a function can go from one state to the other in one step. If two scans are further apart than that, a step
- * was missed between them, or another program changed the function. To stay is no step: false.
+ * Whether a function can go from one state to the other in one step. If two scans differ by more than one step, a step
+ * between them was missed, or another program changed the function. False when `from` is `to`.
  */
 FACET_API bool facet_passthrough_state_follows(uint32_t from, uint32_t to);
 
@@ -90,14 +90,14 @@ struct facet_passthrough_config {
     int state;                  /* a descriptor of the directory of journals and locks; -1: only plans can be made */
     uint64_t write_deadline_ns; /* for each single write; 0: 10 s, and 60 s for writes that make drivers, modules and
                                    resets work */
-    uint64_t lock_deadline_ns;  /* for another process that has the group in hand; 0: 5 s */
+    uint64_t lock_deadline_ns;  /* the longest wait for another process that has locked the group; 0: 5 s */
     facet_passthrough_progress_func progress; /* NULL: none */
     void *user;
 };
 
 /*
- * Nothing is read or written before it is used. The directory `state` must survive a crash, and no other user may write
- * it. Thread rule: one thread at a time; any number of managers and processes may share one directory.
+ * Opening reads and writes nothing. The directory `state` must survive a crash, and no other user may write it. Thread
+ * rule: one thread at a time; any number of managers and processes may share one directory.
  */
 FACET_API enum facet_status facet_passthrough_open(const struct facet_passthrough_config *config,
                                                    struct facet_passthrough **ret_manager, struct facet_error *error);
@@ -105,7 +105,7 @@ FACET_API void facet_passthrough_close(struct facet_passthrough *manager); /* NU
 
 /* --- plans --- */
 
-/* Which very function is meant: an address alone may be another card's tomorrow. */
+/* Identifies a function beyond its address, at which another card may be after a restart. */
 struct facet_passthrough_identity {
     struct facet_pci_address address;
     uint16_t vendor;
@@ -121,7 +121,7 @@ struct facet_passthrough_identity {
 enum facet_passthrough_step_kind {
     FACET_PASSTHROUGH_STEP_LOAD = 0,     /* a kernel module, by modprobe */
     FACET_PASSTHROUGH_STEP_OVERRIDE = 1, /* the one driver that may have this function; empty: any */
-    FACET_PASSTHROUGH_STEP_UNBIND = 2,   /* the driver lets go */
+    FACET_PASSTHROUGH_STEP_UNBIND = 2,   /* the driver releases the function */
     FACET_PASSTHROUGH_STEP_PROBE = 3,    /* the kernel searches for a driver, and finds the one of the override */
     FACET_PASSTHROUGH_STEP_ATTACH = 4,   /* a driver is given the function by name */
     FACET_PASSTHROUGH_STEP_POWER = 5,    /* whether it may fall asleep */
@@ -135,9 +135,9 @@ FACET_API const char *facet_passthrough_step_name(uint32_t kind); /* "unbind"; N
 /* One write. */
 struct facet_passthrough_step {
     uint32_t kind;                    /* enum facet_passthrough_step_kind */
-    struct facet_pci_address address; /* whose */
+    struct facet_pci_address address; /* the function that it changes */
     char path[128];                   /* "/sys/bus/pci/drivers/nvidia/unbind"; for LOAD empty; for RIGHTS the node, or
-                                         the directory that will name it */
+                                         the directory in which it will appear */
     char value[80];                   /* the text to write; for LOAD the module, for RIGHTS "1000:1000" */
     char before[80];                  /* the present text; for UNBIND, PROBE and ATTACH the driver; empty: nothing */
 };
@@ -150,14 +150,14 @@ enum facet_passthrough_direction {
 struct facet_passthrough_plan {
     uint32_t size;
     uint32_t direction;                           /* enum facet_passthrough_direction */
-    struct facet_passthrough_identity *functions; /* all that go together, by address */
+    struct facet_passthrough_identity *functions; /* all functions that are bound or given back together, by address */
     size_t function_count;
-    struct facet_passthrough_step *steps; /* in their order; none: nothing is to be done */
+    struct facet_passthrough_step *steps; /* in order; none: nothing is to be done */
     size_t step_count;
-    struct facet_passthrough_verdict *verdict; /* of binding; NULL for giving back */
+    struct facet_passthrough_verdict *verdict; /* for binding; NULL for giving back */
 };
 
-#define FACET_PASSTHROUGH_RESET (UINT32_C(1) << 0) /* reset all functions once all are with vfio */
+#define FACET_PASSTHROUGH_RESET (UINT32_C(1) << 0) /* reset all functions once vfio has all of them */
 
 struct facet_passthrough_request {
     uint32_t size;
@@ -167,9 +167,9 @@ struct facet_passthrough_request {
 };
 
 /*
- * Exactly the writes of binding, with the present texts, and whether it may be done. A plan is made for any verdict.
- * Nothing is written. FACET_NOT_FOUND: a function is absent. FACET_BAD_STATE: one of the groups was bound by Facet
- * already, without all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
+ * Plans a binding: exactly its writes, with the present texts, and the verdict. A plan is made for any verdict. Nothing
+ * is written. FACET_NOT_FOUND: a function is absent. FACET_BAD_STATE: Facet has already bound one of the groups, but
+ * not all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
  */
 FACET_API enum facet_status facet_passthrough_plan_bind(struct facet_passthrough *manager,
                                                         const struct facet_passthrough_request *request,
@@ -177,9 +177,9 @@ FACET_API enum facet_status facet_passthrough_plan_bind(struct facet_passthrough
                                                         struct facet_error *error);
 
 /*
- * The same for giving back, by the journal of the first function: all functions that were bound together with it, each
- * to its former driver, override and power setting. FACET_NOT_FOUND: Facet did not bind it, so that its former place is
- * not known. FACET_INVALID_ARGUMENT: the functions were not bound together.
+ * Plans to give back, by the journal of the first function, all functions that were bound together with it, each to its
+ * former driver, override and power setting. FACET_NOT_FOUND: Facet did not bind the function, so its former driver is
+ * unknown. FACET_INVALID_ARGUMENT: the functions were not bound together.
  */
 FACET_API enum facet_status facet_passthrough_plan_unbind(struct facet_passthrough *manager,
                                                           const struct facet_pci_address *functions, size_t count,
@@ -190,25 +190,27 @@ FACET_API void facet_passthrough_plan_destroy(struct facet_passthrough_plan *pla
 /* --- reports --- */
 
 enum facet_passthrough_outcome {
-    FACET_PASSTHROUGH_UNTOUCHED = 0, /* nothing was written: there was nothing to do, or it was refused */
-    FACET_PASSTHROUGH_DONE = 1,      /* all as planned */
-    FACET_PASSTHROUGH_UNDONE = 2,    /* it failed, and all is as it was before */
-    FACET_PASSTHROUGH_BROKEN = 3, /* it failed, and was not undone completely; the notes say more, the journal stays */
+    FACET_PASSTHROUGH_UNTOUCHED = 0, /* nothing was written, because nothing was to be done or the plan was refused */
+    FACET_PASSTHROUGH_DONE = 1,      /* all steps were done as planned */
+    FACET_PASSTHROUGH_UNDONE = 2,    /* a step failed, and all earlier steps were undone */
+    FACET_PASSTHROUGH_BROKEN = 3,    /* a step failed, and not all could be undone; the notes say more, the journal
+                                        stays */
 };
 
 FACET_API const char *facet_passthrough_outcome_name(uint32_t outcome); /* "undone"; NULL when unknown */
 
 enum facet_passthrough_note_kind {
-    FACET_PASSTHROUGH_NOTE_FAILED = 0,      /* a step that failed, the first reason of all that follows */
-    FACET_PASSTHROUGH_NOTE_UNDO_FAILED = 1, /* a step back that failed */
-    FACET_PASSTHROUGH_NOTE_STUCK = 2, /* the kernel does not come back: from a write of ours, or another's doing */
+    FACET_PASSTHROUGH_NOTE_FAILED = 0,      /* the step that failed first */
+    FACET_PASSTHROUGH_NOTE_UNDO_FAILED = 1, /* a step that could not be undone */
+    FACET_PASSTHROUGH_NOTE_STUCK = 2, /* a write by Facet or by another process has not returned from the kernel */
     FACET_PASSTHROUGH_NOTE_GONE = 3,  /* the function is not on this machine any more */
-    FACET_PASSTHROUGH_NOTE_DRIFT = 4, /* it is not as it was left: another card, driver, or override */
+    FACET_PASSTHROUGH_NOTE_DRIFT = 4, /* since the journal was written, its card, driver or override has changed */
     FACET_PASSTHROUGH_NOTE_ROLLED_BACK = 5, /* an interrupted transaction was undone */
-    FACET_PASSTHROUGH_NOTE_ADOPTED = 6,     /* it is bound, as the journal says */
-    FACET_PASSTHROUGH_NOTE_STALE = 7,       /* the journal is of before a restart of the machine; removed */
-    FACET_PASSTHROUGH_NOTE_DAMAGED = 8,     /* a journal that cannot be read; left alone */
-    FACET_PASSTHROUGH_NOTE_BUSY = 9,        /* another process has the group in hand */
+    FACET_PASSTHROUGH_NOTE_ADOPTED = 6,     /* the function is bound, as the journal says */
+    FACET_PASSTHROUGH_NOTE_STALE = 7,       /* the journal was older than the last start of the machine, and was
+                                               removed */
+    FACET_PASSTHROUGH_NOTE_DAMAGED = 8,     /* a journal that cannot be read, and was left alone */
+    FACET_PASSTHROUGH_NOTE_BUSY = 9,        /* another process has locked the group */
     FACET_PASSTHROUGH_NOTE_HALF_BOUND = 10, /* a group of which the host and vfio each have a part */
 };
 #define FACET_PASSTHROUGH_NOTE_KINDS 11u
@@ -223,12 +225,12 @@ struct facet_passthrough_note {
 
 #define FACET_PASSTHROUGH_NOTES 48u
 
-/* Like struct facet_error, a caller's own that is filled with any status. */
+/* The caller's own, like struct facet_error; it is filled whatever the returned status. */
 struct facet_passthrough_report {
     uint32_t size;
     uint32_t outcome; /* enum facet_passthrough_outcome */
     uint32_t note_count;
-    uint32_t notes_lost; /* beyond those that there is room for, ADOPTED first */
+    uint32_t notes_lost; /* notes for which there was no room; notes of kind ADOPTED are dropped first */
     struct facet_passthrough_note notes[FACET_PASSTHROUGH_NOTES];
 };
 
@@ -236,13 +238,13 @@ struct facet_passthrough_report {
 
 /*
  * Executes a plan, all of it or nothing. The groups are locked, and scanned anew: if that scan gives another plan,
- * nothing is done (FACET_BAD_STATE). A plan without steps is done already. Each write is made by a child with a
- * deadline; one that does not come back is reported and left behind, never waited for. When a step fails, the earlier
- * ones are undone, in reverse; the error is that of the first failure, the report has each undo that failed.
+ * nothing is done (FACET_BAD_STATE). A plan without steps succeeds at once. Each write is made by a child process with
+ * a deadline; a child that does not return in time is reported and left behind. When a step fails, the earlier steps
+ * are undone in reverse order; the error is that of the first failure, and the report has each undo that failed.
  *
- * FACET_BUSY: another process has a group in hand, or, for giving back, a virtual machine has it open.
- * FACET_BAD_STATE: the verdict is not yes (the message has the first reason, the plan all), or the host changed, or an
- * interrupted transaction has to be recovered first. FACET_TIMEOUT: a write did not come back. Source: libvirt's order
+ * FACET_BUSY: another process has locked a group, or, for giving back, a virtual machine has a function open.
+ * FACET_BAD_STATE: the verdict is not yes (the message has the first reason, the plan has all), or the host changed, or
+ * an interrupted transaction has to be recovered first. FACET_TIMEOUT: a write did not return. Source: libvirt's order
  * for host devices.
  */
 FACET_API enum facet_status facet_passthrough_bind(struct facet_passthrough *manager,
@@ -255,8 +257,8 @@ FACET_API enum facet_status facet_passthrough_unbind(struct facet_passthrough *m
 
 /*
  * Recovers after a crash, with a note for each journal. Interrupted transactions are undone, bound functions are
- * checked. Outcome: UNTOUCHED when nothing had to be done, DONE, or BROKEN. FACET_OK also then: the report tells; an
- * error is that the journals could not be listed.
+ * checked. The outcome is UNTOUCHED when nothing had to be done, DONE, or BROKEN. The status is FACET_OK for each of
+ * these outcomes; an error means that the journals could not be listed.
  */
 FACET_API enum facet_status facet_passthrough_recover(struct facet_passthrough *manager,
                                                       struct facet_passthrough_report *report,
@@ -267,16 +269,17 @@ FACET_API enum facet_status facet_passthrough_recover(struct facet_passthrough *
 struct facet_passthrough_entry {
     struct facet_passthrough_identity identity;
     uint32_t state;      /* enum facet_passthrough_state */
-    uint32_t is_ours;    /* a journal has it */
-    char driver[40];     /* now; empty: none */
-    char old_driver[40]; /* of the journal: its former driver, to which it goes back; empty: none */
+    uint32_t is_ours;    /* a journal of Facet names it */
+    char driver[40];     /* the present driver; empty: none */
+    char old_driver[40]; /* from the journal: the former driver, which gets the function back; empty: none */
     char node[48];       /* the node that a virtual machine opens: "/dev/vfio/17"; empty: nothing */
 };
 
 struct facet_passthrough_list {
     uint32_t size;
     uint32_t reserved;
-    struct facet_passthrough_entry *entries; /* accelerators, functions of vfio, and those in journals; by address */
+    struct facet_passthrough_entry *entries; /* accelerators, functions bound to vfio, and functions named in journals;
+                                                by address */
     size_t count;
 };
 

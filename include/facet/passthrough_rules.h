@@ -3,7 +3,7 @@
  * Functions that are bound at each start of the machine.
  *
  * Owns: rules, one file each, and the comparison of a host with them.
- * Never: binds by an address alone: a card that was moved or exchanged is reported, and nothing is done.
+ * Never: binds by an address alone. A card that was moved or exchanged is reported, and not bound.
  *
  *     facet_passthrough_rules_read(directory, &rules, &error);
  *     for (size_t i = 0; i < rules->count; i++)
@@ -32,9 +32,10 @@ struct facet_passthrough_rule {
     uint32_t gid;
     char driver[40];                              /* empty: chosen when it is applied */
     char name[FACET_PASSTHROUGH_RULE_NAME_SIZE];  /* of its file: "0000:01:00.0.json" */
-    struct facet_passthrough_identity *functions; /* all that are bound together, by address; groups are not kept */
+    struct facet_passthrough_identity *functions; /* all functions that are bound together, by address; their IOMMU
+                                                     groups are not stored */
     size_t function_count;
-    struct facet_error failure; /* its file cannot be read, why; then there are no functions */
+    struct facet_error failure; /* why its file cannot be read; then there are no functions */
 };
 
 struct facet_passthrough_rules {
@@ -45,31 +46,32 @@ struct facet_passthrough_rules {
 };
 
 /*
- * All files of a directory that end in ".json"; one that cannot be read is a rule with `failure`. A directory that does
- * not exist has none: pass -1.
+ * Reads all files of a directory that end in ".json"; a file that cannot be read becomes a rule with `failure`. Pass -1
+ * for a directory that does not exist: it has no rules.
  */
 FACET_API enum facet_status facet_passthrough_rules_read(int directory, struct facet_passthrough_rules **ret_rules,
                                                          struct facet_error *error);
 FACET_API void facet_passthrough_rules_destroy(struct facet_passthrough_rules *rules); /* NULL is fine */
 
 /*
- * Writes the rule for the functions of a plan to bind, under the name of the first, whole or not at all; an existing
- * one is replaced. The plan's identities are kept: model and subsystem, and the serial or else the slot where there is
- * one. FACET_ALREADY_EXISTS: another rule has one of the functions. FACET_IO, FACET_PERMISSION, FACET_NO_SPACE.
+ * Writes, atomically, the rule for the functions of a plan to bind, under the address of the first function; an
+ * existing rule of that name is replaced. The rule stores the plan's identities: model and subsystem, and the serial or
+ * else the slot, if there is one. FACET_ALREADY_EXISTS: another rule has one of the functions. FACET_IO,
+ * FACET_PERMISSION, FACET_NO_SPACE.
  */
 FACET_API enum facet_status facet_passthrough_rule_write(int directory, const struct facet_passthrough_plan *plan,
                                                          const struct facet_passthrough_rule *settings,
                                                          struct facet_error *error);
 
-/* Removes the rule that has this function. FACET_NOT_FOUND: none has. A bound function stays bound. */
+/* Removes the rule that has this function. FACET_NOT_FOUND: no rule has it. A bound function stays bound. */
 FACET_API enum facet_status facet_passthrough_rule_remove(int directory, const struct facet_pci_address *address,
                                                           struct facet_error *error);
 
 enum facet_passthrough_rule_state {
-    FACET_PASSTHROUGH_RULE_MET = 0,     /* all are bound as it says */
-    FACET_PASSTHROUGH_RULE_PENDING = 1, /* it can be applied */
+    FACET_PASSTHROUGH_RULE_MET = 0,     /* all functions are bound as the rule says */
+    FACET_PASSTHROUGH_RULE_PENDING = 1, /* the rule can be applied */
     FACET_PASSTHROUGH_RULE_REFUSED = 2, /* the verdict is not yes, or something is in the way */
-    FACET_PASSTHROUGH_RULE_DRIFT = 3,   /* the functions are not those that it was made for */
+    FACET_PASSTHROUGH_RULE_DRIFT = 3,   /* the functions are not those that the rule was made for */
     FACET_PASSTHROUGH_RULE_DAMAGED = 4, /* its file cannot be read */
 };
 #define FACET_PASSTHROUGH_RULE_STATES 5u
@@ -83,8 +85,8 @@ struct facet_passthrough_rule_finding {
 };
 
 /*
- * Compares, and writes nothing. `ret_plan` (may be NULL): the plan that applying would execute; NULL unless met,
- * pending or refused by the verdict.
+ * Compares the host with the rule, and writes nothing. `ret_plan` (may be NULL) is the plan that applying would
+ * execute; NULL if the state is neither met, nor pending, nor refused by the verdict.
  */
 FACET_API enum facet_status facet_passthrough_rule_check(struct facet_passthrough *manager,
                                                          const struct facet_passthrough_rule *rule,
@@ -93,8 +95,8 @@ FACET_API enum facet_status facet_passthrough_rule_check(struct facet_passthroug
                                                          struct facet_error *error);
 
 /*
- * Binds where the check says pending; otherwise nothing is written and the check says why. FACET_OK also then. An error
- * is that of facet_passthrough_bind(), with its report.
+ * Binds if the check says pending; otherwise nothing is written, the check says why, and the status is FACET_OK. An
+ * error is that of facet_passthrough_bind(), with its report.
  */
 FACET_API enum facet_status facet_passthrough_rule_apply(struct facet_passthrough *manager,
                                                          const struct facet_passthrough_rule *rule,

@@ -3,8 +3,8 @@
  * Watches the PCI functions of a machine for changes.
  *
  * Owns: the difference of two snapshots, and waiting for the next one.
- * Never: believes an event: events of the kernel only wake it, a new scan shows the changes. A lost, doubled or forged
- * event costs a scan, no more.
+ * Never: trusts an event. Events of the kernel only start a new scan, which shows the changes. A lost, duplicate or
+ * forged event has no effect but a scan.
  *
  *     facet_pci_watch_open(&(struct facet_pci_watch_config){.size = sizeof(struct facet_pci_watch_config),
  *                          .scan = {.size = sizeof(struct facet_pci_scan_config), .root = root}, .events = 1},
@@ -59,15 +59,15 @@ struct facet_pci_change {
     struct facet_pci_address address;
     char before[48]; /* as text: "nvidia", "D0", "16"; empty: none, or it does not apply */
     char after[48];
-    const struct facet_pci_function *function; /* as it is now; as it was when it is gone */
+    const struct facet_pci_function *function; /* its present state, or its last state when it is gone */
 };
 
-/* `change` and its pointers live as long as the call. False: no more. */
+/* `change` and its pointers are valid during the call. Return false to get no more changes. */
 typedef bool (*facet_pci_change_func)(void *user, const struct facet_pci_change *change);
 
 /*
- * Reports all differences, functions by address. An attribute that one of the two could not read has not changed. A
- * counter of errors that went back began anew.
+ * Reports all differences, in the order of the functions' addresses. An attribute that could not be read in one of the
+ * snapshots counts as unchanged. A counter of errors that went back was reset.
  */
 FACET_API void facet_pci_compare(const struct facet_pci_snapshot *before, const struct facet_pci_snapshot *after,
                                  facet_pci_change_func take, void *user);
@@ -76,27 +76,31 @@ struct facet_pci_watch;
 
 struct facet_pci_watch_config {
     uint32_t size;
-    uint32_t events; /* 1: the kernel's events wake; 0: only the time, as for a copy of another machine */
-    struct facet_pci_scan_config scan; /* its `root` is kept open by the watch itself, its `ids` are copied */
-    uint64_t poll_ns;   /* how often to scan without events; 0: every 5 s. Errors and links raise no events. */
-    uint64_t settle_ns; /* how long no event may come before it scans, at most 20 times that; 0: 50 ms */
+    uint32_t events; /* 1: scan when the kernel sends an event; 0: scan by time alone, as for a copy of another
+                        machine */
+    struct facet_pci_scan_config scan; /* `root` is duplicated, `ids` is copied */
+    uint64_t poll_ns;   /* how often to scan when no event comes; 0: every 5 s. Changes of error counters and links
+                           raise no events */
+    uint64_t settle_ns; /* a scan starts when no event has come for this long, or after 20 times as long at the latest;
+                           0: 50 ms */
 };
 
-/* Makes the first scan. FACET_UNSUPPORTED: this process gets no events of the kernel (a network namespace of its own);
- * others as facet_pci_scan(). */
+/* Makes the first scan. FACET_UNSUPPORTED: this process gets no events of the kernel, because it is in a network
+ * namespace of its own. Other errors as for facet_pci_scan(). */
 FACET_API enum facet_status facet_pci_watch_open(const struct facet_pci_watch_config *config,
                                                  struct facet_pci_watch **ret_watch, struct facet_error *error);
 FACET_API void facet_pci_watch_close(struct facet_pci_watch *watch); /* NULL is fine */
 
-/* The last scan; until the next wait. */
+/* The last scan; valid until the next wait. */
 FACET_API const struct facet_pci_snapshot *facet_pci_watch_snapshot(const struct facet_pci_watch *watch);
 
-/* Readable when an event has come: to wait for it among other things. -1 without events. Not to be closed. */
+/* A descriptor that is readable when an event has come, for poll(). -1 without events. The caller must not close it. */
 FACET_API int facet_pci_watch_fd(const struct facet_pci_watch *watch);
 
 /*
- * Waits until something has changed and reports all of it. UINT64_MAX: without end; 0: one scan now. FACET_TIMEOUT:
- * nothing has changed until then. A scan that fails is an error; the next wait compares with the last that did not.
+ * Waits until something has changed, and reports all changes. A timeout of UINT64_MAX waits forever; 0 makes one scan
+ * at once. FACET_TIMEOUT: nothing has changed. A scan that fails is an error; the next wait compares with the last scan
+ * that succeeded.
  */
 FACET_API enum facet_status facet_pci_watch_wait(struct facet_pci_watch *watch, uint64_t timeout_ns,
                                                  facet_pci_change_func take, void *user, struct facet_error *error);

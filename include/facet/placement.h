@@ -3,7 +3,7 @@
  * Placement: the choice of a node of a fleet, and of its GPUs, for a request.
  *
  * Owns: fleets (nodes, their free resources and allocations), the policies that choose, lists of nodes and jobs in CSV,
- * simulated arrivals, and choosing devices and partition slots inside one node.
+ * simulated arrivals, and the choice of devices and partition slots inside one node.
  * Never: reads a file or a clock, or talks to a device: bytes come in, a decision comes out.
  *
  *     facet_fleet_create(&(struct facet_fleet_config){.size = sizeof(struct facet_fleet_config),
@@ -15,17 +15,17 @@
  *     facet_fleet_release(fleet, allocation, &e);
  *     facet_fleet_destroy(fleet);
  *
- * Decisions. A policy gives every node that can take the request a score and the node with the highest one is chosen;
- * among equals the one that was given first, so the order of the nodes is part of the input. Scores are kept per shape
- * of request, and only nodes that changed since that shape was last asked for are scored again. A request that fits
- * somewhere is never refused.
+ * Decisions. A policy gives a score to every node that can take the request. The node with the highest score is chosen;
+ * of equal nodes the one that was given first, so the order of the nodes is part of the input. Scores are cached per
+ * shape of request, and only nodes that changed since the last request of that shape are scored again. A request that
+ * fits somewhere is never refused.
  *
  * Amounts are integers: CPU in milli-cores, memory in bytes, GPUs in milli (1000 = one whole GPU). A request wants
  * `num_gpu` different GPUs of one node with `gpu_milli` free on each.
  *
- * Thread rule: one thread at a time for each fleet; different fleets are independent. Lists do not change once read and
- * may be shared. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: the policies but the
- * last are those of "Beware of Fragmentation" (FGD), USENIX ATC 2023, and first fit.
+ * Thread rule: one thread at a time for each fleet; different fleets are independent. Lists do not change once they are
+ * read, and threads may share them. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: all
+ * policies except first fit and the last are those of "Beware of Fragmentation" (FGD), USENIX ATC 2023.
  */
 #ifndef FACET_PLACEMENT_H
 #define FACET_PLACEMENT_H
@@ -44,9 +44,9 @@ extern "C" {
 enum facet_placement_policy {
     FACET_PLACEMENT_RANDOM = 0,         /* any node that fits */
     FACET_PLACEMENT_FIRST_FIT = 1,      /* the first that fits; its fullest GPU that fits */
-    FACET_PLACEMENT_BEST_FIT = 2,       /* least left over, CPU and GPU weighted alike */
+    FACET_PLACEMENT_BEST_FIT = 2,       /* the least free amounts left over, CPU and GPU weighted alike */
     FACET_PLACEMENT_DOT_PRODUCT = 3,    /* least product of free and wanted amounts, as published */
-    FACET_PLACEMENT_GPU_PACKING = 4,    /* GPUs in use, then nodes in use, then free nodes */
+    FACET_PLACEMENT_GPU_PACKING = 4,    /* GPUs in use first, then nodes in use, then free nodes */
     FACET_PLACEMENT_GPU_CLUSTERING = 5, /* beside requests of the same kind */
     FACET_PLACEMENT_FGD = 6,            /* least growth of the fragments that the mix of jobs cannot use */
     FACET_PLACEMENT_FACET = 7,          /* ours: docs/placement.md */
@@ -55,7 +55,7 @@ enum facet_placement_policy {
 
 FACET_API const char *facet_placement_policy_name(uint32_t policy); /* "best_fit"; NULL when unknown */
 
-/* Dashes and underscores are equal. FACET_NOT_FOUND lists the known names. */
+/* Finds a policy by its name, in which dashes and underscores are equal. FACET_NOT_FOUND lists the known names. */
 FACET_API enum facet_status facet_placement_policy_find(const char *name, uint32_t *ret_policy,
                                                         struct facet_error *error);
 
@@ -73,7 +73,7 @@ struct facet_fleet_node {
     uint32_t size;
     uint32_t gpus;
     const char *name;  /* for people; may be NULL */
-    const char *model; /* of its GPUs, all alike; NULL or "" without GPUs */
+    const char *model; /* of its GPUs, which are all of one model; NULL or "" without GPUs */
     uint64_t cpu_milli;
     uint64_t memory_bytes;
     const struct facet_node_topology *topology; /* may be NULL; kept by reference until the fleet is destroyed */
@@ -82,7 +82,7 @@ struct facet_fleet_node {
 struct facet_fleet_request {
     uint32_t size;
     uint32_t num_gpu;
-    uint32_t gpu_milli; /* of each; 1 to 1000, ignored without GPUs */
+    uint32_t gpu_milli; /* of each GPU; 1 to 1000, ignored without GPUs */
     uint32_t reserved;
     uint64_t cpu_milli;
     uint64_t memory_bytes;
@@ -93,11 +93,12 @@ struct facet_fleet_request {
 struct facet_fleet_config {
     uint32_t size;
     uint32_t policy; /* enum facet_placement_policy */
-    uint64_t seed;   /* of random choices: the policy `random` only */
+    uint64_t seed;   /* of random choices; only for the policy `random` */
     const struct facet_fleet_node *nodes;
     size_t node_count;
-    const struct facet_fleet_request *mix; /* the expected jobs: a list of past ones. Policies `fgd` and `facet` */
-    size_t mix_count; /* 0: no expectation: `facet` learns from the requests, `fgd` chooses as first fit would */
+    const struct facet_fleet_request *mix; /* the expected jobs, such as a list of past jobs. For the policies `fgd` and
+                                              `facet` */
+    size_t mix_count; /* 0: unknown; then `facet` learns from the requests, and `fgd` chooses as first fit would */
 };
 
 /* FACET_OUT_OF_RANGE: more nodes, GPUs, models or CPU than the limits above. */
@@ -105,24 +106,26 @@ FACET_API enum facet_status facet_fleet_create(const struct facet_fleet_config *
                                                struct facet_error *error);
 FACET_API void facet_fleet_destroy(struct facet_fleet *fleet); /* NULL is fine */
 
-/* The number of the request's shape: all requests that are alike share one. Valid as long as the fleet.
- * FACET_OUT_OF_RANGE: gpu_milli or num_gpu. */
+/* The number of the request's shape, which all equal requests share. Valid as long as the fleet. FACET_OUT_OF_RANGE:
+ * gpu_milli or num_gpu. */
 FACET_API enum facet_status facet_fleet_shape(struct facet_fleet *fleet, const struct facet_fleet_request *request,
                                               uint32_t *ret_shape, struct facet_error *error);
 
 struct facet_fleet_placement {
     uint32_t node; /* index, as given */
     uint32_t gpus; /* bit i: GPU i */
-    int64_t score; /* the policy's, higher is better; to compare and to show */
+    int64_t score; /* of the policy, higher is better; to compare and to show */
 };
 
-/* Chooses a node and takes nothing of it. FACET_QUOTA: it fits nowhere now. FACET_NOT_FOUND: the shape. */
+/* Chooses a node, and allocates nothing. FACET_QUOTA: the request fits nowhere now. FACET_NOT_FOUND: there is no such
+ * shape. */
 FACET_API enum facet_status facet_fleet_decide(struct facet_fleet *fleet, uint32_t shape,
                                                struct facet_fleet_placement *ret_placement, struct facet_error *error);
 
 /*
- * Takes the decided node and GPUs, or any others that fit. `ret_allocation` is never 0. FACET_QUOTA: a part of them is
- * not free (any more); FACET_OUT_OF_RANGE: node or GPUs. After an error nothing is taken.
+ * Allocates the node and GPUs of `placement`: those of a decision, or any others that fit. `ret_allocation` is never 0.
+ * FACET_QUOTA: a part of them is not free (any more); FACET_OUT_OF_RANGE: node or GPUs. After an error nothing is
+ * allocated.
  */
 FACET_API enum facet_status facet_fleet_commit(struct facet_fleet *fleet, uint32_t shape,
                                                const struct facet_fleet_placement *placement, uint64_t *ret_allocation,
@@ -138,9 +141,9 @@ struct facet_fleet_move {
 };
 
 /*
- * Makes room for a request that fits nowhere: moves at most `most` allocations of one node to the nodes of the policy's
- * choice, takes the node for the request, and lists the moves. All or nothing: FACET_QUOTA when there is no such node.
- * `ret_moves` has room for `most`; the caller carries the moves out before it uses the placement.
+ * Makes room for a request that fits nowhere: moves at most `most` allocations of one node to other nodes, which the
+ * policy chooses, allocates the request on that node, and lists the moves. All or nothing: FACET_QUOTA when there is no
+ * such node. `ret_moves` has room for `most`; the caller carries the moves out before it uses the placement.
  */
 FACET_API enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape, uint32_t most,
                                                 struct facet_fleet_move *ret_moves, uint32_t *ret_count,
@@ -186,11 +189,11 @@ struct facet_fleet_job {
 };
 
 /*
- * CSV with a line of headings, in any order: nodes `sn` (or `name`), `cpu_milli`, `memory_mib`, `gpu`, `model`; jobs
- * `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli`, and, if present, `gpu_spec`, `creation_time`,
- * `deletion_time`. Other columns are skipped. Lines end in LF or CRLF; a field may be quoted; blank lines are skipped.
- * `file` is its name in errors: FACET_INVALID_ARGUMENT "jobs.csv:12: column num_gpu: 'x': expected ...". The texts
- * belong to the list.
+ * Parses CSV with a line of headings, in any order. Columns: nodes `sn` (or `name`), `cpu_milli`, `memory_mib`, `gpu`,
+ * `model`; jobs `name`, `cpu_milli`, `memory_mib`, `num_gpu`, `gpu_milli`, and, if present, `gpu_spec`,
+ * `creation_time`, `deletion_time`. Other columns are skipped. Lines end in LF or CRLF; a field may be quoted; blank
+ * lines are skipped. `file` is the name of the text in errors: FACET_INVALID_ARGUMENT "jobs.csv:12: column num_gpu:
+ * 'x': expected ...". The texts belong to the list.
  */
 FACET_API enum facet_status facet_node_list_parse(const char *text, size_t length, const char *file,
                                                   struct facet_node_list **ret_list, struct facet_error *error);
@@ -207,33 +210,35 @@ FACET_API void facet_job_list_free(struct facet_job_list *list);
 #define FACET_SIMULATE_LOADS 64u
 
 struct facet_simulate_point {
-    uint32_t load_permille;  /* of the fleet's GPUs that had been requested */
-    uint32_t reached;        /* 0: the list ended before */
+    uint32_t load_permille;  /* the part of the fleet's GPUs that had been requested */
+    uint32_t reached;        /* 0: the run ended before this load */
     uint64_t gpu_milli_used; /* when that load was reached */
     uint64_t cpu_milli_used;
     uint64_t requests, refused; /* until then */
 };
 
 /*
- * One run. Without departures: the jobs in an order drawn from the seed, then jobs drawn from the list again and again,
- * until the last load is reached; no job leaves, and one that fits nowhere is dropped. With departures: the list by its
- * own times, once, every stay `stretch` times as long; loads are then not used.
+ * The settings of one run. Without departures, the jobs arrive in an order drawn from the seed, then jobs are drawn
+ * from the list again and again until the last load is reached; no job leaves, and a job that fits nowhere is dropped.
+ * With departures, the jobs of the list arrive and leave once, at their own times, and every stay is `stretch` times as
+ * long; loads are not used.
  */
 struct facet_simulate_config {
     uint32_t size;
     uint32_t policy;
     uint64_t seed;
-    const struct facet_node_list *nodes; /* in an order drawn from the seed as well */
+    const struct facet_node_list *nodes; /* the run uses them in an order drawn from the seed */
     const struct facet_job_list *jobs;
     const uint32_t *loads_permille; /* rising; at most FACET_SIMULATE_LOADS */
     uint32_t load_count;
     uint32_t departures; /* 1: by creation_time and deletion_time */
-    uint32_t moves;      /* for one request that fits nowhere, at most; 0: nothing is moved */
-    uint32_t learn;      /* 1: the fleet is not told the mix of the jobs */
+    uint32_t moves;      /* the most moves for one request that fits nowhere; 0: nothing is moved */
+    uint32_t learn;      /* 1: the fleet gets no `mix` */
     uint32_t stretch;    /* with departures; default 1 */
     uint32_t reserved;
     uint64_t (*clock)(void *data); /* nanoseconds, to time decisions; NULL: they are not timed */
-    int (*progress)(void *data, uint64_t done, uint64_t total); /* now and then; not 0 ends the run. May be NULL */
+    int (*progress)(void *data, uint64_t done, uint64_t total); /* called now and then; a result other than 0 ends the
+                                                                   run. May be NULL */
     void *data;
 };
 
@@ -242,14 +247,15 @@ struct facet_simulate_result {
     uint32_t load_count;
     struct facet_simulate_point loads[FACET_SIMULATE_LOADS];
     uint64_t requests, refused, moved;
-    uint64_t gpu_milli, gpu_milli_used; /* at the end; with departures the most that was used at once */
+    uint64_t gpu_milli, gpu_milli_used; /* used: at the end; with departures the most that was used at once */
     uint64_t gpu_milli_mean;            /* with departures: over time, from the first arrival to the last */
     uint64_t decision_p50_ns, decision_p99_ns, decision_max_ns; /* decide and commit; 0 without a clock */
     uint64_t node_order; /* a hash of the order of the nodes, to tell runs apart */
 };
 
 /*
- * FACET_BAD_STATE: progress ended it. FACET_INVALID_ARGUMENT also: jobs that request no GPU, departures without times.
+ * FACET_BAD_STATE: `progress` ended the run. FACET_INVALID_ARGUMENT also when no job requests a GPU, or when there are
+ * departures and jobs without times.
  */
 FACET_API enum facet_status facet_simulate(const struct facet_simulate_config *config,
                                            struct facet_simulate_result *ret_result, struct facet_error *error);
@@ -270,9 +276,10 @@ struct facet_node_topology {
 };
 
 /*
- * The `count` devices of `allowed` (bit i: device i) that are best to have together: the highest sum of links over all
- * pairs; then on the fewest NUMA nodes; then with the best connected rest; then the lowest numbers. `topology` NULL:
- * the lowest numbers. FACET_QUOTA: fewer are allowed.
+ * Chooses the `count` devices of `allowed` (bit i: device i) that are best to have together: those with the highest sum
+ * of links over all pairs; of equal choices the one on the fewest NUMA nodes, then the one that leaves the best
+ * connected devices, then the lowest numbers. `topology` NULL: the lowest numbers. FACET_QUOTA: `allowed` has fewer
+ * devices.
  */
 FACET_API enum facet_status facet_node_choose(const struct facet_node_topology *topology, uint32_t allowed,
                                               uint32_t count, uint32_t *ret_devices, struct facet_error *error);
@@ -280,7 +287,8 @@ FACET_API enum facet_status facet_node_choose(const struct facet_node_topology *
 #define FACET_PARTITION_SLICES 64u
 
 /*
- * A kind of partition: `slices` long, it may begin only at the slices whose bits are set, as GPUs in MIG mode have it.
+ * A kind of partition, as GPUs in MIG mode have them. It is `slices` long, and may begin only at the slices whose bits
+ * are set in `starts`.
  */
 struct facet_partition_profile {
     uint32_t slices;
@@ -289,8 +297,9 @@ struct facet_partition_profile {
 };
 
 /*
- * The start for a partition of `wanted` on a device whose slices in `used` are taken, such that most placements of all
- * `profiles` stay possible; among equals the highest start. FACET_QUOTA: there is none.
+ * Chooses the start for a partition of the profile with index `wanted` on a device on which the slices in `used` are
+ * taken: the start that leaves the most placements of all `profiles` possible; of equal starts the highest.
+ * FACET_QUOTA: no start is free.
  */
 FACET_API enum facet_status facet_partition_place(const struct facet_partition_profile *profiles, size_t profile_count,
                                                   size_t wanted, uint64_t used, uint32_t *ret_start,

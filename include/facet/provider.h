@@ -7,13 +7,13 @@
  * Never: names a vendor, or changes the meaning or place of a published field.
  *
  * A provider is a shared object that exports exactly one symbol, `facet_provider_entry`. providers/null is the template
- * to copy, `facet provider check FILE.so` tells whether a provider keeps what is written here, and docs/providers.md
- * leads from one to the other.
+ * to copy, `facet provider check FILE.so` tells whether a provider keeps the rules of these headers, and
+ * docs/providers.md leads from the template to a provider that passes.
  *
- * Versions. Major must match exactly. Minor is negotiated: the host states its own, the provider states the minor it
- * was built for, and both sides use the smaller. Every struct and table begins with its size, so that newer members are
- * recognised by the size and never read past it. Members are only ever appended. Values of an enumeration are those of
- * the version in use, also from a provider that knows more; bits that the host does not know it ignores.
+ * Versions. Major must match exactly. Minor is negotiated: the host states its own minor, the provider states the minor
+ * that it was built for, and both sides use the smaller. Every struct and table begins with its size, so that newer
+ * members are recognised by the size and never read past it. Members are only ever appended. A provider returns only
+ * those values of an enumeration that the version in use has. The host ignores bits that it does not know.
  *     1.0   device: open, close, list, health
  *     1.1   device: properties, topology, events; the tables partition, limit, metrics, container, snapshot, memory,
  *           execution; facet_device_info: what was reserved
@@ -22,35 +22,36 @@
  *     1.3   memory: share_pages, move
  *     1.4   execution: set_bounds, pause, wait, cancel_launch, set_policy; facet_stream_state: begun; the table math
  *
- * Absence. Any operation may be NULL, any table may be NULL or shorter than the host's: the host treats that as
- * unsupported. A bit of facet_device_info.capabilities promises that the operations behind it work on that device; an
- * operation that is there without its bit answers FACET_UNSUPPORTED for that device.
+ * Absence. Any operation may be NULL, any table may be NULL or shorter than the host's: the host treats the missing
+ * operations as unsupported. A bit of facet_device_info.capabilities promises that the operations which its comment
+ * names work on that device; without the bit they answer FACET_UNSUPPORTED for that device.
  *
  * Rules for every operation, unless its comment says otherwise:
- *  - callable from any thread, several at a time, on the same instance; open and close alone are called by one thread;
- *  - never prints, never exits, never blocks for ever; never leaves a signal handled otherwise than before, not
- *    even by a vendor's runtime that it opens: what that changes, the provider puts back before it returns;
- *  - plain data in, plain data out: no callbacks, no pointers inside structs. So every operation can as well run in
- *    another process, and the host does run providers it does not trust in one;
- *  - strings are printable ASCII, NUL-terminated inside their arrays; the caller owns all buffers it passes, and they
- *    are borrowed for the call only;
- *  - outputs come last and are untouched on failure; a failing call may describe itself in `error` (may be NULL);
+ *  - callable from any thread, several at a time, on the same instance; only open and close are called by one thread;
+ *  - never prints, never exits, never blocks forever; never changes how a signal is handled: when a vendor's runtime
+ *    does so, the provider restores the former handling before it returns;
+ *  - plain data in, plain data out: no callbacks, no pointers inside structs. So every operation can run in another
+ *    process, in which the host runs providers that it does not trust;
+ *  - strings are printable ASCII, NUL-terminated inside their arrays; the caller owns all buffers that it passes, and
+ *    the provider borrows them for the call only;
+ *  - outputs come last and are untouched on failure; a failing call may describe the failure in `error` (may be NULL);
  *  - a NULL where a value is required is FACET_INVALID_ARGUMENT; an unknown device, partition, worker, context, stream,
  *    module or pages is FACET_NOT_FOUND, and so is a number that belongs to another context; an address range that is
  *    not what the operation needs is FACET_OUT_OF_RANGE; a device that is gone is FACET_DEVICE_LOST.
  *
- * Structs. The caller sets `size` of every struct it passes for writing; the provider writes at most that much, all of
- * it that the struct had in its first version, and leaves in `size` how much it wrote. A size in which not even `size`
- * itself fits is FACET_INVALID_ARGUMENT. A size that ends within a text cuts the text there: a session with a child
- * puts the terminator into its last byte, any other caller has to do so itself. Fields whose bit in `valid` is clear
- * were not measured: absent is not zero. A struct that the caller passes to be read may be shorter than the provider
- * knows it, the rest being zero, or longer: what is set beyond that, and in a reserved member, is FACET_UNSUPPORTED, so
- * that nothing that a newer caller asks for is lost without a word.
+ * Structs. The caller sets `size` of every struct that it passes for writing. The provider writes at most `size` bytes,
+ * and at least the members of the struct's first version that fit; it then sets `size` to the number of bytes written.
+ * A size in which not even the member `size` fits is FACET_INVALID_ARGUMENT. A size that ends within a text truncates
+ * the text there: a session with a child terminates the text in its last byte, any other caller has to do so itself.
+ * Fields whose bit in `valid` is clear were not measured: absent is not zero. A struct that the caller passes to be
+ * read may be shorter than the provider's version of it: the missing members are zero. It may also be longer. A value
+ * other than zero in a member that the provider does not know, or in a reserved member, is FACET_UNSUPPORTED, so that
+ * no request of a newer caller is ignored silently.
  *
  * Lists. `items` is an array of `capacity` structs of `item_size` bytes each. The caller sets nothing in them:
  * item_size stands for the size of each, and the provider writes `size` as in any struct. The number of items is
- * written to *ret_count; too small a capacity (0 included, `items` may be NULL then) writes nothing else and returns
- * FACET_TOO_SMALL; never a truncated list. An empty list is FACET_OK and 0.
+ * written to *ret_count. If the capacity is too small (0 included; `items` may be NULL then) nothing else is written,
+ * and the call returns FACET_TOO_SMALL; a list is never truncated. An empty list is FACET_OK and 0.
  */
 #ifndef FACET_PROVIDER_H
 #define FACET_PROVIDER_H
@@ -79,19 +80,19 @@ extern "C" {
 #define FACET_PROVIDER_ABI_MAJOR 1
 #define FACET_PROVIDER_ABI_MINOR 4
 
-/* What the host tells a provider at entry. Valid for the duration of the call. */
+/* The host's version and error, passed to a provider at entry. Valid during the call. */
 struct facet_provider_host {
     uint32_t size; /* of this struct, as the host was built */
     uint16_t abi_major;
     uint16_t abi_minor;
-    struct facet_error *error; /* a provider that refuses says here why; never NULL */
+    struct facet_error *error; /* a provider that refuses describes the reason here; never NULL */
 };
 
 struct facet_provider {
     uint32_t size; /* of this struct, as the provider was built */
     uint16_t abi_major;
     uint16_t abi_minor;
-    const char *name;        /* [a-z][a-z0-9_-]{0,31}; the prefix of device ids, "opencl:0" */
+    const char *name;        /* [a-z][a-z0-9_-]{0,31}; the prefix of device ids: "opencl" in "opencl:0" */
     const char *version;     /* of the provider, for people */
     const char *description; /* one line */
     uint64_t traits;         /* FACET_PROVIDER_* */
@@ -110,9 +111,11 @@ struct facet_provider {
     const struct facet_math_ops *math;
 };
 
-#define FACET_PROVIDER_SIMULATED (UINT64_C(1) << 0) /* its devices do not exist; shown everywhere */
+#define FACET_PROVIDER_SIMULATED (UINT64_C(1) << 0) /* its devices do not exist; shown wherever they are listed */
 #define FACET_PROVIDER_TEMPLATE  (UINT64_C(1) << 1) /* has no devices by design */
-#define FACET_PROVIDER_OWN_WORK  (UINT64_C(1) << 2) /* works in its own process: readings are of this instance alone */
+#define FACET_PROVIDER_OWN_WORK                                                                                        \
+    (UINT64_C(1) << 2) /* works in its own process: its metrics are of this instance                                   \
+                          alone */
 
 /* The size of struct facet_provider in 1.0, the least a host accepts. */
 #define FACET_PROVIDER_SIZE_1_0 48u

@@ -4,7 +4,8 @@
  *
  * Owns: loading, version negotiation, the child and its deadlines, and complete tables: an operation that a provider
  * does not offer is a stub that answers FACET_UNSUPPORTED, so callers never check for NULL.
- * Never: changes what an operation means. The same calls work either way; facet/provider.h is their manual.
+ * Never: changes what an operation means. The same calls work in a child process and in this process; facet/provider.h
+ * describes them.
  *
  *     struct facet_session *session;
  *
@@ -17,17 +18,19 @@
  *     facet_session_close(session);
  *
  * In a child, a provider that crashes, exits or passes a deadline takes nothing with it: the call under way and all
- * later ones answer FACET_DEVICE_LOST, saying how it ended, until facet_session_restart(). Its answers are checked:
- * texts are terminated and printable, enumerations known, counts and sizes bounded; any other answer is FACET_CORRUPT.
- * In this process there is no such protection: this place is for trusted providers whose calls must cost nanoseconds.
+ * later ones answer FACET_DEVICE_LOST, with the reason of the provider's end, until facet_session_restart(). The
+ * provider's answers are checked: texts are terminated and printable, enumerations known, counts and sizes bounded; any
+ * other answer is FACET_CORRUPT. A provider in this process is not isolated: FACET_SESSION_IN_PROCESS is for trusted
+ * providers whose calls must cost nanoseconds.
  *
- * The system does not count this child among the program's own: no SIGCHLD reports its end, and wait() neither returns
- * nor waits for it. Only a program that adopts orphans (the first process of a PID namespace, or one with
- * PR_SET_CHILD_SUBREAPER) sees it. So a program may ignore SIGCHLD, or wait for all of its children wherever it likes.
+ * The kernel does not count the provider's child among the program's own children: no SIGCHLD reports its end, and
+ * wait() neither returns nor waits for it. Only a program that adopts orphans (the first process of a PID namespace, or
+ * one with PR_SET_CHILD_SUBREAPER) sees the provider's child. So a program may ignore SIGCHLD, or wait for all of its
+ * children wherever it likes.
  *
- * Thread rule: open, close and restart by one thread; the operations by any number. After fork(), the forked process
- * cannot use the session: close does nothing there, and operations answer FACET_BAD_STATE. With a provider in this
- * process, the forked process must not call operations at all.
+ * Thread rule: one thread opens, closes and restarts a session; any number of threads may call the operations. After
+ * fork(), the forked process cannot use the session: close does nothing there, and operations answer FACET_BAD_STATE.
+ * With a provider in this process, the forked process must not call operations at all.
  */
 #ifndef FACET_SESSION_H
 #define FACET_SESSION_H
@@ -72,14 +75,14 @@ FACET_API enum facet_status facet_session_open(const char *path, const struct fa
 /* Closes the provider and ends its child. NULL is allowed. */
 FACET_API void facet_session_close(struct facet_session *session);
 
-/* Borrowed, until close. Every table and operation of this version is set. */
+/* Both are borrowed until close. Every table and operation of this version is set. */
 FACET_API const struct facet_provider *facet_session_provider(const struct facet_session *session);
 FACET_API struct facet_provider_instance *facet_session_instance(const struct facet_session *session);
 
 /* Whether the provider runs in a child or in this process. */
 FACET_API enum facet_session_place facet_session_place(const struct facet_session *session);
 
-/* Whether the provider can be called. If not, `error` (may be NULL) says how it ended. */
+/* Whether the provider can be called. If not, `error` (may be NULL) says how the provider ended. */
 FACET_API bool facet_session_alive(struct facet_session *session, struct facet_error *error);
 
 /*

@@ -5,7 +5,7 @@
  * Owns: the types of slots; amounts, which are whole micro-units (1,000,000 = 1), and their exact text.
  * Never: rounds, or goes through floating point.
  *
- * Thread rule: all of it anywhere. Source: Backend.AI's slots; its database keeps six decimals.
+ * Thread rule: pure; any thread. Source: Backend.AI's slots; its database keeps six decimals.
  */
 #ifndef FACET_SLOT_H
 #define FACET_SLOT_H
@@ -23,7 +23,7 @@ extern "C" {
 enum facet_slot_type {
     FACET_SLOT_COUNT = 0,
     FACET_SLOT_BYTES = 1,
-    FACET_SLOT_UNIQUE = 2,  /* exactly 1 of it to a request */
+    FACET_SLOT_UNIQUE = 2,  /* a request gets exactly 1 */
     FACET_SLOT_UNIFIED = 3, /* attached to every workload: never asked for, never granted */
 };
 
@@ -33,9 +33,9 @@ FACET_API const char *facet_slot_type_name(uint32_t type); /* "count"; NULL when
 #define FACET_AMOUNT_SIZE 24u /* bytes that any amount needs as text */
 
 /*
- * "1.5", "0.000001", "2E+3": exactly. FACET_INVALID_ARGUMENT: no decimal number. FACET_OUT_OF_RANGE: negative, finer
- * than a micro-unit, or above INT64_MAX of them (9,223,372,036,854.775807; of bytes 8.4 TiB). `argument` names it in
- * errors.
+ * Parses "1.5", "0.000001" or "2E+3" exactly. FACET_INVALID_ARGUMENT: not a decimal number. FACET_OUT_OF_RANGE:
+ * negative, finer than a micro-unit, or above INT64_MAX micro-units (9,223,372,036,854.775807; of bytes 8.4 TiB).
+ * `argument` is the name of the amount in errors.
  */
 FACET_API enum facet_status facet_amount_parse(const char *text, const char *argument, int64_t *ret_amount,
                                                struct facet_error *error);
@@ -44,7 +44,7 @@ FACET_API enum facet_status facet_amount_parse(const char *text, const char *arg
  * The shortest exact form: "0.5", "-0.03", "12". `buffer` has `size` bytes, FACET_AMOUNT_SIZE are enough; returns it.
  */
 FACET_API char *facet_amount_format(int64_t amount, char *buffer, size_t size);
-/* With at least `places` decimals, 6 at most: "1.50". */
+/* As facet_amount_format(), with at least `places` decimals, of which there are 6 at most: "1.50". */
 FACET_API char *facet_amount_format_places(int64_t amount, uint32_t places, char *buffer, size_t size);
 
 #ifdef __cplusplus

@@ -2,7 +2,8 @@
 /*
  * Snapshots as files: a worker's state on a device, saved and brought back in this process or another.
  *
- * Owns: the file: identity of the device, length, checksum (XXH3, 128 bits). It appears whole or not at all.
+ * Owns: the file with the identity of the device, its length and its checksum (XXH3, 128 bits). The file appears whole
+ * or not at all.
  * Never: reads the provider's bytes.
  *
  * Thread rule: any thread; one call at a time per worker.
@@ -18,7 +19,7 @@ extern "C" {
 
 /*
  * Takes the worker (NULL: all workers) off the device and writes it to `path`: under a temporary name, synced, then
- * renamed. When the file cannot be kept the worker is brought back, and the error names the failed step.
+ * renamed. When the file cannot be written the worker is brought back, and the error names the failed step.
  * Errors: those of facet_snapshot_ops.snapshot, FACET_ALREADY_EXISTS (path), FACET_NO_SPACE, FACET_PERMISSION,
  * FACET_IO.
  */
@@ -26,11 +27,11 @@ FACET_API enum facet_status facet_snapshot_save(struct facet_session *session, u
                                                 const char *path, struct facet_error *error);
 
 /*
- * Brings the content of `path` back on a device of the same provider, name, memory and units. The file stays.
- * The worker's limits are not in it: they are the host's to keep, so set them before restoring. When the saved state
- * does not fit into them, that is FACET_NO_SPACE, and nothing was changed.
- * Errors: FACET_CORRUPT (not a snapshot, cut short, checksum; nothing was touched), FACET_UNSUPPORTED (of another
- * provider, device or worker; names both), those of facet_snapshot_ops.resume.
+ * Brings the content of `path` back on a device of the same provider, name, memory and units. The file stays. The file
+ * does not contain the worker's limits, so set them before restoring. FACET_NO_SPACE: the saved state does not fit into
+ * them, and nothing was changed.
+ * Errors: FACET_CORRUPT (not a snapshot, cut short, checksum; nothing was touched), FACET_UNSUPPORTED (the file is of
+ * another provider, device or worker; the message names both), those of facet_snapshot_ops.resume.
  */
 FACET_API enum facet_status facet_snapshot_restore(struct facet_session *session, uint32_t device, const char *worker,
                                                    const char *path, struct facet_error *error);

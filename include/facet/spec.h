@@ -14,19 +14,20 @@
  *     facet_spec_write(spec, &text, &error);
  *     facet_spec_destroy(spec);
  *
- * A node has any number of slots and of devices, so two GPUs cut into partitions, six whole ones and an NPU are one
- * document. Its form is schemas/accelerator-node.schema.json, which is also what facet_spec_check() goes by; besides,
- * it checks rules that a schema cannot express: names and identities once, shares of devices that exist, sums that are
- * right.
+ * A node has any number of slots and of devices, so two GPUs cut into partitions, six whole GPUs and an NPU fit into
+ * one document. Its form is schemas/accelerator-node.schema.json. facet_document_check() checks a document by this
+ * schema, and by rules that a schema cannot express: names and identities are unique, shares are of devices that exist,
+ * and sums are right.
  *
- * Reading and changing. The get functions fill a struct whose texts are borrowed: they end with the next change of the
- * document. Lists inside (`units`, ...) are counted, and their items read one by one. The put functions replace the
- * item of the same name or append it. A member that is NULL, or whose bit in `valid` is clear, is then absent; a list
- * that is NULL stays as it was; members that this version does not know stay in any case. So get, change, put loses
- * nothing.
+ * Reading and changing. The get functions fill a struct whose texts are borrowed until the next change of the document.
+ * Of a list inside a struct (`units`, ...) they give the number of items, which are read one by one. The put functions
+ * replace the item of the same name, or append it. A member that is NULL, or whose bit in `valid` is clear, is absent
+ * afterwards. A list that is NULL stays as it was, and so do members that this version does not know. So nothing is
+ * lost when an item is read, changed and put back.
  *
- * Amounts are micro-units (1 = 10^-6) in int64_t here and exact decimals in JSON ("0.5"); so a slot counted in bytes
- * ends at 9,223,372,036,854 bytes (8.3 TiB) an amount. Sizes are bytes. No floating point anywhere.
+ * Amounts are micro-units (1 = 10^-6) in int64_t here, and exact decimals in JSON ("0.5"). So an amount of a slot that
+ * is counted in bytes is at most 9,223,372,036,854 bytes (8.3 TiB). Sizes are bytes. No number is a floating-point
+ * number.
  *
  * The translation table of Backend.AI's proposal "Redefining Accelerator Metadata", row by row, and the names in the
  * interface after it (BEP-1016):
@@ -48,10 +49,10 @@
  *     gather_container_measures (gather_workload_metrics)   facet_gather_container()
  *     gather_process_measures (gather_process_metrics)      facet_gather_process() (facet/measurement.h)
  *
- * Owner: the caller, of documents, of lists of violations, and of texts that are returned (to be freed with free()).
- * Thread rule: a document is one thread's at a time; any number of threads may read one that no thread changes. Errors,
- * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. After an error nothing has changed.
- * Source: Backend.AI's proposals "Redefining Accelerator Metadata" and BEP-1016; docs/spec.md.
+ * Owner: the caller owns documents, lists of violations, and returned texts (free them with free()). Thread rule: one
+ * thread at a time may change a document; any number of threads may read a document that no thread changes. Errors,
+ * besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. After an error nothing has changed. Source:
+ * Backend.AI's proposals "Redefining Accelerator Metadata" and BEP-1016; docs/spec.md.
  */
 #ifndef FACET_SPEC_H
 #define FACET_SPEC_H
@@ -72,8 +73,8 @@ extern "C" {
 struct facet_spec_slot_name {
     uint32_t device, major, minor;
 };
-/* The grammar: device[.major[:minor]], each of a-z 0-9 _ -, the device beginning with a letter; in a minor also . and
- * +. At most 128 characters. */
+/* Parses device[.major[:minor]]. Each part consists of a-z 0-9 _ - (the minor part also of . and +), and the device
+ * begins with a letter. At most 128 characters. */
 FACET_API enum facet_status facet_spec_parse_slot_name(const char *text, struct facet_spec_slot_name *ret_name,
                                                        struct facet_error *error);
 
@@ -86,10 +87,10 @@ enum facet_document {
 
 /* A document is at most this long, and an object or array in it at most 2,048 deep. */
 #define FACET_DOCUMENT_BYTES (UINT32_C(16) << 20)
-#define FACET_VIOLATIONS     4096u /* kept at most, in 1 MiB; all are counted */
+#define FACET_VIOLATIONS     4096u /* the most that a list keeps, in at most 1 MiB; all are counted */
 
 FACET_API const char *facet_document_name(uint32_t document); /* "node", "workload"; NULL when there is none */
-/* The JSON Schema (2020-12). Static; NULL when there is none such. */
+/* The JSON Schema (2020-12) of a document, a static text; NULL when `document` is unknown. */
 FACET_API const char *facet_document_schema(uint32_t document);
 
 struct facet_violations;
@@ -97,20 +98,21 @@ struct facet_violations;
 struct facet_violation {
     uint32_t size;
     uint32_t reserved;
-    const char *pointer; /* RFC 6901, of the member at fault: "/devices/0/device_id"; "" is the whole document */
+    const char *pointer; /* the member at fault, by RFC 6901: "/devices/0/device_id"; "" is the whole document */
     const char *message; /* "expected ..., got ..." */
 };
 
 /*
- * All errors of a document, not only the first. FACET_OK means that it could be checked: it is valid when the list is
- * empty. FACET_INVALID_ARGUMENT: it is not JSON (not UTF-8, cut off, a member twice in an object, a number too large,
- * too deep); the message has line and column. FACET_OUT_OF_RANGE: longer than FACET_DOCUMENT_BYTES.
+ * Lists all errors of a document. FACET_OK means that the document could be checked; it is valid when the list is
+ * empty. FACET_INVALID_ARGUMENT: the text is not JSON (not UTF-8, truncated, a member twice in an object, a number too
+ * large, nested too deep); the message has line and column. FACET_OUT_OF_RANGE: longer than FACET_DOCUMENT_BYTES.
  */
 FACET_API enum facet_status facet_document_check(uint32_t document, const char *text, size_t bytes,
                                                  struct facet_violations **ret_violations, struct facet_error *error);
-FACET_API uint32_t facet_violations_count(const struct facet_violations *violations); /* that are kept */
+FACET_API uint32_t facet_violations_count(const struct facet_violations *violations); /* violations that the list
+                                                                                         keeps */
 FACET_API uint64_t facet_violations_total(const struct facet_violations *violations);
-/* FACET_NOT_FOUND: there are fewer. Borrowed from the list. */
+/* `ret_violation` is borrowed from the list. FACET_NOT_FOUND: the list keeps fewer. */
 FACET_API enum facet_status facet_violations_get(const struct facet_violations *violations, uint32_t index,
                                                  struct facet_violation *ret_violation, struct facet_error *error);
 FACET_API void facet_violations_destroy(struct facet_violations *violations); /* NULL is fine */
@@ -120,10 +122,12 @@ FACET_API void facet_violations_destroy(struct facet_violations *violations); /*
 struct facet_spec;
 
 FACET_API enum facet_status facet_spec_create(struct facet_spec **ret_spec, struct facet_error *error);
-/* As facet_document_check(); FACET_INVALID_ARGUMENT names the first violation and how many there are. */
+/* Reads a valid document. Errors as for facet_document_check(); FACET_INVALID_ARGUMENT also when there are violations:
+ * the message has the first violation and their number. */
 FACET_API enum facet_status facet_spec_read(const char *text, size_t bytes, struct facet_spec **ret_spec,
                                             struct facet_error *error);
-/* Two spaces of indent and a line feed at the end. Checked first: written text can be read back. */
+/* Writes with an indent of two spaces, and a line feed at the end. The document is checked first, so that the text can
+ * be read back. */
 FACET_API enum facet_status facet_spec_write(const struct facet_spec *spec, char **ret_text, struct facet_error *error);
 FACET_API void facet_spec_destroy(struct facet_spec *spec); /* NULL is fine */
 
@@ -144,15 +148,17 @@ struct facet_spec_slot {
     const char *slot_name; /* must be given */
     uint32_t type;         /* enum facet_slot_type */
     uint32_t binary;       /* shown with powers of 1024 */
-    uint32_t round_length; /* decimals that are shown; at most 18 */
+    uint32_t round_length; /* the number of decimals to show; at most 18 */
     uint32_t share_count;
     const char *description;
     const char *human_readable_name;
     const char *display_unit;
     const char *display_icon;
-    int64_t amount_micro; /* of all devices. Put with shares, without the bit: their sum */
+    int64_t amount_micro; /* of all devices. Put with shares and without FACET_SPEC_SLOT_HAS_AMOUNT: the sum of the
+                             shares */
     const struct facet_spec_share *shares;
-    const char *const *exclusive_with; /* names, or patterns with *, of slots that may not be asked for beside it */
+    const char *const *exclusive_with; /* names of slots, or patterns with *, that a request may not combine with this
+                                          slot */
     uint32_t exclusive_count;
     uint32_t reserved;
 };
@@ -244,8 +250,9 @@ struct facet_spec_device {
     uint64_t l2_cache;
     uint64_t shared_mem_per_core;
     uint64_t memory_channels;
-    uint64_t memory_size;      /* legacy. Put without its bit: as total_memory */
-    uint64_t processing_units; /* legacy. Put without its bit: as the first of `units`, or of those that existed */
+    uint64_t memory_size;      /* legacy. Put without its bit: the value of total_memory */
+    uint64_t processing_units; /* legacy. Put without its bit: the count of the first of `units`, or of the units that
+                                  the document has */
     const struct facet_spec_unit *units; /* the representative one first */
     const struct facet_spec_precision *precisions;
     const struct facet_spec_partitioning *partitionings;
@@ -263,7 +270,7 @@ FACET_API enum facet_status facet_spec_get_precision(const struct facet_spec *sp
 FACET_API enum facet_status facet_spec_get_partitioning(const struct facet_spec *spec, uint32_t device, uint32_t index,
                                                         struct facet_spec_partitioning *ret_partitioning,
                                                         struct facet_error *error);
-/* Devices are the same when device_name and device_id are. */
+/* Replaces the item with the same device_name and device_id, or appends `device`. */
 FACET_API enum facet_status facet_spec_put_device(struct facet_spec *spec, const struct facet_spec_device *device,
                                                   struct facet_error *error);
 
@@ -274,15 +281,15 @@ struct facet_spec_pair {
     const char *value;
 };
 
-/* A driver, runtime or provider: its answers of get_version(), extra_info() and get_node_hwinfo(). */
+/* A driver, runtime or provider, with its answers to get_version(), extra_info() and get_node_hwinfo(). */
 struct facet_spec_component {
     uint32_t size;
     uint32_t health;  /* enum facet_spec_health */
     const char *name; /* must be given: "cuda" */
     const char *version;
     const char *status_info;
-    const struct facet_spec_pair *extra;    /* put: added to the present ones, key by key */
-    const struct facet_spec_pair *metadata; /* of its health; only with one */
+    const struct facet_spec_pair *extra;    /* put: merged with the present pairs, key by key */
+    const struct facet_spec_pair *metadata; /* about its health; only with a health */
     uint32_t extra_count;
     uint32_t metadata_count;
 };
@@ -297,7 +304,7 @@ FACET_API enum facet_status facet_spec_get_metadata(const struct facet_spec *spe
 FACET_API enum facet_status facet_spec_put_component(struct facet_spec *spec,
                                                      const struct facet_spec_component *component,
                                                      struct facet_error *error);
-/* The worst that is known of components and devices; FACET_SPEC_HEALTH_UNKNOWN when nothing is. */
+/* The worst known health of all components and devices; FACET_SPEC_HEALTH_UNKNOWN when none is known. */
 FACET_API uint32_t facet_spec_health(const struct facet_spec *spec);
 
 /* --- other forms of it --- */
@@ -311,17 +318,17 @@ struct facet_spec_grant {
 
 /*
  * The list of devices as the interface before Backend.AI's proposal had it: a JSON array of {"device_id",
- * "hw_location", "memory_size", "processing_units", "numa_node", "device_name"}. There absent is null, for a NUMA node
- * only; a device whose size or units are not known is FACET_UNSUPPORTED, and named: that interface has no way to say
- * so.
+ * "hw_location", "memory_size", "processing_units", "numa_node", "device_name"}. There only a NUMA node can be absent,
+ * as null. FACET_UNSUPPORTED names a device whose size or units are unknown, for which that interface has no form.
  */
 FACET_API enum facet_status facet_spec_legacy_devices(const struct facet_spec *spec, char **ret_text,
                                                       struct facet_error *error);
 
 /*
  * A workload's view of the node (to_device_list): a JSON array of {"device_id", "model_name", "data": {"mem", "proc"},
- * "slots": {slot: amount}}, devices in the document's order, each once however many slots it gives, and the devices of
- * unified slots always. FACET_NOT_FOUND names a grant whose slot or device is not in the document.
+ * "slots": {slot: amount}}, devices in the document's order. A device is listed once, even if it gives several slots;
+ * the devices of unified slots are always listed. FACET_NOT_FOUND names a grant whose slot or device is not in the
+ * document.
  */
 FACET_API enum facet_status facet_spec_device_list(const struct facet_spec *spec, const struct facet_spec_grant *grants,
                                                    uint32_t count, char **ret_text, struct facet_error *error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Virtual GPUs as a library: a program carves devices into virtual GPUs, for tenants, models or parts of itself.
+ * Virtual GPUs as a library: a program carves devices into virtual GPUs, for tenants, for models or for its own parts.
  *
  * Owns: the driver (devices that are open, and the virtual GPUs on them), the lives of virtual GPUs, their memory, and
- * the record of each.
+ * the measurements of each.
  * Never: knows a vendor; keeps anything outside the driver, of which a program may have several; takes an address of
  * one virtual GPU for another's.
  *
@@ -17,17 +17,16 @@
  *
  * Kernels, streams and shares are in facet/compute.h, history and thresholds in facet/monitor.h.
  *
- * Virtual GPUs are named by numbers that the program chooses, and every call looks its number up: one that was
- * destroyed is FACET_NOT_FOUND, whatever still holds its number. Addresses are numbers of the device, which the host
- * never dereferences, except those of managed memory.
+ * Virtual GPUs are named by numbers that the program chooses, and every call looks its number up. So a call with the
+ * number of a destroyed vGPU is FACET_NOT_FOUND. Addresses are numbers of the device, which the host never
+ * dereferences, except those of managed memory.
  *
  * Thread rule: any number of threads may call any function at once, for one virtual GPU too, except open and close,
- * which one thread calls. Destroying waits for the calls that are under way. A child of fork() has no driver: its calls
- * are FACET_BAD_STATE, closing does nothing; it may open one of its own.
- * Errors, of all functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is
- * gone: destroy it; its status, info, history and target can still be asked for, and watched), FACET_INVALID_ARGUMENT
- * (NULL where a value is required, or a `size` that was not set: nothing was done). docs/promises.md lists the promises
- * and their tests.
+ * which one thread calls. Destroying waits for the calls that are under way. A child of fork() cannot use its parent's
+ * driver: its calls are FACET_BAD_STATE, and closing does nothing. It may open a driver of its own. Errors, of all
+ * functions that take a vGPU's number: FACET_NOT_FOUND (no such vGPU), FACET_DEVICE_LOST (its device is gone: destroy
+ * it; its status, info, history and target can still be asked for, and watched), FACET_INVALID_ARGUMENT (NULL where a
+ * value is required, or a `size` that was not set). docs/promises.md lists the promises and their tests.
  */
 #ifndef FACET_VGPU_H
 #define FACET_VGPU_H
@@ -68,35 +67,37 @@ struct facet_driver;
 struct facet_driver_config {
     uint32_t size;
     uint32_t off;               /* FACET_OFF_* */
-    const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first that can be used. A
-                                   device that is named twice is opened twice, each in a process of its own */
-    const char *providers;      /* the path to search, as of facet_device_list_open() */
+    const char *const *devices; /* as `facet devices` names them, ended by NULL; default: the first device that can
+                                   be used. A device that is named twice is opened twice, each time in a process of
+                                   its own */
+    const char *providers;      /* the path to search, as for facet_device_list_open() */
     uint32_t place;             /* enum facet_session_place: a child process by default */
     uint32_t vgpus;             /* the most at a time; default 8, at most FACET_DRIVER_VGPUS */
-    uint32_t streams;           /* the most of all vGPUs together; default 16, but 4 for each vGPU at least */
+    uint32_t streams;           /* the most of all vGPUs together; default 16, or 4 times `vgpus` if that is more */
     uint32_t policy;            /* enum facet_scheduling (facet/provider/execution.h); default fair */
-    uint64_t slice_ns;          /* of a turn while others wait; default the device's own */
-    uint64_t monitor_ns;        /* how often everything is measured; default 100 ms, at least 1 ms */
+    uint64_t slice_ns;          /* the longest turn while other vGPUs wait; default the device's own */
+    uint64_t monitor_ns;        /* the interval of measurements; default 100 ms, at least 1 ms */
     uint32_t history;           /* measurements kept of each vGPU; default 600 */
     uint32_t scaling; /* 1: shares and units follow demand, within each vGPU's request and limit (facet/compute.h) */
-    uint32_t publish; /* 1: `facet metrics` of this user shows the driver, once a second as it is */
+    uint32_t publish; /* 1: `facet metrics` of this user shows the driver, updated once a second */
     uint32_t reserved;
-    const struct facet_memory_config *memory; /* of each device; its `size` and zeros as there. Default: all defaults */
+    const struct facet_memory_config *memory; /* for each device, with `size` set; NULL: all defaults */
 };
 
 /*
- * `config` may be NULL. FACET_NOT_FOUND: no such device, or none that can map and share pages and run kernels, with the
- * list of examined ones. FACET_OUT_OF_RANGE, FACET_NO_MEMORY, and the status of opening a provider.
+ * `config` may be NULL. FACET_NOT_FOUND: no such device, or no device that can map and share pages and run kernels; the
+ * message lists the examined devices. FACET_OUT_OF_RANGE, FACET_NO_MEMORY, and the status of opening a provider.
  */
 FACET_API enum facet_status facet_driver_open(const struct facet_driver_config *config,
                                               struct facet_driver **ret_driver, struct facet_error *error);
 
-/* Destroys all its vGPUs. Kernels and balancers made with it must be gone. In a watch's function it does nothing
- * (facet/monitor.h). NULL is fine. */
+/* Destroys all vGPUs of the driver. Kernels and balancers that were made with the driver must be destroyed before. Does
+ * nothing in a watch's function (facet/monitor.h). NULL is fine. */
 FACET_API void facet_driver_close(struct facet_driver *driver);
 
 /*
- * As it was opened, with every default filled in; the texts in it are borrowed until close. With NULL it does nothing.
+ * The configuration that the driver was opened with, with every default filled in; its texts are borrowed until close.
+ * Does nothing if `driver` or `ret_config` is NULL.
  */
 FACET_API void facet_driver_get_config(const struct facet_driver *driver, struct facet_driver_config *ret_config);
 
@@ -109,17 +110,17 @@ struct facet_driver_device {
     uint32_t valid; /* FACET_DRIVER_HAS_* */
     char id[64];    /* "cpu:0" */
     char name[128];
-    uint32_t lost;  /* 1: its process ended, or the device did */
+    uint32_t lost;  /* 1: the provider's process ended, or the device failed */
     uint32_t units; /* compute units */
     uint32_t vgpus;
-    uint32_t utilization_milli; /* of its units: taken by work, over the last monitoring interval */
-    uint64_t busy_ns;           /* counter: time with something on it */
+    uint32_t utilization_milli; /* the share of its units taken by work, over the last monitoring interval */
+    uint64_t busy_ns;           /* counter: time with at least one kernel on the device */
     uint64_t memory_bytes;      /* the most that vGPUs can have together */
-    uint64_t memory_used_bytes; /* of that, obtained from the device now */
+    uint64_t memory_used_bytes; /* the part of memory_bytes that is obtained from the device now */
     uint64_t promised_bytes;    /* the sum of all limits, which may be above memory_bytes */
 };
 
-/* False past the last one, or when `size` is not set. */
+/* False past the last device, or when `size` is not set. */
 FACET_API bool facet_driver_get_device(struct facet_driver *driver, uint32_t index,
                                        struct facet_driver_device *ret_device);
 
@@ -131,69 +132,74 @@ FACET_API bool facet_driver_get_device(struct facet_driver *driver, uint32_t ind
 /* Zeroed members mean the default. */
 struct facet_vgpu_config {
     uint32_t size;
-    uint32_t id;            /* any number that no vGPU has now; default: the least of those */
-    const char *name;       /* as facet_check_name() has it; default "vgpu-ID" */
-    uint64_t memory_bytes;  /* the most it may have, in whole pages; default: all of the device's. Limits may sum above
-                               the device: memory then goes to the first that ask, or, with swap, to all in turns. One
-                               limit may exceed the device, and hold that much with swap; but it launches only while
-                               its memory fits */
-    uint32_t device;        /* FACET_ON_DEVICE(index); default: the one with the least promised time, then memory */
+    uint32_t id;            /* any number that no vGPU has now; default: the least such number */
+    const char *name;       /* a name that facet_check_name() accepts; default "vgpu-ID" */
+    uint64_t memory_bytes;  /* the most it may have, in whole pages; default: all of the device's. The sum of all limits
+                               may exceed the device's memory, which then goes to the vGPUs that ask first, or, with
+                               swap, to all in turns. With swap one limit alone may exceed it too, but the vGPU can
+                               launch only while its memory fits into the device */
+    uint32_t device;        /* FACET_ON_DEVICE(index); default: the device with the least promised time, then the least
+                               promised memory */
     uint32_t streams;       /* numbered from 0; default 1 */
-    uint32_t request_milli; /* guaranteed share of the device's time, as weight; default: best effort, an equal part of
-                               the weight that guarantees leave, among those without one that want the device */
-    uint32_t limit_milli;   /* cap; default 1000, none */
+    uint32_t request_milli; /* guaranteed share of the device's time, as a weight. Default: best effort, that is, the
+                               weight that guarantees leave is shared equally among the best-effort vGPUs that want the
+                               device */
+    uint32_t limit_milli;   /* cap; default 1000: no cap */
     uint32_t priority;      /* FACET_VGPU_PRIORITY(enum facet_priority); default normal */
     uint32_t units;         /* compute units that may work for it at a time; default all */
-    uint32_t units_least;   /* below which scaling does not go; default 1 */
-    uint32_t launches;      /* kernels and transfers that may be under way at a time; default as many as streams */
+    uint32_t units_least;   /* the least `units` that scaling sets; default 1 */
+    uint32_t launches;      /* kernels and transfers that may be in flight at a time; default as many as streams */
     uint32_t off;           /* FACET_OFF_TENSOR_CORES */
     uint32_t on;            /* FACET_ON_MIXED_PRECISION */
 };
 #define FACET_ON_MIXED_PRECISION (UINT32_C(1) << 0) /* f32 may be rounded to bf16 before it is multiplied */
 
 /*
- * `config` and `ret_id` may be NULL. FACET_ALREADY_EXISTS: the number. FACET_QUOTA: the driver's vGPUs or streams are
- * used up. FACET_OUT_OF_RANGE, FACET_NO_SPACE: the request is more than the device has. After an error nothing is left
- * behind.
+ * `config` and `ret_id` may be NULL. FACET_ALREADY_EXISTS: a vGPU has the number. FACET_QUOTA: the driver's vGPUs or
+ * streams are used up. FACET_OUT_OF_RANGE, FACET_NO_SPACE: the request is more than the device has. After an error
+ * nothing has changed.
  */
 FACET_API enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct facet_vgpu_config *config,
                                               uint32_t *ret_id, struct facet_error *error);
 
 /*
- * Cancels queued work, ends running work at its next point of preemption, and frees all its memory; of a work-group
- * that cannot be interrupted as soon as that ends. Calls of other threads that are under way come to their end first;
- * new ones find nothing. FACET_BAD_STATE: in a watch's function (facet/monitor.h).
+ * Cancels queued work, ends running work at its next point of preemption, and frees all memory of the vGPU. Memory that
+ * a work-group uses which cannot be interrupted is freed when that work-group ends. Waits for calls of other threads
+ * that are under way; new calls get FACET_NOT_FOUND. FACET_BAD_STATE: the caller is a watch's function
+ * (facet/monitor.h).
  */
 FACET_API enum facet_status facet_vgpu_destroy(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 
 enum facet_vgpu_status {
-    FACET_VGPU_CREATED = 1, /* and never used since */
+    FACET_VGPU_CREATED = 1, /* never used yet */
     FACET_VGPU_RUNNING = 2,
     FACET_VGPU_PAUSED = 3,
     FACET_VGPU_ERROR = 4,     /* its device is lost; it can be destroyed */
-    FACET_VGPU_DESTROYED = 5, /* there was one of that number */
+    FACET_VGPU_DESTROYED = 5, /* a vGPU of that number existed */
 };
 
 FACET_API const char *facet_vgpu_status_name(uint32_t status); /* "running"; NULL when unknown */
 
-/* FACET_NOT_FOUND: there never was one, as far as the driver remembers: the last thousand that were destroyed. */
+/* FACET_NOT_FOUND: no vGPU has the number, nor had any of the last thousand vGPUs that were destroyed. */
 FACET_API enum facet_status facet_vgpu_get_status(struct facet_driver *driver, uint32_t id, uint32_t *ret_status,
                                                   struct facet_error *error);
 
 /*
- * While it is paused nothing of it runs: kernels stop between two work-groups and go on there later. New launches are
- * queued; copying and filling at once, and synchronizing, answer FACET_FROZEN. FACET_TIMEOUT: it is paused, but a
- * work-group is still running. Pausing a paused vGPU is fine, as is resuming a running one. FACET_UNSUPPORTED: the
- * device cannot, or compute virtualization is off.
+ * While a vGPU is paused none of its work runs: kernels stop between two work-groups, and go on from there when it is
+ * resumed. New launches are queued; synchronous copies and fills, and synchronizing, answer FACET_FROZEN.
+ * FACET_TIMEOUT: the vGPU is paused, but a work-group is still running. Pausing a paused vGPU and resuming a running
+ * one do nothing. FACET_UNSUPPORTED: the device cannot pause, or compute virtualization is off.
  */
 FACET_API enum facet_status facet_vgpu_pause(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_resume(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 
 #define FACET_VGPU_HAS_COMPUTE (UINT32_C(1) << 0) /* compute_milli: from the second measurement on */
 #define FACET_VGPU_HAS_RECORDS (UINT32_C(1) << 1) /* delay_ns .. cancelled_total */
-#define FACET_VGPU_HAS_MEMORY  (UINT32_C(1) << 2) /* memory_* and allocations: not where memory is not virtualized */
+#define FACET_VGPU_HAS_MEMORY                                                                                          \
+    (UINT32_C(1) << 2) /* memory_* and allocations: clear when memory virtualization is                                \
+                          off */
 
-/* All that is known of a vGPU, as measured. Counters are since it was created. */
+/* The settings and measurements of a vGPU. Counters begin when it is created. */
 struct facet_vgpu_info {
     uint32_t size;
     uint32_t id;
@@ -202,40 +208,41 @@ struct facet_vgpu_info {
     char name[FACET_NAME_SIZE];
     uint32_t device; /* index */
     uint32_t off, on;
-    uint32_t streams, streams_active; /* active: with something that is not complete */
+    uint32_t streams, streams_active; /* active: streams with work that is not complete */
     uint32_t units, launches;         /* bounds now; 0: none */
     uint32_t request_milli, limit_milli, priority;
-    uint32_t given_milli, given_units; /* by scaling, now; 0: as requested */
-    uint32_t memory_milli;             /* reserved, of the limit */
-    uint32_t compute_milli;   /* device time, as a part of the most that all units had to give in the last interval */
+    uint32_t given_milli, given_units; /* set by scaling, now; 0: as requested */
+    uint32_t memory_milli;             /* memory_reserved_bytes as a part of memory_limit_bytes */
+    uint32_t compute_milli;   /* device time of the last interval, as a part of the device time of all units in it */
     uint32_t queued, running; /* launches and transfers */
     uint64_t created_ns;      /* CLOCK_MONOTONIC */
     uint64_t memory_limit_bytes;
-    uint64_t memory_allocated_bytes; /* as asked for */
+    uint64_t memory_allocated_bytes; /* sum of the requested sizes */
     uint64_t memory_reserved_bytes;  /* whole pages */
     uint64_t memory_peak_bytes;
     uint64_t allocations;
     uint64_t launched_total, completed_total;
     uint64_t busy_ns;  /* device time (facet/compute.h) of completed work */
-    uint64_t delay_ns; /* queueing time of all completed work, summed */
+    uint64_t delay_ns; /* sum of the queueing times of all completed work */
     uint64_t failed_total, cancelled_total;
 };
 
 FACET_API enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id,
                                                 struct facet_vgpu_info *ret_info, struct facet_error *error);
 
-/* All of them, by number. `infos` has room for `capacity`; *ret_count is how many there are: FACET_TOO_SMALL, and only
- * that is written, when they do not fit. Each `size` must be set. */
+/* All vGPUs, in the order of their numbers. `infos` has room for `capacity`; *ret_count becomes the number of vGPUs.
+ * FACET_TOO_SMALL: they do not fit, and only *ret_count is written. Each `size` must be set. */
 FACET_API enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu_info *infos,
                                             uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
 /* --- memory --- */
 
 /*
- * As the functions of facet/memory.h, which say more, for the space of a vGPU. Freeing waits for no launch, and memory
- * that launches may still use stays charged until they are over: an allocation that has to wait for that is FACET_BUSY.
- * With memory virtualization off there is only the device's own allocator: tags, alignments above 256, find, resize,
- * defragment, compact, usage, pages and pins are FACET_UNSUPPORTED then.
+ * These functions do for a vGPU's space what the functions of facet/memory.h do, where they are described. Freeing
+ * waits for no launch; memory that launches may still use stays charged until they are complete. FACET_BUSY: an
+ * allocation would have to wait for such memory. With memory virtualization off there is only the device's own
+ * allocator: tags, alignments above 256, find, resize, defragment, compact, usage, pages and pins are FACET_UNSUPPORTED
+ * then.
  */
 FACET_API enum facet_status facet_vgpu_allocate(struct facet_driver *driver, uint32_t id, uint64_t bytes,
                                                 const struct facet_allocation_options *options, uint64_t *ret_address,
@@ -248,7 +255,7 @@ FACET_API enum facet_status facet_vgpu_find(struct facet_driver *driver, uint32_
                                             struct facet_allocation *ret_allocation, struct facet_error *error);
 /*
  * Copies and fills run after everything that the vGPU has queued, for as long as that takes, and before anything that
- * is queued later. If it is paused meanwhile they wait until it is resumed; if it is destroyed they end.
+ * is queued later. If the vGPU is paused meanwhile they wait until it is resumed; if it is destroyed they end.
  */
 FACET_API enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint64_t to, uint64_t from,
                                             uint64_t bytes, enum facet_copy kind, struct facet_error *error);
@@ -273,13 +280,13 @@ FACET_API enum facet_status facet_vgpu_compact(struct facet_driver *driver, uint
                                                struct facet_defragment_report *ret_report, struct facet_error *error);
 
 /*
- * Brings allocations to the device and keeps them there, where memory swaps (facet_space_pin()): `count` 0 is all
- * memory of the vGPU. Launches do so by themselves for as long as they last, so this is for memory that must be on the
- * device without a delay. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU.
- * Others must do without the kept memory: their launches wait for it, half a minute at most. FACET_NOT_FOUND: an
- * address in no allocation, a pin that has ended. FACET_OUT_OF_RANGE: more than the device has. FACET_TIMEOUT: others
- * kept the memory for `timeout_ns`. FACET_QUOTA: it keeps FACET_VGPU_PINS of them, or a page would have more than can
- * be counted.
+ * With swap, brings allocations to the device and keeps them there (facet_space_pin()); `count` 0 means all memory of
+ * the vGPU. A launch pins its memory by itself while it runs, so this is for memory that must be on the device without
+ * a delay. `ret_pin` is a number, never 0 and never used again, which ends with unpin or with the vGPU. Launches of
+ * other vGPUs that need the pinned memory wait for it, half a minute at most. FACET_NOT_FOUND: an address in no
+ * allocation, a pin that has ended. FACET_OUT_OF_RANGE: more than the device has. FACET_TIMEOUT: other vGPUs kept the
+ * device's memory for `timeout_ns`. FACET_QUOTA: the vGPU has FACET_VGPU_PINS pins already, or a page has as many pins
+ * as can be counted.
  */
 #define FACET_VGPU_PINS 60000u
 FACET_API enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const uint64_t *addresses,
@@ -291,9 +298,9 @@ FACET_API enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32
 /* --- managed memory --- */
 
 /*
- * Memory that the host and the device reach by one number: a pointer of this process, and an address of the vGPU for
- * kernels, operations, copies and fills. So pointers that are stored in it are good on both sides. Pages go to the side
- * that touches them.
+ * Memory that the host and the device reach by one number: this number is a pointer of this process, and an address of
+ * the vGPU for kernels, operations, copies and fills. So pointers that are stored in managed memory are valid on both
+ * sides. Pages move to the side that touches them.
  *
  *     facet_vgpu_allocate_managed(driver, 1, count * sizeof *words, NULL, (void **)&words, &error);
  *     words[7] = 40;                                                  the page comes here, and becomes dirty
@@ -302,63 +309,65 @@ FACET_API enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32
  *     printf("%lu", words[7]);                                        waits for the kernel, and the page comes here
  *     facet_vgpu_free(driver, 1, (uintptr_t)words, &error);
  *
- * When pages move. A page moves to the host when a thread touches it and it is on the device: the thread waits until
- * all work of the vGPU is over, and until one page has been read. Pages move back before anything is queued or copied
- * on the vGPU: those that were written are copied whole, the others are dropped. No page moves while anything is queued
- * or runs: writes of a kernel and writes of the host beside it, in one page too, both stay. With a provider that runs
+ * When pages move. When a thread touches a page that is on the device, the page moves to the host: the thread waits
+ * until all work of the vGPU is complete, and until this page has been read. Pages move back before anything is queued
+ * or copied on the vGPU: dirty pages are copied whole, clean pages are dropped. No page moves while anything is queued
+ * or runs, so when a kernel and the host write different bytes of a page, both writes stay. With a provider that runs
  * in this process on memory of the host (FACET_SESSION_IN_PROCESS, `cpu`) there is only one memory
  * (FACET_MANAGED_SHARED): no page moves, and no thread waits.
  *
- * While kernels run, the host may do anything with memory that they do not use. Later queued work sees the host's
- * writes to memory that they use, and running work may see them; the host's reads there may be from before or after a
- * kernel's own write. Synchronize first where it matters: only memory that moves waits by itself. No thread may touch
- * the memory that a running kernel waits to see changed: it would wait for that kernel.
+ * While kernels run, the host may do anything with memory that they do not use. If the host writes memory that a
+ * running kernel uses, work that is queued later sees the writes, and the kernel may see them. If the host reads such
+ * memory, it may get the value before or after the kernel's own write. Synchronize first where it matters: only memory
+ * that moves makes a thread wait by itself. A kernel must not wait for a change that the host makes in managed memory:
+ * the thread that touches the page would wait for that kernel.
  *
  * A thread that touches a page goes on waiting while the vGPU is paused, until it is resumed. When the page cannot be
- * had (the device is lost) it gets SIGBUS, or SIGSEGV before Linux 6.6, as with a file that was cut off; pages at the
- * host stay readable. After free and destroy the addresses are unmapped: SIGSEGV.
+ * read because the device is lost, the thread gets SIGBUS, or SIGSEGV before Linux 6.6; pages at the host stay
+ * readable. After free and destroy the addresses are unmapped: SIGSEGV.
  *
- * System calls such as read(2) and write(2) take these pointers when FACET_MANAGED_SYSTEM_CALLS is set; else they
- * answer EFAULT for pages that are not at the host: it takes root, access to /dev/userfaultfd, or the sysctl
- * vm.unprivileged_userfaultfd. Functions of this library take them where they take an address of the device, and for
- * nothing else: as the host's side of a copy they are FACET_OUT_OF_RANGE, and structures, texts and results may not lie
- * there. A child of fork() does not have the memory. Leave its mapping alone: no munmap(), mprotect(), madvise(). Each
+ * System calls such as read(2) and write(2) take these pointers when FACET_MANAGED_SYSTEM_CALLS is set, which needs
+ * root, access to /dev/userfaultfd, or the sysctl vm.unprivileged_userfaultfd. Else they answer EFAULT for pages that
+ * are not at the host. Functions of this library take these pointers only where they take an address of the device: as
+ * the host's side of a copy they are FACET_OUT_OF_RANGE, and structures, texts and results may not lie in managed
+ * memory. A child of fork() does not have the memory. Leave its mapping alone: no munmap(), mprotect(), madvise(). Each
  * vGPU with managed memory has one thread, in which no code of the program runs.
  */
 
-/* Frees with facet_vgpu_free(), ends with its vGPU, cannot be reallocated. `bytes` are rounded up to whole pages, of
- * which none is shared with another allocation; `options` as of facet_vgpu_allocate(). The contents are not cleared.
- * FACET_UNSUPPORTED: no userfaultfd here (Linux 5.7; containers may forbid it), memory virtualization is off, or memory
- * of this process was to swap. FACET_BUSY: this process has something at all addresses that were tried. FACET_FROZEN:
- * the vGPU is paused. */
+/* The allocation is freed with facet_vgpu_free(), ends with its vGPU, and cannot be reallocated. `bytes` are rounded up
+ * to whole pages, which the allocation shares with no other; `options` as of facet_vgpu_allocate(). The contents are
+ * not cleared. FACET_UNSUPPORTED: no userfaultfd here (Linux 5.7; containers may forbid it), memory virtualization is
+ * off, or memory of this process was to swap. FACET_BUSY: all addresses that were tried are in use in this process.
+ * FACET_FROZEN: the vGPU is paused. */
 FACET_API enum facet_status facet_vgpu_allocate_managed(struct facet_driver *driver, uint32_t id, uint64_t bytes,
                                                         const struct facet_allocation_options *options,
                                                         void **ret_pointer, struct facet_error *error);
 
-#define FACET_MANAGED_SHARED       (UINT32_C(1) << 0) /* host and device have one memory: nothing moves */
-#define FACET_MANAGED_SYSTEM_CALLS (UINT32_C(1) << 1) /* system calls may be given pointers to it */
+#define FACET_MANAGED_SHARED       (UINT32_C(1) << 0) /* host and device have one memory: no page moves */
+#define FACET_MANAGED_SYSTEM_CALLS (UINT32_C(1) << 1) /* system calls may be given pointers to the allocation */
 
-/* The record of one managed allocation. Counters are since it was made. */
+/* The measurements of one managed allocation. Counters begin when it is made. */
 struct facet_managed_usage {
     uint32_t size;
     uint32_t flags; /* FACET_MANAGED_* */
     uint64_t address, bytes;
     uint64_t page_bytes;      /* the unit of a move: the device's page */
     uint64_t pages;           /* of that size */
-    uint64_t pages_at_host;   /* now; always 0 when it is shared */
-    uint64_t pages_dirty;     /* of these, written since they came */
+    uint64_t pages_at_host;   /* now; always 0 with FACET_MANAGED_SHARED */
+    uint64_t pages_dirty;     /* the part of pages_at_host that was written since it came */
     uint64_t to_host_total;   /* counter: pages that came to the host */
     uint64_t to_device_total; /* counter: pages that were written back; clean ones are dropped and not counted */
     uint64_t faults_total;    /* counter: touches that a thread had to wait for */
 };
 
-/* `pointer`: anywhere in it. FACET_NOT_FOUND: it is not managed memory of this vGPU. */
+/* `pointer` may point anywhere into the allocation. FACET_NOT_FOUND: it is not managed memory of this vGPU. */
 FACET_API enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t id, const void *pointer,
                                                    struct facet_managed_usage *ret_usage, struct facet_error *error);
 
-/* Brings the pages of a range to the host, many at a time, as touching each would; or sends them back to the device.
- * It changes only the time that later accesses take, also when an error stops it halfway. FACET_NOT_FOUND as above;
- * FACET_OUT_OF_RANGE: beyond its end; FACET_FROZEN: the vGPU is paused. */
+/* Brings the pages of a range to the host, many at a time, as touching each page would, or sends them back to the
+ * device. The call changes only the time that later accesses take, also when an error stops it halfway.
+ * FACET_NOT_FOUND: not managed memory of this vGPU; FACET_OUT_OF_RANGE: beyond the allocation's end; FACET_FROZEN: the
+ * vGPU is paused. */
 FACET_API enum facet_status facet_vgpu_prefetch(struct facet_driver *driver, uint32_t id, const void *pointer,
                                                 uint64_t bytes, bool to_host, struct facet_error *error);
 

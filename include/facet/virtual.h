@@ -12,9 +12,9 @@
  *                       .type = "i915-GVTg_V5_4", .count = 1}, uuids, &error);
  *
  * The snapshot of facet/pci.h has the present functions and the possible types. All files are below `root`, a
- * descriptor of the directory that holds sys, proc and dev. Each call is all or nothing: when the kernel refuses in the
- * middle, the former state is set up again, and the message names the parts that could not be. A write lasts as long as
- * the driver takes for it.
+ * descriptor of the directory that holds sys, proc and dev. Each call is all or nothing: when the kernel refuses a
+ * later write, the former state is restored, and the message names the parts that could not be restored. A call has no
+ * time limit: a write returns when the driver is done.
  *
  * Thread rule: any thread; calls on one physical function one after the other. Errors, besides those named:
  * FACET_INVALID_ARGUMENT, FACET_NOT_FOUND (no such function), FACET_PERMISSION, FACET_IO. Outputs are untouched on
@@ -32,14 +32,19 @@ extern "C" {
 
 /* --- SR-IOV --- */
 
-#define FACET_SRIOV_NO_PROBE (UINT32_C(1) << 0) /* no driver of the host takes the new ones; stays so on success */
-#define FACET_SRIOV_EVICT    (UINT32_C(1) << 1) /* drivers of the host may lose present ones that no process has open */
+#define FACET_SRIOV_NO_PROBE                                                                                           \
+    (UINT32_C(1) << 0) /* no driver of the host takes the new functions; the setting stays on                          \
+                          success */
+#define FACET_SRIOV_EVICT                                                                                              \
+    (UINT32_C(1) << 1) /* present virtual functions that no process has open may be taken from                         \
+                          drivers of the host */
 
 /*
- * Gives a physical function `count` virtual functions; 0 removes them. From one number to another the kernel goes
- * through 0 only, so present ones must be free: without a driver and without a vendor's type. As many as there are
- * already is no write at all. FACET_UNSUPPORTED: it has no SR-IOV. FACET_OUT_OF_RANGE: more than it can have.
- * FACET_BUSY: present ones are in use, named with their users. FACET_BAD_STATE: the kernel made fewer.
+ * Gives a physical function `count` virtual functions; 0 removes them. The kernel changes the number only through 0, so
+ * present virtual functions must be free: without a driver and without a vendor's type. If the function has `count`
+ * already nothing is written. FACET_UNSUPPORTED: the function has no SR-IOV. FACET_OUT_OF_RANGE: more than it can have.
+ * FACET_BUSY: present virtual functions are in use; the message names them and their users. FACET_BAD_STATE: the kernel
+ * made fewer.
  */
 FACET_API enum facet_status facet_sriov_set(int root, const struct facet_pci_address *physical, uint32_t count,
                                             uint32_t flags, struct facet_error *error);
@@ -54,23 +59,24 @@ struct facet_mdev_request {
     uint32_t count; /* 1 to FACET_MDEV_COUNT */
     struct facet_pci_address parent;
     const char *type;         /* "nvidia-222"; struct facet_pci_type.id */
-    const char *const *uuids; /* of each; NULL: random ones */
+    const char *const *uuids; /* one for each device; NULL: random UUIDs */
 };
 
-/* FACET_UNSUPPORTED: the parent makes none, or not of this type; those that it makes are named. FACET_NO_SPACE: fewer
- * are left. FACET_ALREADY_EXISTS: a UUID is in use. */
+/* FACET_UNSUPPORTED: the parent makes no mediated devices, or none of this type; the message names the types that it
+ * makes. FACET_NO_SPACE: fewer can still be made. FACET_ALREADY_EXISTS: a UUID is in use. */
 FACET_API enum facet_status facet_mdev_create(int root, const struct facet_mdev_request *request,
                                               char (*ret_uuids)[FACET_MDEV_UUID_SIZE], struct facet_error *error);
 
-/* FACET_BUSY: a process has it open; the kernel would wait for it. */
+/* FACET_BUSY: a process has the device open, and the kernel would wait for that process. */
 FACET_API enum facet_status facet_mdev_remove(int root, const char *uuid, struct facet_error *error);
 
 /* --- vendors' types of virtual functions --- */
 
 /*
- * Makes a virtual function one of the vendor's virtual GPUs; 0: none again. Its present type is no write.
- * FACET_UNSUPPORTED: its driver has no such types, or cannot make this one now: those that it can are named.
- * FACET_BAD_STATE: it is of another type; set that to 0 first. FACET_BUSY: a process has it open.
+ * Sets the vendor's type of virtual GPU of a virtual function; 0 removes the type. If the function has `type` already
+ * nothing is written. FACET_UNSUPPORTED: the driver has no such types, or cannot make this type now; the message names
+ * the types that it can make. FACET_BAD_STATE: the function has another type; set 0 first. FACET_BUSY: a process has
+ * the function open.
  */
 FACET_API enum facet_status facet_vendor_type_set(int root, const struct facet_pci_address *function, uint32_t type,
                                                   struct facet_error *error);

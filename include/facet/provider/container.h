@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Provider ABI, table `container`: the items by which a container uses a device or a partition.
+ * Provider ABI, table `container`: the items that a container needs to use a device or a partition.
  *
  * Owns: device nodes, mounts and environment, as plain items.
  * Never: touches a container.
@@ -23,8 +23,8 @@ struct facet_provider_instance;
 enum facet_container_kind {
     FACET_CONTAINER_DEVICE_NODE = 1, /* host and guest: paths */
     FACET_CONTAINER_MOUNT = 2,       /* host and guest: paths */
-    /* guest: the variable's name; host: its value. A program that `facet run` starts is given NAME_VISIBLE_DEVICES with
-     * a list of devices, and no other variable of a provider that does not ship with Facet. */
+    /* guest: the variable's name; host: the variable's value. Of a provider that does not ship with Facet, a program
+     * that `facet run` starts is given NAME_VISIBLE_DEVICES with a list of devices, and no other variable. */
     FACET_CONTAINER_ENVIRONMENT = 3,
 };
 
@@ -44,8 +44,8 @@ struct facet_container_ops {
     uint64_t size; /* of this table, as the provider was built */
 
     /*
-     * The items that a container needs for a device, or for the partition `partition_uuid` of it (NULL or "": the whole
-     * device). List of struct facet_container_item. For a partition the parent's own nodes are left out where they
+     * Lists the items (struct facet_container_item) that a container needs for a device, or for its partition
+     * `partition_uuid` (NULL or "": the whole device). For a partition the parent's own nodes are left out where they
      * would give away the whole device.
      */
     enum facet_status (*items)(struct facet_provider_instance *instance, uint32_t device, const char *partition_uuid,

@@ -3,7 +3,7 @@
  * Provider ABI, table `device`: the devices, their properties, their health.
  *
  * Owns: struct facet_device_info, properties, health and events.
- * Never: changes a device. Listing has no side effects on a device and takes no memory on it; opening pays.
+ * Never: changes a device. Listing has no side effects on a device and takes no memory on it; only opening has a cost.
  *
  * The rules of facet/provider.h hold for every operation.
  */
@@ -45,7 +45,7 @@ enum facet_device_kind {
 /* Bits of facet_device_info.modes: (1 << enum facet_mode). */
 #define FACET_DEVICE_MODE(mode) (UINT32_C(1) << (mode))
 
-/* Bits of facet_device_info.capabilities: the promises of this device. The comment names the operations. */
+/* Bits of facet_device_info.capabilities: the promises of this device. Each comment names the operations that work. */
 #define FACET_CAN_PARTITION       (UINT64_C(1) << 0)  /* partition: all */
 #define FACET_CAN_LIMIT_MEMORY    (UINT64_C(1) << 1)  /* limit: set_memory, get, list, clear */
 #define FACET_CAN_LIMIT_COMPUTE   (UINT64_C(1) << 2)  /* limit: set_compute, get, list, clear */
@@ -59,7 +59,7 @@ enum facet_device_kind {
 #define FACET_CAN_MEMORY          (UINT64_C(1) << 10) /* memory: contexts, plain memory, copies */
 #define FACET_CAN_MAP_MEMORY      (UINT64_C(1) << 11) /* memory: reserve .. unmap */
 #define FACET_CAN_EXECUTE         (UINT64_C(1) << 12) /* execution: load .. cancel */
-#define FACET_CAN_REMOTE          (UINT64_C(1) << 13) /* can be used from another machine; no operation */
+#define FACET_CAN_REMOTE          (UINT64_C(1) << 13) /* can be used from another machine; promises no operation */
 #define FACET_CAN_ENQUEUE         (UINT64_C(1) << 14) /* since 1.2; execution: write, copy, fill */
 #define FACET_CAN_SHARE           (UINT64_C(1) << 15) /* since 1.2; execution: set_share, set_priority */
 #define FACET_CAN_RECORD          (UINT64_C(1) << 16) /* since 1.2; execution: records */
@@ -85,7 +85,7 @@ struct facet_device_info {
 
     uint32_t kind;            /* enum facet_device_kind */
     uint32_t modes;           /* FACET_DEVICE_MODE bits that this device supports; 0: kernels only, no programs */
-    uint64_t memory_bytes;    /* that programs can have together, without what the driver reserves for itself */
+    uint64_t memory_bytes;    /* the most that programs can have together, without the driver's own reserve */
     uint64_t max_alloc_bytes; /* the largest single allocation */
     uint32_t compute_units;
     uint32_t clock_mhz;
@@ -98,8 +98,8 @@ struct facet_device_info {
     uint32_t memory_bandwidth_mbps; /* 10^6 bytes per second */
     uint16_t pcie_generation;
     uint16_t pcie_width;   /* lanes */
-    uint8_t mode_group[4]; /* by enum facet_mode. Modes of one group may be on the device at the same time; 0 stands
-                              alone. A conflict is refused, never resolved by luck */
+    uint8_t mode_group[4]; /* by enum facet_mode. Modes of one group may be on the device at the same time; a mode of
+                              group 0 only by itself. A conflict is refused */
     uint32_t max_workers;  /* at a time, with limits or contexts */
 };
 
@@ -121,7 +121,7 @@ enum facet_event_kind {
     FACET_EVENT_HOTPLUG = 2,      /* value: 1 arrived, 0 left. List the devices again */
     FACET_EVENT_PARTITION = 3,    /* value: 1 created, 0 destroyed; uuid: the partition's */
     FACET_EVENT_ECC = 4,          /* value: number of uncorrected errors so far */
-    FACET_EVENT_THROTTLE = 5,     /* value: FACET_THROTTLE_* bits that hold now; see metrics.h */
+    FACET_EVENT_THROTTLE = 5,     /* value: the present FACET_THROTTLE_* bits; see metrics.h */
     FACET_EVENT_LINK = 6,         /* value: 1 up, 0 down; `link`: index in the list of links */
     FACET_EVENT_VENDOR_ERROR = 7, /* value: the vendor's number (NVIDIA: XID) */
 };
@@ -148,14 +148,15 @@ struct facet_device_ops {
     /* Opens the vendor's runtime. Called once before any other operation; may take seconds. */
     enum facet_status (*open)(struct facet_provider_instance **ret_instance, struct facet_error *error);
 
-    /* Closes it. Called once, when no other call is under way. NULL instance is allowed. */
+    /* Closes the vendor's runtime. Called once, when no other call is under way. NULL instance is allowed. */
     void (*close)(struct facet_provider_instance *instance);
 
-    /* All devices (struct facet_device_info), in an order that stays the same while none comes or goes. */
+    /* All devices (struct facet_device_info), in an order that stays the same while no device comes or goes. */
     enum facet_status (*list)(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                               uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
-    /* Health of one device now: enum facet_health; UNKNOWN when there is nothing to ask, never a guess. */
+    /* Health of one device now: enum facet_health; FACET_HEALTH_UNKNOWN when the vendor offers no health, never a
+     * guess. */
     enum facet_status (*health)(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
                                 struct facet_error *error);
 
@@ -176,8 +177,8 @@ struct facet_device_ops {
     enum facet_status (*links)(struct facet_provider_instance *instance, void *items, uint32_t item_size,
                                uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
-    /* Events (struct facet_event) whose sequence is above `after`, oldest first. Does not wait and forgets nothing that
-     * was read: several may listen. */
+    /* Events (struct facet_event) whose sequence is above `after`, oldest first. Does not wait. Reading removes no
+     * event, so that several callers can read. */
     enum facet_status (*events)(struct facet_provider_instance *instance, uint64_t after, void *items,
                                 uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 };

@@ -7,11 +7,12 @@
  *
  * Device time (`busy_ns`) means one thing for a launch, a stream or a worker: the time that the device's own scheduler
  * charges for it, whether or not others share the device. On processors (FACET_DEVICE_CPU), whose units are handed out
- * one by one, it is the processor time of the units that worked for it, summed over them: processor time of other
- * programs meanwhile is charged to no launch. Any other device is handed on as a whole: there it is the device's time,
- * and launches that overlap are counted once: such a stretch goes to the one that was over first. So over any time the
- * sum over all contexts is at most that time, or that time on all units. `sim`, on which launches of several contexts
- * run side by side, charges nothing, and says how long it had each on the device.
+ * one by one, it is the sum of the processor time of all units that worked for the launch; processor time of other
+ * programs is charged to no launch. Any other device is handed out as a whole. There it is wall-clock time on the
+ * device, and the time in which launches overlap is charged once, to the launch that ended first. So in any interval
+ * the sum over all contexts is at most the length of the interval, on processors times the number of units. The
+ * provider `sim`, on which launches of several contexts run side by side, charges nothing, and reports how long each
+ * launch was on the device.
  */
 #ifndef FACET_PROVIDER_EXECUTION_H
 #define FACET_PROVIDER_EXECUTION_H
@@ -31,12 +32,12 @@ struct facet_provider_instance;
 /* One launch. Arguments are bytes, laid out as the kernel's target defines; at most 4096. */
 struct facet_launch {
     uint32_t size;
-    uint32_t argument_bytes; /* of the bytes passed beside this struct */
+    uint32_t argument_bytes; /* the size of `arguments`, which are passed beside this struct */
     uint64_t module;
     uint32_t grid[3];     /* work-groups */
     uint32_t group[3];    /* work-items of one */
     uint32_t local_bytes; /* work-group memory beyond the kernel's own */
-    uint32_t dimensions;  /* since 1.2: 1, 2 or 3, as the kernel may ask; 0 stands for 3 */
+    uint32_t dimensions;  /* since 1.2: 1, 2 or 3: the value of get_work_dim(); 0 stands for 3 */
     char kernel[64];
 
     /* Since 1.2; zero before. */
@@ -50,40 +51,41 @@ struct facet_stream_state {
     uint32_t size;
     uint32_t failed;    /* enum facet_status of the first launch that failed, negated; 0: none */
     uint64_t launched;  /* counter: launches accepted */
-    uint64_t completed; /* counter: of those, done, failed or cancelled */
-    uint64_t busy_ns;   /* counter: device time of the completed ones */
+    uint64_t completed; /* counter: launches that are done, failed or cancelled */
+    uint64_t busy_ns;   /* counter: device time of the completed launches */
 
     /* Since 1.4. */
-    uint64_t begun; /* counter: launches that began, or never will: the last one is launch number `begun` */
+    uint64_t begun; /* counter: launches that began, or never will; the last such launch has the number `begun` */
 };
 FACET_STATIC_ASSERT(offsetof(struct facet_stream_state, begun) == 32, "ABI: facet_stream_state 1.1");
 FACET_STATIC_ASSERT(sizeof(struct facet_stream_state) == 40, "ABI: facet_stream_state 1.4");
 
-/* How a device chooses whose launch is next, among contexts. */
+/* The policy by which a device chooses the context whose launch is next. */
 enum facet_scheduling {
-    FACET_SCHEDULE_FAIR = 0,        /* least device time for its share; a priority is a bounded head start */
-    FACET_SCHEDULE_ROUND_ROBIN = 1, /* in turns, whatever they cost */
-    FACET_SCHEDULE_PRIORITY = 2,    /* the higher priority always; among equals as fair */
-    FACET_SCHEDULE_FIFO = 3,        /* the one that has waited for longest, until it wants nothing more */
+    FACET_SCHEDULE_FAIR = 0,        /* the context with the least device time for its share; a priority is a bounded
+                                       head start */
+    FACET_SCHEDULE_ROUND_ROBIN = 1, /* in turns, whatever device time they take */
+    FACET_SCHEDULE_PRIORITY = 2,    /* always the higher priority; among equal priorities as FACET_SCHEDULE_FAIR */
+    FACET_SCHEDULE_FIFO = 3,        /* the context that has waited longest, until it has no more work */
 };
 
 /*
- * The outcome of one launch or transfer of a stream, as the device measured it. A queue's time is from `queued_ns` to
- * `start_ns`; between start and end a launch may have waited for others again, or run beside them: `busy_ns` is its own
- * device time.
+ * The outcome of one launch or transfer of a stream, as the device measured it. The queueing time is from `queued_ns`
+ * to `start_ns`. Between start and end a launch may have waited for other launches again, or run beside them; `busy_ns`
+ * is its own device time.
  */
 struct facet_launch_record {
     uint32_t size;
-    int32_t status;     /* enum facet_status: FACET_OK; FACET_BAD_STATE when it was cancelled; how it failed */
+    int32_t status;     /* enum facet_status: FACET_OK; FACET_BAD_STATE when it was cancelled; else the failure */
     uint64_t sequence;  /* 1, 2, 3, ... in one stream; a gap means that older records were dropped */
     uint64_t queued_ns; /* CLOCK_MONOTONIC of the provider, as start and end */
-    uint64_t start_ns;  /* of its first work-group; 0: none ever began */
+    uint64_t start_ns;  /* of its first work-group; 0: no work-group began */
     uint64_t end_ns;
     uint64_t busy_ns;     /* device time */
     uint64_t groups;      /* work-groups that ran to their end */
-    uint64_t longest_ns;  /* of its work-groups */
+    uint64_t longest_ns;  /* the longest time of one work-group */
     uint32_t units;       /* the most that worked on it at a time */
-    uint32_t preemptions; /* how often it had to make room before its end */
+    uint32_t preemptions; /* how often it was preempted */
     char kernel[64];      /* "" for a transfer */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_launch_record) == 136, "ABI: facet_launch_record");
@@ -91,10 +93,11 @@ FACET_STATIC_ASSERT(sizeof(struct facet_launch_record) == 136, "ABI: facet_launc
 struct facet_execution_ops {
     uint64_t size; /* of this table, as the provider was built */
 
-    /* Loads a binary. FACET_CORRUPT when it is none for this device; the error names the expected form. */
+    /* Loads a binary. FACET_CORRUPT when the binary is not for this device; the error names the expected form. */
     enum facet_status (*load)(struct facet_provider_instance *instance, uint64_t context, const void *image,
                               uint64_t bytes, uint64_t *ret_module, struct facet_error *error);
-    /* FACET_BUSY while a launch of it is not complete; FACET_NOT_FOUND, a second time too. */
+    /* FACET_BUSY while a launch of the module is not complete; FACET_NOT_FOUND also for a module that is unloaded
+     * already. */
     enum facet_status (*unload)(struct facet_provider_instance *instance, uint64_t context, uint64_t module,
                                 struct facet_error *error);
 
@@ -124,9 +127,9 @@ struct facet_execution_ops {
 
     /*
      * Transfers in the order of a stream, like launches. `write` has copied its bytes when it returns. Ranges are
-     * checked when it is queued, and again when its turn has come: memory that was freed in between fails the stream
-     * (FACET_OUT_OF_RANGE in its state). FACET_BUSY: it keeps no more until some is written. Reading needs no
-     * operation: synchronize, then facet_memory_ops.read.
+     * checked when a transfer is queued, and again when it begins: if memory was freed in between, the stream fails
+     * (FACET_OUT_OF_RANGE in its state). FACET_BUSY: no more bytes can be buffered until earlier writes are done.
+     * Reading needs no operation: synchronize, then facet_memory_ops.read.
      */
     enum facet_status (*write)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                uint64_t address, const void *data, uint64_t bytes, struct facet_error *error);
@@ -136,22 +139,22 @@ struct facet_execution_ops {
                               uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error);
 
     /*
-     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort: the
-     * rest of the weights is shared alike among those that want something), `limit_milli` its cap (1 to 1000),
-     * `priority` an enum facet_priority. Takes effect at the next decision. Time is device time as measured.
-     * FACET_OUT_OF_RANGE.
+     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort, that
+     * is, all such contexts with work share the rest of the weights equally), `limit_milli` its cap (1 to 1000),
+     * `priority` an enum facet_priority. Takes effect at the next scheduling decision. Shares are of measured device
+     * time. FACET_OUT_OF_RANGE.
      */
     enum facet_status (*set_share)(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
                                    uint32_t limit_milli, uint32_t priority, struct facet_error *error);
 
-    /* Among the streams of one context the higher priority goes first; a launch that runs makes room at the device's
-     * next point of preemption. Streams begin with FACET_PRIORITY_NORMAL. */
+    /* Among the streams of one context the higher priority goes first; a running launch of lower priority is preempted
+     * at the device's next point of preemption. Streams begin with FACET_PRIORITY_NORMAL. */
     enum facet_status (*set_priority)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                       uint32_t priority, struct facet_error *error);
 
     /*
-     * Records (struct facet_launch_record) of a stream whose sequence is above `after`, oldest first: of completed
-     * work, cancelled launches too, in the order of completion. The last 1024 at least are kept.
+     * Lists the records (struct facet_launch_record) of a stream's completed work, cancelled launches included, whose
+     * sequence is above `after`, in the order of completion. At least the last 1024 records are kept.
      */
     enum facet_status (*records)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                  uint64_t after, void *items, uint32_t item_size, uint32_t capacity,
@@ -161,18 +164,19 @@ struct facet_execution_ops {
 
     /*
      * At most `units` compute units work for the context at a time, and at most `launches` of its launches and
-     * transfers are under way: hard bounds for any share. 0: as many as there are. Holds from the next point of
-     * preemption on; a limit of the worker (limit.h) holds as well. If the device has steps of units, a bound between
-     * two is the next larger one, as with limits. FACET_OUT_OF_RANGE: more units than the device has.
+     * transfers are in flight: hard bounds for any share. 0: no bound. Holds from the next point of preemption on; a
+     * limit of the worker (limit.h) holds as well. If the device has steps of units, a bound between two steps becomes
+     * the next larger step, as with limits. FACET_OUT_OF_RANGE: more units than the device has.
      */
     enum facet_status (*set_bounds)(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
                                     uint32_t launches, struct facet_error *error);
 
     /*
-     * With 1 no work of the context begins any more; running work stops at its next point of preemption, and the call
-     * returns when it has. Queued work stays, and more may be queued. With 0 all goes on from that point. Operations
-     * that wait for the context's queue (memory.h: copies, unmap) wait while it is paused, some seconds at most.
-     * FACET_TIMEOUT: it is paused, but a work-group is still running after some seconds.
+     * With `paused` 1 no work of the context begins any more; running work stops at its next point of preemption, and
+     * the call returns when all work has stopped. Queued work stays, and more may be queued. With `paused` 0 all work
+     * goes on from where it stopped. Operations that wait for the context's queue (memory.h: copies, unmap) wait while
+     * the context is paused, some seconds at most. FACET_TIMEOUT: the context is paused, but a work-group is still
+     * running after some seconds.
      */
     enum facet_status (*pause)(struct facet_provider_instance *instance, uint64_t context, uint32_t paused,
                                struct facet_error *error);
@@ -186,17 +190,17 @@ struct facet_execution_ops {
                               uint64_t other, struct facet_error *error);
 
     /*
-     * As cancel, but of one launch or transfer, by its sequence (facet_launch_record); the work behind it goes on.
-     * FACET_NOT_FOUND: none of that number is queued or running.
+     * Cancels one launch or transfer as `cancel` does a stream, by its sequence (facet_launch_record); the work behind
+     * it goes on. FACET_NOT_FOUND: no queued or running work has that number.
      */
     enum facet_status (*cancel_launch)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                        uint64_t sequence, struct facet_error *error);
 
     /*
-     * The policy among the contexts of a device (enum facet_scheduling), from the next decision on. With `preempt` 0 a
-     * launch that began keeps its units until it ends, and only then another context's begins there; with 1, as before
-     * the first call, it makes room. `slice_ns` is how long a turn lasts while others wait; 0: the device's own.
-     * FACET_OUT_OF_RANGE.
+     * The policy among the contexts of a device (enum facet_scheduling), from the next scheduling decision on. With
+     * `preempt` 0 a launch that began keeps its units until it ends, and only then a launch of another context begins
+     * on them. With 1, the default before the first call, such a launch is preempted. `slice_ns` is the length of a
+     * turn while other contexts wait; 0: the device's own. FACET_OUT_OF_RANGE.
      */
     enum facet_status (*set_policy)(struct facet_provider_instance *instance, uint32_t device, uint32_t policy,
                                     uint32_t preempt, uint64_t slice_ns, struct facet_error *error);

@@ -6,9 +6,9 @@
  * Never: time-shares (that is the limiter, mode `soft`), and never promises more than the device has: the sum over
  * the workers of a device stays within the device.
  *
- * A limit binds a worker by name, not the process that happens to call. It is set once: setting it again is
- * FACET_BAD_STATE until it is cleared. If the device has steps (whole compute units), a request between two steps is
- * granted the next larger one, and `get` returns the granted amount.
+ * A limit binds a worker by name, not the calling process. A limit is set once: setting it again is FACET_BAD_STATE
+ * until it is cleared. If the device has steps (whole compute units), a request between two steps is granted the next
+ * larger one, and `get` returns the granted amount.
  */
 #ifndef FACET_PROVIDER_LIMIT_H
 #define FACET_PROVIDER_LIMIT_H
@@ -48,9 +48,10 @@ struct facet_limit_ops {
     uint64_t size; /* of this table, as the provider was built */
 
     /*
-     * Errors of both: FACET_INVALID_ARGUMENT (NULL or malformed worker), FACET_OUT_OF_RANGE (0, or above the device),
-     * FACET_NO_SPACE (with other workers' limits it would exceed the device), FACET_BAD_STATE (set already), FACET_BUSY
-     * (as many workers as the device may have; or the device is partitioned).
+     * Set the worker's memory or compute limit. Errors: FACET_INVALID_ARGUMENT (NULL or malformed worker),
+     * FACET_OUT_OF_RANGE (0, or above the device), FACET_NO_SPACE (with other workers' limits it would exceed the
+     * device), FACET_BAD_STATE (set already), FACET_BUSY (as many workers as the device may have; or the device is
+     * partitioned).
      */
     enum facet_status (*set_memory)(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                     uint64_t bytes, struct facet_error *error);
@@ -65,7 +66,7 @@ struct facet_limit_ops {
     enum facet_status (*list)(struct facet_provider_instance *instance, uint32_t device, void *items,
                               uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
-    /* Lifts both limits. FACET_BUSY while the worker has a context; FACET_NOT_FOUND, a second time too. */
+    /* Lifts both limits. FACET_BUSY while the worker has a context; FACET_NOT_FOUND when the worker has no limit. */
     enum facet_status (*clear)(struct facet_provider_instance *instance, uint32_t device, const char *worker,
                                struct facet_error *error);
 };

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Provider ABI, table `math` (since 1.4): operations that a vendor's library does better than a kernel of one's own.
+ * Provider ABI, table `math` (since 1.4): operations that a vendor's library does better than a program's own kernel.
  *
  * Owns: the meaning of matrix multiply, convolution, activation, batch normalization and attention, with their shapes.
- * Never: allocates memory of the context. All operands are addresses of the context, of which every byte that the
- * shapes name must be its memory: FACET_OUT_OF_RANGE, naming the operand. Overlap of an output with another operand is
- * the caller's fault and not detected, but activation and normalization may work in place.
+ * Never: allocates memory of the context. All operands are addresses of the context. An operand whose bytes, as many as
+ * its shape says, are not all memory of the context is FACET_OUT_OF_RANGE, naming the operand. An output must not
+ * overlap another operand, which is not detected; but activation and normalization may work in place.
  *
- * An operation is queued like a launch (execution.h): in the order of its stream, with all that holds for launches:
- * shares, bounds, pausing, preemption, cancelling. However many pieces the device makes of it, it counts as one launch
- * of its stream and leaves one record, whose `kernel` begins with the operation's name ("gemm") and goes on, after a
- * blank, with the name of the implementation, where the library tells it.
+ * An operation is queued like a launch (execution.h): in the order of its stream; shares, bounds, pausing, preemption
+ * and cancelling hold as for launches. Even if the device runs it in several pieces, an operation counts as one launch
+ * of its stream and leaves one record. The record's `kernel` is the operation's name ("gemm"), followed, if the library
+ * tells it, by a blank and the name of the implementation.
  *
- * Numbers. f32, bf16 and f16 are added up in f32 and rounded once, to nearest even; int8 is signed and is added up
- * in 32 bits. Shapes count elements, never bytes; 0 where a size is meant is FACET_OUT_OF_RANGE, naming the field, and
- * so is a shape whose operands exceed 2^48 bytes.
+ * Numbers. f32, bf16 and f16 are accumulated in f32 and rounded once, to nearest even; int8 is signed and is
+ * accumulated in 32 bits. Shapes count elements, never bytes. A size of 0 (unless its comment gives 0 a meaning), and a
+ * shape whose operands exceed 2^48 bytes, are FACET_OUT_OF_RANGE, naming the field.
  */
 #ifndef FACET_PROVIDER_MATH_H
 #define FACET_PROVIDER_MATH_H
@@ -40,7 +40,8 @@ enum facet_math_operation {
 };
 #define FACET_MATH_KINDS 5
 
-/* Of all operands, but: gemm and convolution of int8 give int32; scale, bias, mean and variance are always f32. */
+/* The type of all operands, with two exceptions: gemm and convolution of int8 give int32; scale, bias, mean and
+ * variance are always f32. */
 enum facet_math_type {
     FACET_MATH_F32 = 0,
     FACET_MATH_BF16 = 1,
@@ -58,17 +59,17 @@ enum facet_math_type {
 /* gemm */
 #define FACET_MATH_TRANSPOSE_A  (UINT32_C(1) << 8)
 #define FACET_MATH_TRANSPOSE_B  (UINT32_C(1) << 9)
-#define FACET_MATH_COLUMN_MAJOR (UINT32_C(1) << 10) /* all three matrices; else row-major */
+#define FACET_MATH_COLUMN_MAJOR (UINT32_C(1) << 10) /* all three matrices are column-major; else row-major */
 /* normalization */
 #define FACET_MATH_TRAINING (UINT32_C(1) << 11) /* mean and variance (biased) are computed and written, not read */
 /* attention */
-#define FACET_MATH_CAUSAL (UINT32_C(1) << 12) /* position i sees the positions up to i alone */
+#define FACET_MATH_CAUSAL (UINT32_C(1) << 12) /* position i sees only the positions up to i */
 
 /*
  * C = alpha * op(A) * op(B) + beta * C, `batch` times. op(A) is m x k, op(B) is k x n, C is m x n. A leading dimension
- * is the elements from one row (column-major: column) to the next; 0: as many as the row has. A stride is the elements
- * from one matrix of the batch to the next; 0: they lie one behind the other. With beta 0 C is not read. int8: alpha
- * must be 1, and beta 0 or 1.
+ * is the number of elements from the start of one row (column-major: column) to the next; 0: the length of the row. A
+ * stride is the number of elements from one matrix of the batch to the next; 0: the matrices are contiguous. With beta
+ * 0 C is not read. int8: alpha must be 1, and beta 0 or 1.
  */
 struct facet_gemm {
     uint64_t a, b, c;
@@ -90,7 +91,7 @@ struct facet_convolution {
     uint64_t batch, in_channels, out_channels, height, width;
     uint64_t kernel[2], stride[2], padding[2]; /* vertical, horizontal */
     uint64_t dilation[2];                      /* 0: 1 */
-    uint64_t groups;                           /* 0: 1. Both numbers of channels are multiples of it */
+    uint64_t groups;                           /* 0: 1. Divides in_channels and out_channels */
 };
 
 enum facet_activation_kind {
@@ -98,14 +99,14 @@ enum facet_activation_kind {
     FACET_ACTIVATION_SIGMOID = 1, /* 1 / (1 + exp(-x)) */
     FACET_ACTIVATION_TANH = 2,
     FACET_ACTIVATION_GELU = 3,       /* x / 2 * (1 + erf(x / sqrt(2))) */
-    FACET_ACTIVATION_GELU_TANH = 4,  /* with tanh in the place of erf */
+    FACET_ACTIVATION_GELU_TANH = 4,  /* the approximation of GELU with tanh */
     FACET_ACTIVATION_SILU = 5,       /* x * sigmoid(x) */
     FACET_ACTIVATION_LEAKY_RELU = 6, /* x below 0: alpha * x */
     FACET_ACTIVATION_ELU = 7,        /* x below 0: alpha * (exp(x) - 1) */
     FACET_ACTIVATION_SOFTMAX = 8,    /* over the channels of each position; no int8 */
 };
 
-/* batch x channels x height x width, row-major. int8: relu alone. */
+/* Input and output are batch x channels x height x width, row-major. int8 has relu only. */
 struct facet_activation {
     uint64_t input, output;
     uint64_t batch, channels, height, width;
@@ -159,9 +160,9 @@ FACET_STATIC_ASSERT(sizeof(struct facet_math) == 272, "ABI: facet_math");
 struct facet_math_support {
     uint32_t size;
     uint32_t types[FACET_MATH_KINDS]; /* by operation: 1 << enum facet_math_type for each that works */
-    uint32_t tensor_types;            /* for which there are units that FACET_MATH_NO_TENSOR switches off */
+    uint32_t tensor_types;            /* the types with units that FACET_MATH_NO_TENSOR switches off */
     uint32_t mixed;                   /* 1: FACET_MATH_MIXED makes a difference */
-    char library[64];                 /* "oneDNN 2.6.3"; "" when the device does it alone */
+    char library[64];                 /* "oneDNN 2.6.3"; "" when the device uses no library */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_math_support) == 96, "ABI: facet_math_support");
 
@@ -172,9 +173,9 @@ struct facet_math_ops {
     enum facet_status (*support)(struct facet_provider_instance *instance, uint32_t device,
                                  struct facet_math_support *ret_support, struct facet_error *error);
 
-    /* Queues one. Everything is checked before: FACET_UNSUPPORTED (a type that the operation does not have, by name),
-     * FACET_OUT_OF_RANGE (shapes and operands), FACET_INVALID_ARGUMENT (a value or flag that is none of this
-     * operation), FACET_NOT_FOUND (stream). */
+    /* Queues one operation. Everything is checked before: FACET_UNSUPPORTED (a type that the operation does not have,
+     * by name), FACET_OUT_OF_RANGE (shapes and operands), FACET_INVALID_ARGUMENT (a value or flag that this operation
+     * does not have), FACET_NOT_FOUND (stream). */
     enum facet_status (*run)(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                              const struct facet_math *operation, struct facet_error *error);
 };

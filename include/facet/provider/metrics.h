@@ -3,8 +3,8 @@
  * Provider ABI, table `metrics`: the measured activity of devices, processes and links.
  *
  * Owns: the readings, each with a validity mask and the moment it was taken.
- * Never: estimates. A field that was not read has its bit clear. Counters grow from an unspecified start and are for
- * taking differences; levels are of the moment. No field is a floating-point number.
+ * Never: estimates. A field that was not read has its bit clear. Counters grow from an unspecified start, so only their
+ * differences have a meaning; levels are momentary. No field is a floating-point number.
  */
 #ifndef FACET_PROVIDER_METRICS_H
 #define FACET_PROVIDER_METRICS_H
@@ -39,7 +39,7 @@ struct facet_provider_instance;
 #define FACET_METRIC_ECC_CORRECTED   (UINT64_C(1) << 14)
 #define FACET_METRIC_ECC_UNCORRECTED (UINT64_C(1) << 15)
 
-/* Bits of facet_device_metrics.throttle: why the clock is lower than it could be. */
+/* Bits of facet_device_metrics.throttle: the reasons why the clock is lower than it could be. */
 #define FACET_THROTTLE_POWER   (UINT32_C(1) << 0)
 #define FACET_THROTTLE_THERMAL (UINT32_C(1) << 1)
 #define FACET_THROTTLE_FAULT   (UINT32_C(1) << 2)
@@ -57,7 +57,7 @@ struct facet_device_metrics {
     uint64_t pcie_rx_bytes;        /* counter, into the device */
     uint64_t pcie_tx_bytes;        /* counter */
     uint64_t busy_ns;              /* counter: time with at least one kernel on the device */
-    uint32_t compute_active_milli; /* share of compute units taken by work, of the last reading interval */
+    uint32_t compute_active_milli; /* share of compute units taken by work, over the last reading interval */
     uint32_t tensor_active_milli;
     uint32_t memory_active_milli; /* share of the peak memory bandwidth */
     uint32_t encoder_active_milli;
@@ -84,10 +84,10 @@ struct facet_process_metrics {
     uint64_t memory_used_bytes;
     uint64_t memory_reserved_bytes;
     uint64_t busy_ns;        /* counter: device time (execution.h) of its kernels, running ones included */
-    uint32_t compute_milli;  /* share of the device, of the last reading interval */
+    uint32_t compute_milli;  /* share of the device, over the last reading interval */
     uint32_t units_active;   /* compute units at work for it now */
     char worker[64];         /* when the provider knows it; else empty */
-    char partition_uuid[64]; /* when it runs in one; else empty */
+    char partition_uuid[64]; /* when it runs in a partition; else empty */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_process_metrics) == 184, "ABI: facet_process_metrics");
 

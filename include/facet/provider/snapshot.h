@@ -24,28 +24,28 @@ struct facet_snapshot_ops {
     uint64_t size; /* of this table, as the provider was built */
 
     /*
-     * Stops the worker's streams between two kernels, writes its device memory, its address map and its queued work to
-     * `fd`, and takes it off the device. `worker` NULL: every worker of the device. With fd -1 the state is kept in
-     * host memory of this instance, for `resume` with -1.
-     * Writing begins where `fd` stands. FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when
-     * it is already off it, as for any use of its contexts meanwhile (memory.h).
+     * Stops the worker's streams between two kernels, writes the worker's device memory, address map and queued work to
+     * `fd`, and takes the worker off the device. `worker` NULL: every worker of the device. With fd -1 the state is
+     * kept in host memory of this instance, for `resume` with -1. Writing begins at the file offset of `fd`.
+     * FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when the worker is off the device
+     * already, as for any use of its contexts meanwhile (memory.h).
      */
     enum facet_status (*snapshot)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
                                   struct facet_error *error);
 
     /*
-     * Brings it back: same addresses, same contents, same contexts, streams and modules by their numbers; queued work
-     * goes on. The instance may be another one, in another process; then the numbers must be free there. Reading begins
-     * where `fd` stands. FACET_NOT_FOUND with -1 when nothing of the worker is kept here.
-     * FACET_CORRUPT when the bytes are not a snapshot, FACET_UNSUPPORTED when they are of a device of another make or
-     * size, FACET_NO_SPACE when it does not fit, FACET_BUSY when numbers or addresses are taken.
+     * Brings the worker back: same addresses, same contents, same contexts, streams and modules by their numbers;
+     * queued work goes on. The instance may be another one, in another process; then the numbers must be free there.
+     * Reading begins at the file offset of `fd`. FACET_NOT_FOUND with -1 when nothing of the worker is kept here.
+     * FACET_CORRUPT when the bytes are not a snapshot, FACET_UNSUPPORTED when they are of a device of another model or
+     * size, FACET_NO_SPACE when the worker does not fit, FACET_BUSY when numbers or addresses are taken.
      */
     enum facet_status (*resume)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
                                 struct facet_error *error);
 
-    /* The same for whole processes, by pid: everything they have on every device, kept where the vendor keeps it. They
-     * belong to no device, so a provider may have them although no device promises FACET_CAN_SNAPSHOT. FACET_NOT_FOUND
-     * names the first pid that is dead or has nothing on a device. */
+    /* Snapshot and resume whole processes, by pid: everything that they have on any device, stored where the vendor's
+     * driver stores it. These two operations belong to no device, so a provider may have them although no device
+     * promises FACET_CAN_SNAPSHOT. FACET_NOT_FOUND names the first pid that is dead or has nothing on a device. */
     enum facet_status (*snapshot_processes)(struct facet_provider_instance *instance, const int32_t *pids,
                                             uint32_t count, struct facet_error *error);
     enum facet_status (*resume_processes)(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,

@@ -5,9 +5,9 @@
  * Owns: nodes and links, the answers of facet_device_ops.nodes and .links.
  * Never: makes up a value; an unknown bandwidth has its bit clear.
  *
- * Each pair of nodes with known data has one link, with a < b. A pair without a link is unknown, not apart. Links are
- * as traffic sees them (a path through a switch is one link between the devices), so that the cost of a pair is one
- * look-up.
+ * Each pair of nodes with known data has one link, with a < b. A pair without a link is unknown, not unconnected. A
+ * link is a whole path of traffic (a path through a switch is one link between the devices), so that the cost of a pair
+ * is one look-up.
  */
 #ifndef FACET_PROVIDER_TOPOLOGY_H
 #define FACET_PROVIDER_TOPOLOGY_H
@@ -38,7 +38,7 @@ struct facet_topology_node {
     uint32_t valid;  /* FACET_NODE_HAS_* */
     uint32_t device; /* of a device: its index */
     int32_t numa_node;
-    char uuid[64]; /* of a device: its uuid; else something stable, or empty */
+    char uuid[64]; /* of a device: its uuid; else a stable identifier, or empty */
     char name[64]; /* "mlx5_0", "NVSwitch 2", "socket 1" */
     char pci_address[16];
 };
@@ -54,7 +54,7 @@ enum facet_link_type {
     FACET_LINK_SOCKET = 6, /* between processors: UPI, xGMI, Hydra */
     FACET_LINK_INFINIBAND = 7,
     FACET_LINK_ETHERNET = 8,
-    FACET_LINK_VENDOR = 9, /* another of the vendor's own */
+    FACET_LINK_VENDOR = 9, /* another type of the vendor's own */
 };
 
 /* How far apart the ends are, nearest first. */
@@ -75,7 +75,7 @@ enum facet_link_level {
 struct facet_topology_link {
     uint32_t size;
     uint32_t a, b;           /* node indexes, a < b */
-    uint32_t type;           /* enum facet_link_type: the slowest part of the way */
+    uint32_t type;           /* enum facet_link_type: the type of the slowest part of the path */
     uint32_t level;          /* enum facet_link_level */
     uint32_t valid;          /* FACET_LINK_HAS_* */
     uint32_t lanes;          /* physical links of that type in parallel, at least 1 */
