@@ -148,7 +148,7 @@ static bool add_rows(struct libscols_table *card, const json_t *function)
            add_text(card, "serial", function, "serial") && add_text(card, "slot", function, "slot") &&
            view_card_add(card, "driver", view_text(function, "driver")[0] ? view_text(function, "driver") : "none") &&
            add_text(card, "driver override", function, "driver_override") &&
-           (!view_has(function, "lost") || view_card_add(card, "lost", "nothing answers at its place")) &&
+           (!view_has(function, "lost") || view_card_add(card, "lost", "listed, and does not answer")) &&
            add_number(card, "IOMMU group", function, "iommu_group") &&
            add_number(card, "NUMA node", function, "numa_node") &&
            add_text(card, "near CPUs", function, "local_cpus") && add_text(card, "power", function, "power_state") &&

@@ -64,7 +64,7 @@ const struct command command_pci_state = {
             "  in_vm      with vfio, and a virtual machine has it open\n"
             "  returning  being given back, or that was interrupted\n"
             "  stuck      the kernel has not come back from a write\n"
-            "  lost       nothing answers at its place\n"
+            "  lost       listed, and does not answer\n"
             "  absent     bound, and not on this machine any more\n"
             "\n"
             "  --root DIR      look at the copy of another machine below DIR\n"

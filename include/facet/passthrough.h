@@ -39,13 +39,13 @@ enum facet_passthrough_weight {
     X(BRIDGE, bridge, STOP, "name a function behind it")                                                               \
     X(LOST, lost, STOP, "rescan the bus or power the machine off and on; then look at its log")                        \
     X(STUCK, stuck, STOP,                                                                                              \
-      "end who has it open; a reset ends by itself; else restart the host, and read its log first")                    \
+      "end the process that has it open; a reset ends by itself; else read the host's log and restart the host")       \
     X(NO_IOMMU, no_iommu, STOP,                                                                                        \
       "switch the IOMMU (VT-d, AMD-Vi, SMMU) on in the firmware; Intel also wants intel_iommu=on for the kernel")      \
     X(NO_GROUP, no_group, STOP, "see in the kernel's log why the IOMMU left it out")                                   \
     X(NO_VFIO, no_vfio, STOP, "install the kernel's module vfio-pci")                                                  \
     X(NO_INTERRUPT_REMAPPING, no_interrupt_remapping, STOP,                                                            \
-      "switch interrupt remapping on in the firmware; vfio_iommu_type1.allow_unsafe_interrupts=1 goes without")        \
+      "switch interrupt remapping on in the firmware; vfio_iommu_type1.allow_unsafe_interrupts=1 works without")       \
     X(GROUP_DRIVER, group_driver, STOP, "hand on the whole group, or unbind that function first")                      \
     X(GROUP_OPEN, group_open, STOP, "stop that virtual machine: a group is for one at a time")                         \
     X(HELD, held, STOP, "end these processes; for NVIDIA's driver that includes nvidia-persistenced")                  \
@@ -62,7 +62,7 @@ enum facet_passthrough_weight {
     X(UNSAFE_INTERRUPTS, unsafe_interrupts, WARNING, "trust the guests, or switch interrupt remapping on")             \
     X(SLEEPS, sleeps, WARNING, "load vfio-pci with disable_idle_d3=1 if it does not wake")                             \
     X(LARGE_BAR, large_bar, WARNING, "give its root port a window (QEMU: pref64-reserve) and firmware that maps it")   \
-    X(MEMORY_LOCK, memory_lock, WARNING, "raise RLIMIT_MEMLOCK of who starts the virtual machine")                     \
+    X(MEMORY_LOCK, memory_lock, WARNING, "raise RLIMIT_MEMLOCK of the process that starts the virtual machine")        \
     X(FAR, far, WARNING, "pin the virtual machine to the device's NUMA node")                                          \
     X(USERS_UNKNOWN, users_unknown, WARNING, "make sure yourself that nothing uses it any more")
 

@@ -40,8 +40,8 @@ extern "C" {
     X(READY, ready, "with vfio, and no virtual machine has it open")                                                   \
     X(IN_VM, in_vm, "a virtual machine has it open")                                                                   \
     X(RETURNING, returning, "on its way back to the host's driver")                                                    \
-    X(STUCK, stuck, "the kernel has not come back from what it was asked to do")                                       \
-    X(LOST, lost, "nothing answers at its place")
+    X(STUCK, stuck, "an operation on it has not returned from the kernel")                                             \
+    X(LOST, lost, "listed, and does not answer")
 
 enum facet_passthrough_state {
 #define FACET_PASSTHROUGH_STATE_ENUM(NAME, name, text) FACET_PASSTHROUGH_STATE_##NAME,

@@ -227,7 +227,7 @@ struct facet_pci_function {
     uint32_t d3cold_allowed;
     uint32_t sriov_total; /* the most virtual functions it can have */
     uint32_t sriov_count; /* virtual functions that it has */
-    uint32_t is_lost;     /* nothing answers at its place: fallen off the bus */
+    uint32_t is_lost;     /* listed, and does not answer: fallen off the bus */
     uint32_t is_virtual;  /* it is a virtual function, of `physical` */
     struct facet_pci_address physical;
     const struct facet_pci_address *virtuals; /* its virtual functions */

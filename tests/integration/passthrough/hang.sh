@@ -72,7 +72,7 @@ waits_for_gpu="is stuck: the kernel has its driver let go of it, and waits for p
 waits_for_edu="is stuck: the kernel has its driver let go of it, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
 check_return scan facet pci scan
 check_output "the scan names the process that the GPU waits for" "stop: $waits_for_gpu"
-check_output "the scan says what to do" "end who has it open"
+check_output "the scan says what to do" "end the process that has it open"
 check_return "scan of all" facet pci scan --all
 check_output "the scan of all names the process that edu waits for" "stop: $waits_for_edu"
 check "the scan of all reads nvme in full" grep -q "^$nvme .*storage nvme .*yes" /tmp/said
