@@ -429,7 +429,7 @@ static uint64_t passes_of(const struct transfers *transfers, int count)
     return passes;
 }
 
-/* Pages move until transfers have run, however late a busy machine lets those begin. */
+/* Pages move until transfers have run, however late a busy machine lets the transfers begin. */
 static void transfers_work_while_pages_move(void **state)
 {
     struct transfers transfers = {.at = reserve(world.context, 4)};
@@ -462,7 +462,7 @@ static void *fill_repeatedly(void *argument)
     return NULL;
 }
 
-/* One of several threads transfers at any time. A move waits for transfers that have begun, and not for later ones. */
+/* At any time one of several threads transfers. A move waits only for transfers that have begun before it. */
 static void transfers_without_a_pause_keep_no_move_away(void **state)
 {
     struct transfers transfers[3] = {{0}};
