@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One virtual GPU: create it, allocate, multiply two matrices, read the memory and time that took, take everything
- * down. (This follows Example 1 of the CUDA virtualization guide step by step; here the matrices are really
- * multiplied.)
+ * Creates one virtual GPU, allocates memory, multiplies two matrices, prints the memory and time that this took, and
+ * destroys the vGPU. (This follows Example 1 of the CUDA virtualization guide step by step; here the matrices are
+ * really multiplied.)
  *
  * usage: basic        needs no accelerator: without one it runs on this machine's processors
  */
@@ -77,8 +77,8 @@ static void print_results(struct facet_driver *driver, uint32_t id, uint64_t exe
 }
 
 /*
- * Chooses the first device with operations, as a GPU may lack its vendor's library of them. If there is none, the
- * driver chooses, and its error says what is missing.
+ * Chooses the first device with operations; a GPU lacks them without its vendor's library. If no device has them, the
+ * driver chooses a device, and its error says what is missing.
  */
 static const char *choose(char *id, size_t size)
 {

@@ -31,11 +31,11 @@ static const char usage[] =
 
 __attribute__((noreturn)) static void refuse(const char *option, const char *text)
 {
-    fprintf(stderr, "opencl_burn: --%s: '%s' is not a value it takes\n%s", option, text, usage);
+    fprintf(stderr, "opencl_burn: --%s: '%s' is not a value that this option takes\n%s", option, text, usage);
     exit(2);
 }
 
-/* A decimal number from `low` to `high` up to *ret_end. */
+/* Reads a decimal number from `low` to `high`; *ret_end is the text behind it. */
 static uint64_t parse_prefix(const char *option, const char *text, uint64_t low, uint64_t high, char **ret_end)
 {
     errno = 0;

@@ -17,7 +17,7 @@
 #define GROUP_ITEMS 64u
 
 struct burn_options {
-    uint64_t start_ns;                  /* CLOCK_MONOTONIC; in the past: at once */
+    uint64_t start_ns;                  /* of CLOCK_MONOTONIC; a time in the past means at once */
     uint64_t seconds_ns, idle_after_ns; /* idle_after_ns 0: never */
     uint64_t busy_ns, idle_ns;          /* in turn; idle_ns 0: always busy */
     uint64_t window_ns;                 /* 0: print no windows */
@@ -27,7 +27,7 @@ struct burn_options {
     bool grab, sync, device_time;
 };
 
-/* Reads the command line; on --help and on anything it does not take it says so and ends the program (0, 2). */
+/* Reads the command line. Ends the program with status 0 after --help, and with 2 after an error, which it prints. */
 void burn_options_parse(struct burn_options *ret_options, int argc, char **argv);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel of one's own on two virtual GPUs: compiled from OpenCL C while the program runs, for the device it found,
- * and launched on both of them all the time. One has three quarters of the device, the other one quarter; the device
- * time of each is measured.
+ * Runs a kernel of its own on two virtual GPUs. The kernel is compiled from OpenCL C at run time, for the device that
+ * the program found, and is launched on both vGPUs all the time. The first vGPU has three quarters of the device, the
+ * second one quarter; the device time of each is measured.
  *
  * usage: kernel [SECONDS]        default 2; needs no accelerator, but the kernel compiler (docs/kernels.md)
  */
@@ -20,10 +20,10 @@
 #define VGPUS 2u
 #define ITEMS 32768u /* of a launch */
 #define STEPS 20000u /* of each item */
-#define APART 61u    /* items that the host computes, too: one in so many */
-#define AHEAD 8u     /* launches that wait, so that a vGPU is never idle */
+#define APART 61u    /* the host checks the result of one item in so many */
+#define AHEAD 8u     /* launches queued or running, so that a vGPU is never idle */
 
-/* Random numbers, each item a row of its own: the host can tell whether they are right. */
+/* Each item computes a sequence of random numbers, whose last number the host can check. */
 static const char source[] = "kernel void shuffle(global uint *numbers, uint steps)\n"
                              "{\n"
                              "    uint number = get_global_id(0);\n"
@@ -37,7 +37,7 @@ static const struct facet_vgpu_config configs[VGPUS] = {
     {.size = sizeof configs[0], .id = 2, .name = "small", .memory_bytes = 64 * MIB, .request_milli = 250},
 };
 
-/* A vGPU's work, and its device time while both were at work. */
+/* A vGPU's work, and its device time while both vGPUs worked. */
 struct tenant {
     struct facet_driver *driver;
     uint32_t id;
@@ -62,7 +62,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* For the device that the vGPUs are on. The second time it comes from the cache. */
+/* Compiles for the device that the vGPUs are on. From the second run on, the image comes from the cache. */
 static struct facet_image *compile(struct facet_driver *driver)
 {
     struct facet_compile_options options = {.size = sizeof options, .name = "shuffle.cl"};
@@ -102,7 +102,7 @@ static struct facet_vgpu_info info_of(const struct tenant *tenant)
     return info;
 }
 
-/* Fills its queue up. */
+/* Fills the tenant's queue up. */
 static void feed(struct tenant *tenant)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {ITEMS}};
@@ -114,7 +114,7 @@ static void feed(struct tenant *tenant)
     }
 }
 
-/* Both have work from the first to the last look: the device time of each in between is its share. */
+/* Both tenants have work from the first reading of busy_ns to the last, so the difference shows each tenant's share. */
 static void run_work(struct tenant *tenants, double seconds)
 {
     const struct timespec pause = {.tv_nsec = 500000};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two virtual GPUs share a device's memory: allocate, free every other piece, defragment, and read the effect; once
- * by hand, and once by a memory that does it by itself.
+ * Two virtual GPUs share a device's memory. They allocate, free every other piece, defragment, and print the effect:
+ * first by calls, then with a memory that defragments by itself.
  * (Example 3 of the CUDA virtualization guide, which this follows step by step; here pages really move.)
  *
  * usage: memory        runs on host memory; needs no device
@@ -20,8 +20,8 @@
 #define GIB       (1024 * MIB)
 #define MOST      10
 #define TENANTS   2
-#define THRESHOLD 300  /* thousandths: above it a memory defragments by itself, when it is told to */
-#define WAITS     3000 /* of 10 ms: far more than it takes */
+#define THRESHOLD 300  /* thousandths; above, a memory defragments by itself if it is configured to */
+#define WAITS     3000 /* of 10 ms each, far more than defragmenting takes */
 
 static void must(enum facet_status status, const struct facet_error *error)
 {
@@ -95,7 +95,7 @@ static uint64_t defragment(struct tenant *tenant)
     return report.moved_bytes;
 }
 
-/* Counts the bytes that changed at the addresses from before. */
+/* Counts the bytes that changed at the addresses that the allocations returned. */
 static uint64_t count_wrong(const struct tenant *tenant)
 {
     uint8_t *copy = malloc(tenant->piece_bytes);
@@ -128,7 +128,8 @@ static void print_usage(const struct tenant *tenant)
 }
 
 /*
- * No call starts it: above its threshold the memory defragments in a thread of its own. Returns whether it came below.
+ * Above its threshold the memory defragments in a thread of its own, without a call. Returns whether its fragmentation
+ * fell to the threshold.
  */
 static bool wait_until_defragmented(struct facet_memory *memory)
 {
@@ -149,7 +150,7 @@ static void end(struct tenant *tenant)
     must(facet_space_destroy(tenant->space, &error), &error);
 }
 
-/* A memory with both tenants in it, and holes in them. */
+/* Creates a memory with both tenants' pieces, of which every other one is freed. */
 static struct facet_memory *prepare(struct tenant *tenants, bool automatic)
 {
     const struct facet_memory_config config = {.size = sizeof config,
@@ -196,7 +197,7 @@ int main(void)
 
     memory = prepare(tenants, true);
     if (!wait_until_defragmented(memory)) {
-        fprintf(stderr, "memory: it was not defragmented by itself\n");
+        fprintf(stderr, "memory: it did not defragment by itself within 30 s\n");
         return EXIT_FAILURE;
     }
     print_fragmentation(memory, "itself");

@@ -6,12 +6,12 @@
  * Never: includes anything of Facet. It is the "unmodified program".
  *
  * Each launch advances every work-item's state by a fixed number of steps of a linear congruential generator. The
- * steps depend on each other, so time is proportional to their number; and they compose in closed form, so the host
- * knows the state after any number of launches without repeating them. One lost, doubled or reordered-away launch
- * shows in the final check.
+ * steps depend on each other, so a launch takes time in proportion to their number. They also compose in closed form,
+ * so the host computes the state after any number of launches directly. One lost or repeated launch shows in the final
+ * check.
  *
  * Prints JSON lines: "start", "grab", "window" (aligned to CLOCK_MONOTONIC, hence comparable between processes),
- * "device" (when each kernel was on it), "done".
+ * "device" (when each kernel ran on the device), "done".
  */
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #undef CL_TARGET_OPENCL_VERSION
@@ -54,7 +54,7 @@ struct stream {
     uint64_t launches;
 };
 
-/* When a kernel was on the device: `end` is after `start`. */
+/* The time that a kernel was on the device; `end` is after `start`. */
 struct span {
     uint64_t start, end;
 };
@@ -70,9 +70,9 @@ struct burn {
 
     uint64_t kernels, begin_ns;
     uint64_t window_index, window_kernels;
-    uint64_t device_ns, window_device_ns; /* of the kernels that were counted, with --device-time */
-    struct span *spans;                   /* one for each of the stamps, by the device's clock */
-    uint64_t *stamps;                     /* completion times */
+    uint64_t device_ns, window_device_ns; /* of completed kernels, with --device-time */
+    struct span *spans;                   /* of each completed kernel, by the device's clock */
+    uint64_t *stamps;                     /* completion time of each completed kernel */
     size_t stamp_count, stamp_capacity;
 };
 
@@ -235,7 +235,7 @@ static void burn_close(struct burn *burn)
     free(burn->spans);
 }
 
-/* Device time of one launch by the device's own clock, which does not count waiting for other tenants. */
+/* The time of one launch by the device's own clock, so without waiting for other tenants. */
 static struct span event_span(cl_event event)
 {
     cl_ulong start, end;
@@ -257,7 +257,7 @@ static uint64_t timed_launch_ns(const struct burn *burn, struct stream *stream, 
     return span.end - span.start;
 }
 
-/* The best of a few: noise and neighbours only ever add time. Short launches get more chances. */
+/* The shortest of a few launches, since noise and other tenants only add time. Short launches are repeated more. */
 static uint64_t best_launch_ns(const struct burn *burn, struct stream *stream, uint64_t steps)
 {
     uint64_t best = UINT64_MAX, spent = 0;
@@ -271,7 +271,7 @@ static uint64_t best_launch_ns(const struct burn *burn, struct stream *stream, u
     return best;
 }
 
-/* How many steps take kernel_us: doubles until that is too long, then interpolates between the last two. */
+/* How many steps take kernel_us: doubles the steps until they take longer, then interpolates between the last two. */
 static uint64_t calibrate(struct burn *burn)
 {
     uint64_t target = burn->options.kernel_us * NS_PER_US, steps = 1, half, ns, before = 0;
@@ -338,7 +338,7 @@ static void verify_memory(const struct burn *burn, size_t count)
     }
 }
 
-/* Takes 1 MiB at a time until refused; on a device without a quota at most what the device says it has. */
+/* Allocates 1 MiB at a time until refused; without a quota, at most the memory that the device reports. */
 static void grab_memory(struct burn *burn)
 {
     cl_ulong device_bytes;
@@ -478,7 +478,7 @@ static int compare_u64(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Gaps between completions, which a user of the program feels as stutter. */
+/* Prints the gaps between completions, which a user of an interactive program sees as stutter. */
 static void print_gaps(const struct burn *burn)
 {
     size_t count = burn->stamp_count;
@@ -492,7 +492,7 @@ static void print_gaps(const struct burn *burn)
            burn->stamps[count - 1 - count / 100], burn->stamps[count - 1]);
 }
 
-/* Comparable between processes on one device. */
+/* Prints when each kernel was on the device, by the device's clock: comparable between processes on one device. */
 static void print_spans(const struct burn *burn)
 {
     printf("{\"event\":\"device\",\"spans\":[");

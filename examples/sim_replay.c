@@ -4,14 +4,14 @@
  *
  * usage: sim_replay [--provider FILE] [--device N] [--fit] TRACE.csv|TRACE.json
  *
- * TRACE.csv has the columns Name,Profile,Memory_footprint,SM_usage,Duration (ns), as Orion's traces; TRACE.json has
- * "kernels" with launch dimensions, as REEF's, and its latencies (us) in TRACE.profile.json beside it. Without --fit
- * each kernel takes its recorded time: that is for scheduling recorded work. With --fit one cost is fitted for each
+ * TRACE.csv has the columns Name,Profile,Memory_footprint,SM_usage,Duration (ns), as Orion's traces. TRACE.json has
+ * "kernels" with launch dimensions, as REEF's traces; their latencies (us) are in TRACE.profile.json beside it.
+ * Without --fit each kernel takes its recorded time, to schedule recorded work. With --fit one cost is fitted for each
  * kernel name, and the output shows how well the model explains the single launches. FACET_SIM_PROFILE chooses the
- * machine (default h100); time is stepped, so that an hour is replayed in a moment.
+ * machine (default h100). Time is stepped, so an hour is replayed in a moment.
  *
  * Owns: reading traces, the fit, the table that it prints. Exit status: 0, 1 (refused), 2 (usage).
- * Never: counts anything as measured: all modelled times are called modelled.
+ * Never: calls a modelled time measured.
  */
 #include <dlfcn.h>
 #include <getopt.h>
@@ -78,7 +78,7 @@ static void *grow(void *items, size_t count, size_t size)
     if (count == 0 || (count & (count - 1)) == 0) /* room doubles at each power of two */
         grown = reallocarray(items, count ? count * 2 : 1, size);
     if (!grown)
-        refuse("no memory for a trace");
+        refuse("not enough memory for the trace");
     return grown;
 }
 
@@ -93,7 +93,7 @@ static size_t name_index(struct trace *trace, const char *text)
     struct name *name = &trace->names[trace->name_count];
     *name = (struct name){.text = strdup(text), .cycles = PROBE_CYCLES};
     if (!name->text)
-        refuse("no memory for a name");
+        refuse("not enough memory for a kernel's name");
     return trace->name_count++;
 }
 
@@ -107,7 +107,7 @@ static void add_record(struct trace *trace, const char *name, uint64_t groups, u
         (struct record){.name = name_index(trace, name), .groups = (uint32_t)groups, .recorded_ns = ns};
 }
 
-/* Cuts the last column off a line and reads it. Names hold commas, so lines are read from their end. */
+/* Cuts the last column off a line and reads its number. Names hold commas, so lines are read from their end. */
 static uint64_t cut_number(char *line, unsigned number, const char *column)
 {
     char *comma = strrchr(line, ','), *end = NULL;
@@ -266,7 +266,7 @@ static void open_device(const char *path, uint32_t index, struct device *device)
 
 /* --- replaying --- */
 
-/* One kernel a record with its time, or one a name with its cost. */
+/* With `fit`, the image has a kernel for each name, with its cost; otherwise one for each record, with its time. */
 static char *write_image(const struct trace *trace, bool fit)
 {
     char *image = NULL;
@@ -343,7 +343,7 @@ static void sum_by_name(struct trace *trace)
     }
 }
 
-/* The cost with which the launches of a name take as long together as was recorded. */
+/* Scales each name's cost so that its launches together take the recorded time. */
 static void fit_costs(struct trace *trace)
 {
     sum_by_name(trace);

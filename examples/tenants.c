@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Three applications share a device: each has a virtual GPU with a memory limit, a share of the device's time and
- * switches of its own, and all want everything at once.
+ * Three applications share a device. Each has a virtual GPU with a memory limit, a share of the device's time and
+ * settings of its own, and all of them want the whole device at once.
  * (Example 2 of the CUDA virtualization guide, which this follows step by step; here the shares are measured.)
  *
  * usage: tenants [SECONDS]        default 2; needs no accelerator
@@ -66,7 +66,7 @@ static void must(enum facet_status status, const struct facet_error *error)
     exit(EXIT_FAILURE);
 }
 
-/* Matrix operations on all streams in turn, so that there is always something to do. */
+/* Queues matrix operations on all streams in turn, so that the device is never idle. */
 static void run_work(struct application *application, uint64_t memory)
 {
     const uint64_t bytes = SIZE * SIZE * sizeof(float);
@@ -99,7 +99,7 @@ static void *run_application(void *argument)
     pthread_barrier_wait(application->together);
     run_work(application, data);
     must(facet_vgpu_get_info(driver, application->id, &info, &error), &error);
-    application->busy_ns = info.busy_ns; /* while all were at it */
+    application->busy_ns = info.busy_ns; /* while all applications worked */
     must(facet_vgpu_synchronize(driver, application->id, FACET_STREAM_ALL, FACET_FOREVER, &error), &error);
     application->refused = facet_vgpu_allocate(driver, application->id, 2 * GIB, NULL, &more, &error) == FACET_QUOTA;
     must(facet_vgpu_free(driver, application->id, data, &error), &error);
@@ -119,8 +119,10 @@ static void print_results(const struct application *applications)
                applications[i].refused ? "refused" : "given");
 }
 
-/* A GPU may lack its vendor's library of operations: the first device that has them, else the driver's own choice,
- * which then says what is missing. */
+/*
+ * Chooses the first device with operations; a GPU lacks them without its vendor's library. If no device has them, the
+ * driver chooses a device, and its error says what is missing.
+ */
 static const char *choose(char *id, size_t size)
 {
     const uint64_t needed =
@@ -166,7 +168,7 @@ int main(int argc, char **argv)
                                                .end_ns = now_ns() + (uint64_t)(seconds * 1e9),
                                                .together = &together};
         if (pthread_create(&applications[i].thread, NULL, run_application, &applications[i]) != 0) {
-            fprintf(stderr, "tenants: no thread for %s\n", configs[i].name);
+            fprintf(stderr, "tenants: could not start a thread for %s\n", configs[i].name);
             return EXIT_FAILURE;
         }
     }

@@ -17,12 +17,12 @@ C_TOKEN = re.compile(r"""
   | (?P<space> [^\S\n]+)
   | (?P<other> .)
 """, re.VERBOSE | re.DOTALL)
-# Comments that a tool obeys are part of the code.
-ORDER = re.compile(r"NOLINT\w*(?:\([^)]*\))?|clang-format o(?:n|ff)|fall through")
+# Directives to tools in comments, which count as code.
+DIRECTIVE = re.compile(r"NOLINT\w*(?:\([^)]*\))?|clang-format o(?:n|ff)|fall through")
 
 
 def split_c(text):
-    """The tokens of C, directives with their ends and macros with what tells M(x) from M (x); and the comments."""
+    """(tokens, comments) of C code. Tokens include the end of each preprocessor directive, and tell M(x) from M (x)."""
     tokens, comments = [], []
     directive, fresh, spaced = False, True, False
     for match in C_TOKEN.finditer(text.replace("\\\n", "")):
@@ -31,7 +31,7 @@ def split_c(text):
             kind = "raw"
         if kind == "comment":
             comments.append(token)
-            tokens += ORDER.findall(token)
+            tokens += DIRECTIVE.findall(token)
             spaced = True
         elif kind == "space":
             spaced = True
@@ -50,14 +50,17 @@ def split_c(text):
 
 
 def docstrings(tree):
-    """The string expressions that begin a module, a class or a function."""
+    """The docstrings of a module, its classes and its functions, as expressions."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node) is not None:
             yield node.body[0]
 
 
 def split_python(text):
-    """The syntax tree as text, without docstrings unless the program reads its own; and the comments, docstrings included."""
+    """(tokens, comments) of Python code: the syntax tree as text; and the comments with the docstrings.
+
+    The tree keeps docstrings only in a program that reads its own.
+    """
     tree = ast.parse(text)
     comments = [token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT]
     for node in docstrings(tree):
@@ -68,7 +71,7 @@ def split_python(text):
 
 
 def split(name, text):
-    """(tokens, comments) of a file by its name; None when its language is none of these."""
+    """(tokens, comments) of a file, whose name shows its language; None when that is neither C nor Python."""
     suffix = name[name.rfind("."):] if "." in name.rsplit("/", 1)[-1] else ""
     if suffix in C_SUFFIXES:
         return split_c(text)

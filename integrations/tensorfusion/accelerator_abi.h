@@ -2,10 +2,10 @@
 /*
  * TensorFusion's accelerator ABI, as its hypervisor finds it with dlsym: fifteen functions and their structs.
  *
- * Owns: names, layouts and numbers of that ABI, declared in our own words; static asserts hold every one of them.
- * Never: adds to it. The ABI has no version: a struct of another size is read as garbage by the other side.
+ * Owns: names, layouts and numbers of that ABI, declared in our own words; static asserts check the layouts.
+ * Never: adds to it. The ABI has no version, so the hypervisor would misread a struct of another size.
  *
- * Texts are terminated inside their arrays. The caller owns every buffer.
+ * Strings end with NUL inside their arrays. The caller owns every buffer.
  */
 #ifndef FACET_TENSORFUSION_ACCELERATOR_ABI_H
 #define FACET_TENSORFUSION_ACCELERATOR_ABI_H
@@ -77,7 +77,7 @@ typedef struct {
     VirtualizationCapabilities virtualizationCapabilities;
 } ExtendedDeviceInfo;
 
-/* No function uses it any more, but it is part of the header. */
+/* Part of TensorFusion's header, but no function uses it any more. */
 typedef struct {
     char templateId[64];
     char name[128];
@@ -164,7 +164,7 @@ typedef enum {
     PARTITION_TYPE_DEVICE_NODE = 1,
 } PartitionResultType;
 
-/* An empty text is an unused entry; there are no counts. */
+/* An empty string is an unused entry; there are no counts. */
 typedef struct {
     PartitionResultType type;
     char deviceUUID[UUID_STRING_LENGTH]; /* of the new partition */
@@ -172,7 +172,7 @@ typedef struct {
     char deviceNodes[MAX_PARTITION_DEVICE_NODES][MAX_PARTITION_DEVICE_NODE_LENGTH]; /* "host=guest" */
 } PartitionResult;
 
-/* The level is DEBUG, INFO, WARN or ERROR; never FATAL, at which the other side would exit. */
+/* The level is DEBUG, INFO, WARN or ERROR; never FATAL, at which the hypervisor would exit. */
 typedef void (*AccelLogCallback)(const char *level, const char *message);
 
 ACCEL_API AccelResult AccelInit(void);

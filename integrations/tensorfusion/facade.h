@@ -2,13 +2,14 @@
 /*
  * The parts that the files of the facade share: a call from TensorFusion, the providers behind it, and their devices.
  *
- * Owns: the structs, and the rule of every exported function: facade_begin(), then its arguments are checked, then
- * facade_enter(), and facade_leave() at the end.
- * Never: keeps a device list: providers are asked each time, so that a device that came or went is seen.
+ * Owns: the structs, and the order of steps in every exported function: facade_begin(), the check of its arguments,
+ * facade_enter(), and at the end facade_leave().
+ * Never: keeps a device list. Providers are asked each time, so that devices that came or went are noticed.
  *
  * Locks. A call holds its side's lock (providers or limiter) for reading from enter to leave; init, shutdown, and a
- * call that opens providers or revives lost ones hold it for writing. No call takes both. Messages are kept in the call
- * and go out after the lock, so that the callback may call anything here.
+ * call that opens providers, lost ones included, hold it for writing. No call takes both locks. Messages are kept in
+ * the call and go to the callback after the lock is released, so that the callback may call any function of this
+ * library.
  */
 #ifndef FACET_TENSORFUSION_FACADE_H
 #define FACET_TENSORFUSION_FACADE_H
@@ -20,7 +21,7 @@
 
 #include "accelerator_abi.h"
 
-#define FACADE_MESSAGES 8 /* the most that a call keeps; of further messages only the number is logged */
+#define FACADE_MESSAGES 8 /* the most messages that a call keeps; of further messages only the number is logged */
 
 struct facade_message {
     const char *level;
@@ -31,7 +32,7 @@ struct facade_call {
     const char *function;
     pthread_rwlock_t *held_lock;
     struct facade_message messages[FACADE_MESSAGES];
-    uint32_t count; /* includes messages that found no room */
+    uint32_t count; /* includes messages that were not kept */
 };
 
 struct facade_provider {
@@ -57,7 +58,7 @@ AccelResult facade_leave(struct facade_call *call, AccelResult result);
 
 FACET_PRINTF(3, 4) void facade_log(struct facade_call *call, const char *level, const char *format, ...);
 AccelResult facade_result(enum facet_status status);
-/* Logs the error, which the ABI cannot carry, and returns the result that stands for it. */
+/* Logs the error, since the ABI has no place for it, and returns the result for its status. */
 AccelResult facade_refuse(struct facade_call *call, const struct facet_error *error);
 FACET_PRINTF(3, 4) AccelResult facade_fail(struct facade_call *call, AccelResult result, const char *format, ...);
 
@@ -77,7 +78,8 @@ const struct facade_provider *facade_providers(uint32_t *ret_count);
 enum facet_status facade_devices_list(struct facade_call *call, struct facade_devices *ret_devices,
                                       struct facet_error *error);
 /*
- * The device with that uuid, whatever the case of its letters, because TensorFusion changes it. FACET_NOT_FOUND: none.
+ * The device with that uuid. Upper and lower case count as the same, because TensorFusion changes the case. Returns
+ * FACET_NOT_FOUND if no device has the uuid.
  */
 enum facet_status facade_device_find(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
                                      struct facet_error *error);
@@ -106,7 +108,7 @@ struct facade_query {
     const char *text; /* a partition's uuid */
 };
 
-/* One list operation of the ABI, with its keys in the query. */
+/* One of the provider ABI's list operations; the query names the object whose list is asked for. */
 typedef enum facet_status (*facade_lister)(const struct facade_query *query, void *items, uint32_t item_size,
                                            uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
@@ -127,7 +129,7 @@ enum facet_status facade_ask_container(const struct facade_query *, void *, uint
 
 struct facade_query facade_query_of(const struct facade_device *device);
 
-/* Fetches all items, even if the list grows meanwhile; the caller frees them. */
+/* Fetches all items, even if the list grows meanwhile. The caller frees *ret_items. */
 enum facet_status facade_fetch(facade_lister lister, const struct facade_query *query, uint32_t item_size,
                                void **ret_items, uint32_t *ret_count, struct facet_error *error);
 

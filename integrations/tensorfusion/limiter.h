@@ -3,7 +3,7 @@
  * The parts that the two files of the limiter share: TensorFusion's workers, and their counterparts in Facet.
  *
  * Owns: the structs and the limiter's own lock (see facade.h).
- * Never: keeps the processes of a worker; the limiter has them.
+ * Never: keeps a list of a worker's processes; the limiter has it.
  */
 #ifndef FACET_TENSORFUSION_LIMITER_H
 #define FACET_TENSORFUSION_LIMITER_H
@@ -16,14 +16,14 @@
 #define TF_SPACE_SIZE 64  /* Kubernetes: a label */
 #define TF_POD_SIZE   254 /* Kubernetes: a name */
 
-/* The part of a worker on one device, which is a worker of Facet's limiter. */
+/* The part of TensorFusion's worker on one device. Each part is a worker of its own in Facet's limiter. */
 struct tf_part {
     uint32_t index; /* as the hypervisor counts devices */
     char uuid[UUID_STRING_LENGTH];
     char id[FACET_NAME_SIZE];
     struct facet_limits limits;
     uint64_t charged_bytes; /* charged by LimiterSetPodMemoryUsed(), to the slot of this process */
-    bool created;           /* this process created it; else it was adopted */
+    bool created;           /* by this process; otherwise it existed already and was adopted */
 };
 
 struct tf_worker {
@@ -35,8 +35,8 @@ struct tf_worker {
 };
 
 /*
- * Takes the limiter's lock, once the arguments were checked. Fails before LimiterInit(), which names the folder, and
- * logs that.
+ * Takes the limiter's lock; called after the arguments were checked. Before LimiterInit(), which names the folder, it
+ * fails and logs the reason.
  */
 AccelResult tf_enter(struct facade_call *call);
 /* Like tf_enter(), for calls that change the table of workers. */

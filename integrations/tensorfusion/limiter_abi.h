@@ -2,14 +2,14 @@
 /*
  * TensorFusion's limiter ABI: the functions that its hooks and its hypervisor call to admit work.
  *
- * Owns: names and layouts of that ABI, in Facet's own words; static asserts hold them.
+ * Owns: names and layouts of that ABI, in Facet's own words; static asserts check the layouts.
  * Never: adds to it.
  *
- * Points that it leaves open, as this facade decides them:
+ * The ABI leaves some points open, which this facade decides:
  *  - a token of compute is one microsecond of device time;
- *  - a process is a pid in decimal; it belongs to the worker that LimiterRegisterPID() or AddWorkerProcess() put it in;
- *  - a worker's id is "namespace/pod", or the pod alone where only one namespace has it;
- *  - "automatic" means when idle: after AutoFreeze() the resource freezes once it was not used for
+ *  - a process id is a pid in decimal; LimiterRegisterPID() or AddWorkerProcess() puts the process into a worker;
+ *  - a worker's id is "namespace/pod", or the pod alone if only one namespace has a pod of this name;
+ *  - AutoFreeze() freezes an idle resource: it freezes whenever it was not used for
  *    FACET_TENSORFUSION_IDLE_MS milliseconds (one minute), and the next use resumes it.
  */
 #ifndef FACET_TENSORFUSION_LIMITER_ABI_H

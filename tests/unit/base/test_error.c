@@ -47,7 +47,7 @@ static void control_bytes_are_shown_as_question_marks(void **state)
     assert_string_equal(error.message, "a?b: '1?2?[31mX??\xc3\xa4'");
 }
 
-/* JSON can hold every message, whatever text the message quotes and wherever it is cut. */
+/* Every message can be put into JSON, whatever text it quotes and wherever it is cut. */
 static void messages_are_utf8(void **state)
 {
     struct facet_error error;
@@ -149,7 +149,7 @@ static void errno_after_a_full_message_is_cut_visibly(void **state)
     assert_ends_in_dots(&error);
 }
 
-/* A message goes into JSON, which holds only UTF-8: one invalid byte would prevent the whole answer. */
+/* A message goes into JSON, which holds only UTF-8. With one invalid byte the whole answer could not be written. */
 static void invalid_utf8_is_shown_as_question_marks(void **state)
 {
     static const struct {

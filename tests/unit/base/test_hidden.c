@@ -121,7 +121,7 @@ static void an_orphan_is_none_of_our_children(void **state)
         assert_true(pidfd >= 0);
         assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
         assert_nothing_is_noticed();
-        assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 60000), 1); /* it has ended */
+        assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 60000), 1); /* the orphan ended */
         facet_hidden_reap(pidfd);                                                             /* not our child */
         close(pidfd);
     }
@@ -157,7 +157,7 @@ static void an_orphan_that_this_process_adopts_is_reaped(void **state)
     prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-/* The caller's mask is its own again, and signals that it blocked stay blocked. */
+/* After the call the caller's signal mask is as before, and signals that the caller blocked stay blocked. */
 static void the_signal_mask_is_left_as_it_was(void **state)
 {
     sigset_t before, after;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of where things live. Everything happens in a folder of its own under /tmp. */
+/* Owns: the tests of the folders that Facet uses. Each test has a folder of its own under /tmp. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
@@ -199,7 +199,7 @@ static void folders_below_one_that_others_may_write_are_refused(void **state)
     assert_int_equal(facet_path_trust_folder(in_folder("open/ours/run"), NULL), FACET_PERMISSION);
     assert_int_equal(facet_path_make(in_folder("open/new"), 0700, NULL), FACET_PERMISSION);
     assert_int_equal(access(in_folder("open/new"), F_OK), -1);
-    /* In a sticky folder all users may create and none may remove another's files: ours stays ours. */
+    /* In a sticky folder every user may create files, but no user may remove or replace this user's folder. */
     assert_int_equal(chmod(in_folder("open"), 01777), 0);
     assert_int_equal(facet_path_make(in_folder("open/ours/run"), 0700, NULL), FACET_OK);
     assert_int_equal(facet_path_trust_folder(in_folder("open/ours/run"), NULL), FACET_OK);
@@ -224,7 +224,7 @@ static void folders_that_a_group_may_write_are_refused(void **state)
     assert_int_equal(facet_path_make(in_folder("shared/run"), 0700, NULL), FACET_PERMISSION);
 }
 
-/* Replaces the file for this process alone. Returns false where the process may not mount. */
+/* Replaces the file for this process alone. Returns false if the process may not mount. */
 static bool replace_here(const char *path, const char *text)
 {
     FILE *file = fopen(in_folder("instead"), "w");

@@ -96,7 +96,7 @@ static void a_member_shares_the_group(void **state)
 {
     put_file("etc/group", "root:x:0:\nann:x:1000:ann,bob\n");
     assert_false(is_alone());
-    put_file("etc/group", GROUP "other:x:1000:bob\n"); /* another name of the number */
+    put_file("etc/group", GROUP "other:x:1000:bob\n"); /* a second name for the same group number */
     assert_false(is_alone());
 }
 
@@ -132,7 +132,7 @@ static void users_that_no_file_lists_share_every_group(void **state)
         if (!is_alone())
             fail_msg("'%s'", accepted[i]);
     }
-    put_file("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"); /* ann comes from elsewhere */
+    put_file("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"); /* another source than this file defines ann */
     assert_false(is_alone());
 }
 

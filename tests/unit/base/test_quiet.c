@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof that a write raises no signal in a program that is not ours, and takes none away. */
+/* Owns: the proof that a write raises no signal in the surrounding program, and takes no pending signal away. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static int lengthen_quietly(int fd)
     return ftruncate(fd, 10);
 }
 
-/* Where no handler was set, the signal would have ended the program. */
+/* Without a handler, SIGXFSZ or SIGPIPE would end the program. */
 static void failed_writes_raise_no_signal(void **state)
 {
     void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, count_signal};
@@ -98,7 +98,7 @@ static void signals_that_the_program_blocked_stay_pending(void **state)
     assert_int_equal(signals, 0);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, &mask), 0);
     assert_int_equal(sigismember(&mask, SIGXFSZ), 1); /* blocked as it was */
-    assert_int_equal(signals, 1);                     /* the one that was pending */
+    assert_int_equal(signals, 1);                     /* the pending signal arrived */
     signal(SIGXFSZ, SIG_DFL);
     close(file);
 }

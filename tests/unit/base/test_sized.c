@@ -52,7 +52,7 @@ static void the_tail_must_be_zero(void **state)
     assert_string_equal(error.argument, "x");
     assert_string_equal(error.message, "x: byte 31 of 32 is set, and this library knows 16: leave what is newer 0, or "
                                        "use a newer library");
-    newer.known.size = sizeof newer.known; /* then the byte does not belong to the struct */
+    newer.known.size = sizeof newer.known; /* with this size the last byte is not part of the struct */
     assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, NULL), FACET_OK);
     newer.known.size = UINT32_MAX; /* no caller's struct is that large */
     assert_int_equal(facet_sized_known("x", &newer, sizeof newer.known, &error), FACET_INVALID_ARGUMENT);

@@ -4,8 +4,8 @@
  *
  * Owns: simulated kernels, completions and demands. Never: real time, threads or randomness.
  *
- * The device serves launches in flight: one kernel after the other in order of submission (serial), or all at once at
- * equal speed (processor sharing), which is how an operating system serves several tenants of a CPU device.
+ * The device runs the launches in flight either one after the other in order of submission (serial), or all at once at
+ * equal speed (processor sharing). An operating system shares a CPU device among tenants in the second way.
  */
 #ifndef TEST_DEVICE_MODEL_H
 #define TEST_DEVICE_MODEL_H
@@ -21,13 +21,13 @@
 struct model_tenant {
     uint64_t kernel_ns;                    /* length of its kernels, alone on the device */
     uint64_t gap_ns;                       /* host time between a completion and the next launch; 0 = always has work */
-    uint64_t depth_ns;                     /* bound of the work in flight while leased; the policy has one of its own */
-    uint64_t reaction_ns;                  /* from an opened gate to the first launch, as long as a hand-over takes */
+    uint64_t depth_ns;                     /* bound of the work in flight while leased; the policy has another bound */
+    uint64_t reaction_ns;                  /* from an opened gate to the first launch */
     uint64_t active_from_ns, active_to_ns; /* active period; active_to_ns 0 = forever */
 
     int client;
     uint64_t left_ns[MODEL_QUEUE];    /* of each kernel in flight */
-    uint64_t submission[MODEL_QUEUE]; /* their places in the order of submission */
+    uint64_t submission[MODEL_QUEUE]; /* of each kernel in flight, its place in the order of submission */
     uint32_t inflight;
     uint64_t opened_ns; /* when the gate was last seen to open; 0 = closed */
     uint64_t resume_ns, idle_since_ns, work_ns, kernels, waited_ns, longest_wait_ns, waiting_since;
@@ -90,7 +90,8 @@ static inline void model_serve(struct model *model, struct model_tenant *tenant,
         model_complete(model, tenant);
 }
 
-/* Runs the device for one step: all of it for the kernel submitted first, or an equal part for each tenant's first. */
+/* Runs the device for one step: the kernel submitted first gets all of it, or each tenant's first kernel an equal part.
+ */
 static inline void model_run_device(struct model *model)
 {
     struct model_tenant *next = NULL;
@@ -203,7 +204,7 @@ static inline void model_run(struct model *model, uint64_t duration_ns)
     }
 }
 
-/* Milli of all work done that this tenant got. */
+/* This tenant's part of all work done, in milli. */
 static inline uint32_t model_share(const struct model *model, const struct model_tenant *tenant)
 {
     uint64_t all = 0;

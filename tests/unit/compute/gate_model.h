@@ -3,8 +3,8 @@
  * A model of programs that launch through the gate, in virtual time: it measures each launch's wait.
  *
  * Owns: the device, which runs one kernel after the other in the order of submission; launching threads, the helpers
- * that report completions, the scheduler, and how long each takes to wake. Never: uses real time, or chance: varying
- * times are drawn from a fixed sequence of numbers.
+ * that report completions, the scheduler, and how long each takes to wake. Never: uses real time or random numbers that
+ * differ from run to run.
  *
  * Time goes from event to event, while device_model.h advances it in steps of 10 us.
  */
@@ -20,24 +20,24 @@
 #define GATE_QUEUE    256u
 #define GATE_WAITS_US 65536u
 #define GATE_NEVER    UINT64_MAX
-#define GATE_CHECK_NS UINT64_C(25000000) /* the scheduler looks so often for processes that died */
+#define GATE_CHECK_NS UINT64_C(25000000) /* the scheduler's interval of looking for processes that died */
 
 struct gate_tenant {
-    uint64_t kernels_ns[GATE_KERNELS]; /* launched one after the other; 0 ends the list */
-    uint32_t launches_ahead;           /* launches that the program is ahead of completion */
+    uint64_t kernels_ns[GATE_KERNELS]; /* lengths of the kernels that it launches in turn; 0 ends the list */
+    uint32_t launches_ahead;           /* the most launches that the program has in flight */
     int client;
 
     uint64_t end_ns[GATE_QUEUE], charged_ns[GATE_QUEUE]; /* of launches, by their number */
     uint64_t launched, reported;
-    uint64_t next_run_ns; /* when its thread runs next; GATE_NEVER: it sleeps at the gate, or for depth */
+    uint64_t next_run_ns; /* when its thread runs next; GATE_NEVER: it sleeps at the gate, or waits for depth */
     uint64_t report_ns;   /* when its helper runs next */
     uint64_t inflight_ns, idle_since_ns;
-    uint64_t waiting_since_ns; /* 0: it does not wait */
+    uint64_t waiting_since_ns; /* 0 if the thread does not wait */
     bool waits_for_depth;
     bool lengths_unknown; /* the length of its kernels is unknown */
-    uint64_t stopped_ns;  /* since when its process is stopped; 0: it is not */
+    uint64_t stopped_ns;  /* when its process was stopped; 0 while it runs */
     uint64_t work_ns, abandoned_ns, waits, longest_wait_ns;
-    uint32_t waits_us[GATE_WAITS_US]; /* launches, by how long they waited */
+    uint32_t waits_us[GATE_WAITS_US]; /* the number of launches for each length of wait */
 };
 
 struct gate_model {
@@ -128,7 +128,7 @@ static inline void gate_note_wait(struct gate_model *model, struct gate_tenant *
     tenant->waiting_since_ns = 0;
 }
 
-/* Launches once, or waits on. */
+/* Launches once if the gate admits it; otherwise waits. */
 static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant)
 {
     uint64_t number = tenant->launched, cost_ns = gate_kernel_ns(tenant, number);
@@ -176,7 +176,7 @@ static inline void gate_report(struct gate_model *model, struct gate_tenant *ten
         tenant->next_run_ns = gate_wakes_ns(model);
 }
 
-/* What the scheduler reads of a process: one that is not stopped gives a sign of life all the time. */
+/* The demand that the scheduler reads. A process that is not stopped gives a sign of life all the time. */
 static inline struct facet_fair_demand gate_demand(const struct gate_model *model, const struct gate_tenant *tenant)
 {
     struct facet_fair_demand demand = {.busy_ns = tenant->work_ns};

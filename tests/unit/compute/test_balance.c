@@ -120,7 +120,7 @@ static void test_weighted_is_exact_over_any_window(void **state)
     }
 }
 
-/* A member that is away saves nothing up and loses nothing, and hardly disturbs how the others share. */
+/* A member that is paused saves up no turns and loses none, and hardly changes how the other members share. */
 static void test_weighted_with_members_that_come_and_go(void **state)
 {
     struct facet_balance balance = balance_of(FACET_BALANCE_WEIGHTED);
@@ -137,7 +137,7 @@ static void test_weighted_with_members_that_come_and_go(void **state)
     assert_in_range(chosen_count[0], 3 * chosen_count[1] - chosen_count[1] / 4,
                     3 * chosen_count[1] + chosen_count[1] / 4);
     assert_in_range(chosen_count[2], 4000 / 3 / 5 - 2,
-                    4000 / 3 / 5 + 2); /* a fifth of the turns at which it was a member */
+                    4000 / 3 / 5 + 2); /* a fifth of the turns at which it was not paused */
     members[2].paused = false;
     chosen_count[2] = 0;
     for (int turn = 0; turn < 5; turn++)
@@ -174,7 +174,7 @@ static void test_locality_weighs_copy_time_against_waiting_time(void **state)
     members[1].queued_ns = 60 * MS;
     assert_int_equal(facet_balance_choose(&balance, members, 3, &work), 0);
 
-    const uint64_t pairs[] = {0, 0, 0, 10 * GIB, 0, 100 * GIB, 0, 0, 0}; /* from 1 to 2 it is fast */
+    const uint64_t pairs[] = {0, 0, 0, 10 * GIB, 0, 100 * GIB, 0, 0, 0}; /* the link from 1 to 2 is fast */
 
     balance.config.pair_bytes_per_s = pairs;
     assert_int_equal(facet_balance_choose(&balance, members, 3, &work), 2);

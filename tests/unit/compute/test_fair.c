@@ -130,7 +130,8 @@ static void test_cap_holds_for_a_tenant_alone(void **state)
     assert_true(model.tenants[0].work_ns < 5 * S * 31 / 100);
 }
 
-/* The next kernel waits while this one runs, and until the cap has paid for this one. Any further wait is short. */
+/* A kernel waits until its predecessor has ended, and until the cap has gained the predecessor's time. Any further wait
+ * is short. */
 static void test_cap_alone_makes_no_long_waits(void **state)
 {
     static const uint64_t kernels_ns[] = {100 * US, 1 * MS, 20 * MS};
@@ -153,7 +154,7 @@ static void test_cap_alone_makes_no_long_waits(void **state)
         }
 }
 
-/* Work that waits for its program's next launch would never end if all of it were held against the cap forever. */
+/* Work in flight may end only after the program's next launch. So the cap may not count all of that work forever. */
 static void test_cap_lets_in_beside_work_that_does_not_end(void **state)
 {
     struct facet_limits capped = limits_of(300, 300);
@@ -346,7 +347,7 @@ static void test_waits_of_three_tenants_are_bounded(void **state)
         assert_true(model.tenants[i].longest_wait_ns < 25 * MS);
 }
 
-/* A client that is let in early is told when the other's work is off the device, and whether its end was observed. */
+/* A client that is admitted early learns when the other client's work ended, if that end was observed. */
 static void check_time_of_clear_device(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
 {
     const struct facet_limits half = limits_of(500, 1000);
@@ -372,7 +373,7 @@ static void check_time_of_clear_device(const struct facet_fair_config *config, u
         assert_int_equal(facet_fair_others_ended_ns(&fair, second), ended_ns);
 }
 
-static void test_a_client_let_in_early_learns_when_the_device_is_clear(void **state)
+static void test_a_client_admitted_early_learns_when_the_device_is_idle(void **state)
 {
     check_time_of_clear_device(&facet_fair_queue, 1 * S + 2000 * US, true);
     check_time_of_clear_device(&facet_fair_queue, 1 * S + 2000 * US + 1, true);
@@ -464,7 +465,7 @@ int main(void)
         cmocka_unit_test(test_parallel_leases_keep_shares),
         cmocka_unit_test(test_sync_tenant_with_gaps_keeps_up),
         cmocka_unit_test(test_waits_of_three_tenants_are_bounded),
-        cmocka_unit_test(test_a_client_let_in_early_learns_when_the_device_is_clear),
+        cmocka_unit_test(test_a_client_admitted_early_learns_when_the_device_is_idle),
         cmocka_unit_test(test_early_handover_keeps_the_device_busy),
         cmocka_unit_test(test_clients_are_bounded_and_reused),
         cmocka_unit_test(test_fallback_is_the_guarantee),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs, in virtual time, that a stopped process takes nothing from its neighbours, and that it has its share
- * again when it goes on, neither more nor less. Never: real time.
+ * Owns: proofs, in virtual time, that a stopped process takes nothing from its neighbours, and that it gets exactly its
+ * share again after it continues. Never: real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static struct gate_tenant *add_tenant(uint32_t request_milli, uint32_t ahead)
     return gate_model_add(&model, &limits, kernels_ns, ahead);
 }
 
-/* The first tenant lives on; it is guaranteed 200 milli, and the others share the rest. */
+/* The first tenant is never stopped. It has a guarantee of 200 milli, and the other tenants share 800. */
 static void begin_model(const struct facet_fair_config *config, uint32_t others)
 {
     gate_model_init(&model, config);
@@ -66,7 +66,7 @@ static void check_stop_and_continue(const struct facet_fair_config *config, uint
     for (uint32_t i = 1; i <= others; i++)
         stop_tenant(&model.tenants[i], in_flight);
     gate_model_run(&model, 200 * MS);
-    /* Launches are not lost yet: turns are short while another client is taken to be in the round. */
+    /* In the first second the share is lower: turns are short while a stopped client still counts in the round. */
     assert_true(share_milli(&model.tenants[0], 1 * S) > 800);
     uint64_t alone_milli = share_milli(&model.tenants[0], 2 * S);
     if (alone_milli < 970)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of how long launches wait under the fair policy, in virtual time: beside others no more than one in a
- * hundred waits 5 ms, where no kernel is longer than 1 ms. Never: real time.
+ * Owns: proofs, in virtual time, of how long launches wait under the fair policy. Beside other tenants, at most one
+ * launch in a hundred waits 5 ms if no kernel is longer than 1 ms. Never: real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static const struct mix mixes[] = {
 
 static struct gate_model model; /* too large for a stack */
 
-/* Runs a second to settle, and then the part that counts. */
+/* Runs a second to settle, and then the part that is measured. */
 static void run_model(const uint32_t *requests, bool capped, const struct mix *mix)
 {
     gate_model_init(&model, &facet_fair_queue);

@@ -82,7 +82,7 @@ static void model_run(struct model *model, uint64_t for_ns)
         for (uint32_t i = 0; i < model->pick.config.parallel; i++) {
             uint64_t look = model_unit(model, i);
 
-            assert_true(look > model->now_ns); /* else the model, and any executor, would spin */
+            assert_true(look > model->now_ns); /* otherwise the model, and any executor, would spin */
             next = look < next ? look : next;
         }
         for (uint32_t i = 0; i < model->pick.config.parallel; i++)
@@ -100,11 +100,11 @@ static uint64_t entity_had_ns(const struct model *model, int entity)
 static void assert_part(const struct model *model, const uint64_t *before, int entity, int among, uint64_t expected,
                         uint64_t tolerance)
 {
-    uint64_t whole = 0, part = entity_had_ns(model, entity) - before[entity];
+    uint64_t sum = 0, part = entity_had_ns(model, entity) - before[entity];
 
     for (int i = 0; i < among; i++)
-        whole += entity_had_ns(model, i) - before[i];
-    part = part * 1000 / whole;
+        sum += entity_had_ns(model, i) - before[i];
+    part = part * 1000 / sum;
     if (part + tolerance < expected || part > expected + tolerance)
         fail_msg("entity %d had %u milli, expected %u +- %u", entity, (unsigned)part, (unsigned)expected,
                  (unsigned)tolerance);
@@ -152,7 +152,8 @@ static void test_best_effort_shares_the_rest_of_the_weights(void **state)
     assert_part(&model, nothing, 2, 3, 200, 10);
 }
 
-/* A thousand entities that want nothing, and one that wants time now and then, take nothing from the one that does. */
+/* A thousand idle entities, and an entity that wants time now and then, take nothing from an entity that always wants
+ * time. */
 static void test_idle_best_effort_takes_no_part(void **state)
 {
     uint64_t before[FACET_PICK_ENTITIES];
@@ -237,7 +238,7 @@ static void test_caps_of_entities_hold(void **state)
             model_run(&model, 100 * MS);
             assert_in_range(entity_had_ns(&model, capped) - before, 19 * MS * units, 21 * MS * units);
         }
-        /* Others have the rest, and the cap gives nothing away. */
+        /* The other entities get all that the cap leaves. */
         int other = model_add(&model, 500, 1000, FACET_PRIORITY_NORMAL, 50 * US);
         uint64_t idle = model.idle_ns;
 
@@ -357,7 +358,7 @@ static void test_fifo_serves_the_first_client_to_its_end(void **state)
     model_run(&model, 100 * MS);
     assert_int_equal(entity_had_ns(&model, second), 0);
     facet_pick_set_want(&model.pick, first, FACET_PICK_IDLE);
-    facet_pick_set_want(&model.pick, first, FACET_PICK_READY); /* it comes again, behind the other */
+    facet_pick_set_want(&model.pick, first, FACET_PICK_READY); /* it arrives again, behind the other client */
     uint64_t before = entity_had_ns(&model, first);
 
     model_run(&model, 100 * MS);

@@ -152,7 +152,7 @@ static void test_a_move_must_gain_more_than_it_costs(void **state)
     }
     world_init(&world, 2);
     for (int i = 0; i < 2; i++)
-        world_work(&world, 0, 15 * MS)->running = true; /* cannot be moved */
+        world_work(&world, 0, 15 * MS)->running = true; /* running work cannot be moved */
     assert_int_equal(rebalance_world(&world), 0);
 }
 
@@ -208,7 +208,7 @@ static void test_idle_share_is_lent_and_given_back(void **state)
     work->running = true;
     world.members[0].active_kernels = 1;
     assert_true(rebalance_world(&world) >= 2);
-    assert_int_equal(world.members[0].share_milli, 700); /* 300, 100 that no member has, 300 of the one that is idle */
+    assert_int_equal(world.members[0].share_milli, 700); /* its 300, 100 that no member has, 300 of an idle member */
     assert_int_equal(world.members[1].share_milli, 0);
     assert_int_equal(world.members[2].share_milli, 300);
     assert_int_equal(world.actions[world.action_count - 1].member, 0); /* the donor first */
@@ -237,7 +237,7 @@ static void test_units_follow_demand(void **state)
     world.members[0].units_most = 8;
     world_work(&world, 0, 160 * MS)->running = true;
     world_work(&world, 1, 30 * MS)->running = true;
-    assert_int_equal(rebalance_world(&world), 1); /* 80 ms against 30 */
+    assert_int_equal(rebalance_world(&world), 1); /* 80 ms of queued work against 30 ms */
     assert_int_equal(action_of(&world, FACET_BALANCE_SCALE_UNITS, 0)->units, world.members[0].units);
     assert_in_range(world.members[0].units, 3, 8);
     world.members[0].queued_ns = 0;
@@ -258,7 +258,7 @@ static void test_preemption_lets_higher_priority_in(void **state)
     running->running = true;
     world.members[0].active_kernels = 1;
     waiting->priority = FACET_PRIORITY_HIGH;
-    assert_int_equal(rebalance_world(&world), 0); /* off */
+    assert_int_equal(rebalance_world(&world), 0); /* preemption is off */
     world.balance.config.preemption = true;
     world.members[0].units = 2;
     assert_int_equal(rebalance_world(&world), 0); /* a unit is free */
@@ -267,7 +267,7 @@ static void test_preemption_lets_higher_priority_in(void **state)
     assert_int_equal(world.actions[0].kind, FACET_BALANCE_PREEMPT);
     assert_int_equal(world.actions[0].work, running->id);
     assert_int_equal(world.actions[0].waiting, waiting->id);
-    assert_int_equal(rebalance_world(&world), 0); /* it is in */
+    assert_int_equal(rebalance_world(&world), 0); /* the work of higher priority runs already */
     running->running = true;
     waiting->running = false;
     waiting->priority = FACET_PRIORITY_NORMAL;
@@ -372,8 +372,8 @@ static void test_changing_loads_do_not_move_works_back_and_forth(void **state)
 /* ---- against an exhaustive search ---- */
 
 struct best {
-    uint64_t imbalance_milli; /* the least of all distributions */
-    uint64_t longest_wait_ns; /* the least longest wait of those below the threshold */
+    uint64_t imbalance_milli; /* the least imbalance of all distributions */
+    uint64_t longest_wait_ns; /* of the distributions below the threshold, the least longest wait */
 };
 
 static void try_all_places(struct world *world, uint32_t index, struct best *best)

@@ -11,7 +11,7 @@
 
 #define MS           UINT64_C(1000000)
 #define S            (1000 * MS)
-#define DEVICE_UNITS 1000u /* the device's memory, in units of which one millisecond moves 10 */
+#define DEVICE_UNITS 1000u /* the device's memory in units; the device moves 10 units in a millisecond */
 #define UNITS_PER_MS 10u
 #define TENANTS      4u
 
@@ -25,7 +25,7 @@ struct tenant {
 struct model {
     struct facet_residence residence;
     uint64_t now_ns;
-    uint32_t count, steps_asked_to_leave; /* the latter: steps in which a tenant was asked to leave the device */
+    uint32_t count, steps_asked_to_leave; /* tenants; steps in which a tenant was asked to leave the device */
     struct tenant tenants[TENANTS];
 };
 
@@ -223,7 +223,7 @@ static struct tenant *add_tenant_that_stops(struct model *model, uint64_t workin
     return one;
 }
 
-/* The tenant gives up, as a program does whose allocation was refused because no vGPU is left to make room. */
+/* The tenant goes idle, like a program whose allocation was refused because no vGPU can make room. */
 static void refuse_tenant(struct model *model, struct tenant *tenant)
 {
     tenant->idle = true;
@@ -244,7 +244,7 @@ static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **stat
     assert_true(client_of(&model, one)->stuck);
     assert_true(client_of(&model, other)->most_bytes == FACET_RESIDENCE_LAST);
 
-    /* A tenant that is later in the queue, and fits, has its turn. */
+    /* A tenant later in the queue, whose memory fits, gets its turn. */
     struct tenant *third = add_tenant(&model, 200, 500);
     refuse_tenant(&model, other);
     run_ms(&model, 2000);
@@ -252,7 +252,7 @@ static void test_the_wait_for_a_client_that_gives_nothing_is_bounded(void **stat
 }
 
 /*
- * A driver frees the memory of an ended program with a delay: until then no tenant is told that nothing is left.
+ * A driver frees the memory of an ended program with a delay. Until then no tenant is told that no memory is left.
  */
 static void test_memory_of_an_ended_process_is_waited_for(void **state)
 {

@@ -126,7 +126,7 @@ static void test_units_follow_the_load(void **state)
     assert_int_equal(members[0].units, 3); /* as many as its half of the device can use */
     for (int i = 0; i < 10; i++)
         facet_scale_step(&config, members, 2);
-    assert_int_equal(members[0].units, 5); /* all but the other's least */
+    assert_int_equal(members[0].units, 5); /* all units except the least of the other member */
     load_member(&members[1]);
     for (int i = 0; i < 10; i++)
         facet_scale_step(&config, members, 2);
@@ -137,7 +137,7 @@ static void test_units_follow_the_load(void **state)
         facet_scale_step(&config, members, 2);
     assert_int_equal(members[0].units, 1);
     assert_int_equal(members[1].units, 5);
-    members[0].units_least = members[1].units_least = 4; /* more than there are: they share them in time */
+    members[0].units_least = members[1].units_least = 4; /* more than the device has: units are time-shared */
     facet_scale_step(&config, members, 2);
     assert_int_equal(members[0].units, 4);
     assert_int_equal(members[1].units, 4);
@@ -210,7 +210,7 @@ static void assert_promises(const struct facet_scale_config *config, const struc
         if (member->pressed)
             assert_true(member->share_milli >= member->request_milli);
         assert_true(member->share_milli >= used);
-        if (!member->pressed && before[i].share_milli <= member->request_milli) /* and falls by steps */
+        if (!member->pressed && before[i].share_milli <= member->request_milli) /* it falls by steps */
             assert_true(member->share_milli + config->step_milli >= before[i].share_milli);
     }
     assert_true(sum <= 1000);
@@ -239,7 +239,7 @@ static void test_promises_under_random_demand(void **state)
     }
 }
 
-/* Under a constant demand the shares come to rest, and none is left over that a member could use. */
+/* Under a constant demand the shares come to rest, and no share is left that a member could use. */
 static void test_shares_under_constant_demand_come_to_rest(void **state)
 {
     struct facet_scale_member members[MEMBERS], before[MEMBERS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs, in virtual time, that the published device time never exceeds the time that passed, and that nothing is
- * lost where nothing overlaps. Never: real time.
+ * Owns: proofs, in virtual time, that the published device time never exceeds the time that passed, and that no time of
+ * work that overlaps no other work is lost. Never: real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -113,7 +113,7 @@ static void three_tenants_share(uint64_t kernel_ns, bool must_overlap)
     uint64_t got_ns = published_sum_ns() - before_ns, passed_ns = model.now_ns - begun_ns;
     if (must_overlap)
         assert_true(measured_sum_ns - measured_before_ns > passed_ns);
-    assert_true(got_ns <= passed_ns + 100 * MS); /* of steps that began before */
+    assert_true(got_ns <= passed_ns + 100 * MS); /* up to 100 ms are of steps that began before */
     assert_true(got_ns >= (model.busy_ns - busy_ns) * 93 / 100);
     for (int i = 0; i < 3; i++) {
         uint64_t milli = (settle.clients[i].total.published_ns - each_ns[i]) * 1000 / got_ns;
@@ -140,7 +140,7 @@ static void test_no_time_of_a_client_alone_is_lost(void **state)
         begin_model(false);
         add_tenant(500, 1 * MS)->gap_ns = gaps_ns[i];
         run_model(3 * S);
-        model.tenants[0].active_to_ns = 1; /* it launches no more */
+        model.tenants[0].active_to_ns = 1; /* the tenant launches nothing more */
         run_model(200 * MS);
         assert_int_equal(meters[0].begun_ns, 0);
         assert_int_equal(settle.clients[0].total.settled_ns, meters[0].measured_ns);
@@ -317,7 +317,8 @@ static void test_claimed_time_is_taken_over_once(void **state)
     assert_true(published_sum_ns() <= 2 * S);
 }
 
-/* The new scheduler began before its first vGPU came. No time is given out twice, as missed and as its own. */
+/* The new scheduler began before its first vGPU came. No time is published twice, as time without a scheduler and again
+ * as the scheduler's own. */
 static void test_time_before_the_first_client_is_given_out_once(void **state)
 {
     const struct facet_settled before = {.at_ns = 1 * S};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of the address, the text by which provider and layer name the same OpenCL device. */
+/* Owns: the tests of the address, a string by which the provider and the OpenCL layer name the same device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void an_address_begins_with_its_stem(void **state)
     facet_opencl_address("p", "d", 10, address);
     assert_memory_equal(address, stem, strlen(stem));
     assert_string_equal(address + strlen(stem), "10");
-    /* A name that is the beginning of another must not be counted as the same device. */
+    /* A device whose name begins with another device's name must not be counted as that device. */
     facet_opencl_address("p", "d2", 0, address);
     assert_int_not_equal(strncmp(address, stem, strlen(stem)), 0);
 }

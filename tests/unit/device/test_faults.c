@@ -2,7 +2,7 @@
 /*
  * Owns: making the Nth call into the system fail, for every N, while a device table opens.
  * Each failure is visible: the open fails with a reason, the provider is refused with a reason, or a health is unknown.
- * No child and no descriptor is left behind, and no table of an open that failed.
+ * No child and no descriptor is left behind, and an open that failed leaves no table.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -113,14 +113,14 @@ static int open_descriptors(void)
     return count;
 }
 
-/* What the table holds when no call fails. */
+/* The content of a table for which no call failed. */
 struct expectation {
     uint32_t loaded;
     uint32_t known; /* devices whose health is known */
 };
 
-/* True where the table is not complete; each provider that is missing must have a reason. */
-static bool shows_a_failure(const struct facet_device_table *table, const struct expectation *whole)
+/* True if the table is not complete; each provider that is missing must have a reason. */
+static bool shows_a_failure(const struct facet_device_table *table, const struct expectation *complete)
 {
     uint32_t loaded = 0, known = 0;
 
@@ -132,11 +132,11 @@ static bool shows_a_failure(const struct facet_device_table *table, const struct
     }
     for (uint32_t i = 0; i < facet_device_table_count(table); i++)
         known += facet_device_table_at(table, i)->health != FACET_HEALTH_UNKNOWN;
-    return loaded < whole->loaded || known < whole->known;
+    return loaded < complete->loaded || known < complete->known;
 }
 
 /* Opens with the Nth call failing, for every N. Returns the number of calls that can fail. */
-static int open_until_success(const char *paths, const struct expectation *whole)
+static int open_until_success(const char *paths, const struct expectation *complete)
 {
     int before = open_descriptors();
 
@@ -157,7 +157,7 @@ static int open_until_success(const char *paths, const struct expectation *whole
             assert_string_not_equal(error.message, "");
             assert_null(table);
         } else {
-            assert_int_not_equal(shows_a_failure(table, whole), no_call_failed);
+            assert_int_not_equal(shows_a_failure(table, complete), no_call_failed);
             facet_device_table_close(table);
         }
         if (no_call_failed)
@@ -169,23 +169,23 @@ static int open_until_success(const char *paths, const struct expectation *whole
 
 static void every_call_may_fail(void **state)
 {
-    const struct expectation whole = {.loaded = 1, .known = 2};
+    const struct expectation complete = {.loaded = 1, .known = 2};
     char paths[2048];
 
     snprintf(paths, sizeof paths, "%s:%s", fixture("good"), fixture("refuses"));
-    /* The least number: table, records and copy of the path make 3. Each of two providers needs 7: session, path, two
-     * sockets, stack, the process in the middle and its own. Then come channel, requests, answers of the lists and the
-     * room for them, 5, and the devices. Short answers take no memory. */
-    assert_true(open_until_success(paths, &whole) >= 3 + 2 * 7 + 5 + 1);
+    /* The least number of calls. Table, records and copy of the path make 3. Each of two providers needs 7: session,
+     * path, two sockets, stack, the supervisor and the provider's process. Then 5 come for channel, requests, answers
+     * of the lists and the room for them, and 1 for the devices. Short answers take no memory. */
+    assert_true(open_until_success(paths, &complete) >= 3 + 2 * 7 + 5 + 1);
 }
 
 static void a_folder_may_be_unreadable(void **state)
 {
-    const struct expectation whole = {0};
+    const struct expectation complete = {0};
     char folder[] = "/tmp/facet-test-faults-XXXXXX";
 
     assert_non_null(mkdtemp(folder));
-    assert_int_equal(open_until_success(folder, &whole), 3 + 1 + 1);
+    assert_int_equal(open_until_success(folder, &complete), 3 + 1 + 1);
     assert_int_equal(rmdir(folder), 0);
 }
 

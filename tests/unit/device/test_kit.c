@@ -72,7 +72,7 @@ static void lists_follow_the_two_call_rule(void **state)
     assert_int_equal(count, 0);
 }
 
-/* A host with shorter structs gets as much of each as they hold; one with longer structs gets its own stride. */
+/* A host with shorter structs gets the part that fits into each; for longer structs, items keep the host's stride. */
 static void lists_keep_to_the_hosts_struct_size(void **state)
 {
     unsigned char infos[2 * 1000];
@@ -137,7 +137,7 @@ static void structs_keep_to_the_hosts_size(void **state)
     assert_int_equal(facet_kit_struct(&source, sizeof source, NULL, NULL), FACET_INVALID_ARGUMENT);
 }
 
-/* A host of 1.1 has room for no more than 112 bytes: the bytes behind them are not its launch. */
+/* The struct of a 1.1 host has 112 bytes; the bytes behind it are not part of the launch. */
 static void launches_of_any_version_are_taken(void **state)
 {
     struct {

@@ -52,7 +52,7 @@ static const struct {
     {"close_crashes", FACET_INTERNAL, "crashed with signal 7 (Bus error) while closing"},
 };
 
-/* Every provider but the one that hangs gets all the time that a loaded machine may need. */
+/* Every provider except the hanging one gets all the time that a loaded machine may need. */
 static struct facet_device_table *open_table(const char *path)
 {
     bool hangs = strstr(path, "open_hangs");
@@ -110,7 +110,7 @@ static void a_file_that_is_no_library_is_refused(void **state)
     assert_refused("provider-without-a-folder.so", "./provider-without-a-folder.so");
 }
 
-/* The reason of a provider that could not say its name stands under the name of its file. */
+/* A provider that could not report its name is listed under the name of its file. */
 static void a_refused_provider_is_named_after_its_file(void **state)
 {
     struct facet_device_table *table = open_table("/nowhere/facet-provider-acme.so");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of the shipped providers null and, where it was built, opencl, that any machine must pass. */
+/* Owns: the tests of the shipped providers null and, if it was built, opencl. Every machine must pass them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ static void identities_survive_a_restart(void **state)
     facet_device_table_close(second);
 }
 
-/* Where no vendor's runtime is installed the loader returns -1001: this means no device, and is no failure. */
+/* Without a vendor's runtime the ICD loader returns -1001, which means that there is no device and is no failure. */
 static void a_machine_without_a_platform_has_no_device(void **state)
 {
     char folder[] = "/tmp/facet-test-opencl-XXXXXX";

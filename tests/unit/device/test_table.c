@@ -170,7 +170,8 @@ static void a_device_is_found_by_id_uuid_and_place(void **state)
     facet_device_table_close(table);
 }
 
-/* Wherever the provider of such a device stands, the other devices keep their positions, and the default stays. */
+/* Wherever the provider of devices without programs stands in the path, the other devices keep their positions, and the
+ * default device stays. */
 static void devices_that_take_no_programs_come_last(void **state)
 {
     static const char *const ids[] = {"fixture:0", "fixture:1", "kernels:0", "kernels:1"};

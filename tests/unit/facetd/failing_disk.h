@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A disk that fails: an SQLite VFS over the real one that counts the steps (opening, writing, truncating, syncing,
- * removing) and makes the step fail whose number was given to disk_arm().
+ * A disk that fails: an SQLite VFS over the real one. It counts the steps (opening, writing, truncating, syncing,
+ * removing), and the step fails whose number was given to disk_arm().
  *
  * Owns: the counting and the failing.
  * Never: fails a read or a lock; is used by more than one test program.

@@ -25,7 +25,7 @@ static const struct {
     uint32_t length;
 } fake_templates[] = {{"half", 2}, {"quarter", 1}};
 
-/* Shared with forked children: it is the driver's memory. */
+/* The driver's state, in memory that forked children share. */
 struct fake_device_state {
     uint32_t made_count; /* partitions made so far; the uuid of each holds its number */
     bool lost;
@@ -180,7 +180,7 @@ static struct facet_worker_limit *worker_of(const char *name)
     return NULL;
 }
 
-/* The worker's own entry, or the first free one. */
+/* The worker's own entry, or the first free entry. */
 static struct facet_worker_limit *worker_entry(const char *name)
 {
     struct facet_worker_limit *limit = worker_of(name);

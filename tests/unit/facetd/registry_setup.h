@@ -39,7 +39,7 @@ static void start(void)
         fail_msg("%s", error.message);
 }
 
-/* Ends the registry as kill -9 would: no part is notified, and everything on disk stays. */
+/* Ends the registry as kill -9 would: nothing is notified, and everything on disk stays. */
 static void stop(void)
 {
     registry_close(registry);
@@ -145,7 +145,8 @@ static void snapshot(char *text, size_t size)
 
 typedef enum facet_status (*act_func)(struct facet_error *error);
 
-/* Fails one step of `act` after the other until all succeed. After each failure all is as before, also on disk. */
+/* Makes each step of `act` fail in turn, until `act` succeeds. After each failure the state is as before, in memory and
+ * on disk. */
 SETUP_UNUSED static void fail_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];

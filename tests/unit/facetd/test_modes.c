@@ -61,7 +61,7 @@ static void destroying_hard_limits_is_all_or_nothing(void **state)
     assert_int_equal(registry_count(registry), 0);
 }
 
-/* From some step on every call fails, also those that roll back. The vGPU stays visible until it can be removed. */
+/* From some step on every call fails, also the calls that roll back. The vGPU stays visible until it can be removed. */
 static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void **state)
 {
     char before[2048], after[2048];
@@ -109,7 +109,8 @@ static bool die_at_step(act_func act, unsigned step)
     return WEXITSTATUS(status) == 0;
 }
 
-/* The commit is the last step: a daemon that is killed at or before it has acknowledged nothing and changed nothing. */
+/* The commit is the last step. A daemon that is killed at the commit or earlier has acknowledged nothing and changed
+ * nothing. */
 static void kill_at_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];
@@ -421,7 +422,7 @@ static void limits_of_a_missing_device_are_not_forgotten(void **state)
     check_removal_when_the_device_is_back(HARD);
 }
 
-/* A daemon may end although it could not remove an ephemeral vGPU whose device is missing. */
+/* A daemon may exit although it could not remove an ephemeral vGPU whose device is missing. */
 static void a_missing_device_does_not_keep_the_daemon_running(void **state)
 {
     create("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096,\"ephemeral\":true}");

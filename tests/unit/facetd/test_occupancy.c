@@ -59,7 +59,8 @@ static enum facet_status grant_slot(struct occupancy *occupancy, const char *slo
     return occupancy_grant(occupancy, &reservation, NULL, NULL);
 }
 
-/* No daemon stores more than a device has, but the device may have become smaller since. */
+/* The daemon stores no more than a device has, but the device may become smaller later. The oldest holders are then
+ * served first. */
 static void the_oldest_holds_what_a_smaller_device_has(void **state)
 {
     struct facet_spec *spec = one_device("x.device", FACET_SLOT_COUNT);

@@ -215,7 +215,7 @@ static bool die_at_step(enum facet_status (*act)(struct facet_error *error), uns
     return WEXITSTATUS(status) == 0;
 }
 
-/* The commit is the last step: a daemon that is killed at or before it has acknowledged nothing. */
+/* The commit is the last step. A daemon that is killed at the commit or earlier has acknowledged nothing. */
 static void kill_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
 {
     char before[1024];
@@ -328,7 +328,7 @@ static void a_device_whose_partitions_are_unknown_is_not_offered(void **state)
 
 /* --- anything at all ---------------------------------------------------------------------------------------------- */
 
-/* The amount granted in all. Asserts that no device grants more than 1. */
+/* The sum of all granted amounts. Asserts that no device grants more than 1. */
 static int64_t granted_now(void)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
@@ -369,7 +369,7 @@ static int64_t release_any(unsigned which)
 }
 
 /*
- * Requests, releases, restarts and failing steps, in any order: the grants are the earlier ones, less those released.
+ * After requests, releases, restarts and failing steps in any order, the grants are those given and not yet released.
  */
 static void no_order_of_operations_grants_too_much_or_loses_a_grant(void **state)
 {

@@ -13,7 +13,7 @@
 
 static struct shares shares;
 
-/* Two vGPUs measure all of the time together: one three quarters, the other one quarter. */
+/* Two vGPUs together measure all of the time: the first three quarters, the second one quarter. */
 static void measure_shares(uint64_t now_ns)
 {
     shares.settle.clients[0].total.settled_ns = now_ns / 4 * 3;

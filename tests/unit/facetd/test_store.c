@@ -332,7 +332,7 @@ static const struct fault faults[] = {
 
 enum { FAULT_COUNT = sizeof faults / sizeof faults[0], STEPS_MAX = 200 };
 
-/* One change with the disk failing at step `step`. Returns false when the change needs fewer steps. */
+/* Makes one change, for which the disk fails at step `step`. Returns false if the change needs fewer steps. */
 static bool fail_change(change_func change, const char *before, const char *after, const struct fault *fault,
                         unsigned step)
 {
@@ -475,7 +475,7 @@ static void reservations_come_back_as_they_were(void **state)
     store_close(store);
 }
 
-/* Opening with the disk failing at `step`, then again with a good one. */
+/* Opens the database while the disk fails at `step`, and then again with a disk that works. */
 static bool fail_open(const struct fault *fault, unsigned step, const char *expected)
 {
     struct facet_error error = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of reading the loader's cache: made-up caches, whole and damaged, and that of this machine. */
+/* Owns: tests of reading the dynamic loader's cache: made-up caches, whole and damaged, and this machine's cache. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -31,7 +31,8 @@ static void put_word(size_t at, uint32_t value)
     memcpy(image + at, &value, sizeof value);
 }
 
-/* The entries are another processor's, another library, and ours, behind `before` bytes of an older format. */
+/* Makes a cache of three entries, behind `before` bytes of an older format: an entry of another processor, an entry of
+ * another library, and the wanted entry. */
 static void build_cache(size_t before)
 {
     static const char strings[] = "libone.so\0/lib/one\0libtwo.so\0/lib/two\0/lib32/one";
@@ -92,7 +93,7 @@ static void test_entries_behind_the_older_format_are_found(void **state)
 static void test_an_entry_that_is_taken_ends_the_search(void **state)
 {
     build_cache(0);
-    put_word(HEADER + 4, HEADER + 3 * ENTRY); /* both of ours are "libone.so" */
+    put_word(HEADER + 4, HEADER + 3 * ENTRY); /* both entries of this processor are "libone.so" */
     put_word(HEADER, OURS);
     paths_of_cache("libone.so", image_size);
     assert_string_equal(seen, "/lib32/one;/lib/one;");

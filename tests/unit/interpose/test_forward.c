@@ -16,7 +16,7 @@ struct large {
     uint64_t words[5];
 };
 
-/* Its arguments use all registers of both kinds and the stack, and its result is in memory. */
+/* A function whose arguments use all integer and vector registers and the stack, and whose result is in memory. */
 struct large test_sum(int a, uint64_t b, double c, float d, int e, int f, int g, int h, double i, double j, double k,
                       double l, double m, double n, double o, struct large p);
 int test_absent(void);

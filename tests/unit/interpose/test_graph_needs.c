@@ -105,7 +105,7 @@ static void test_a_chain_is_found_by_its_edges(void **state)
     assert_int_equal(needed_bytes(&graph), 12 * MIB);
 }
 
-/* Freed memory makes room for another allocation at its address: each free node is of the latest one there. */
+/* Freed memory makes room for another allocation at its address. A free node frees the latest allocation there. */
 static void test_addresses_are_used_again(void **state)
 {
     struct facet_graph_node nodes[] = {ALLOCATES(1, 2 * MIB), FREES(1), ALLOCATES(1, 8 * MIB), FREES(1),
@@ -168,7 +168,7 @@ static uint64_t time_of(uint32_t count)
     return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 }
 
-/* With eight times as many nodes, a search among all nodes for each would take 64 times as long. */
+/* If the code searched all nodes for each node, eight times as many nodes would take 64 times as long. */
 static void test_many_nodes_cost_hardly_more_each_than_few(void **state)
 {
     double best = 1000;

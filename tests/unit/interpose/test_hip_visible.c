@@ -15,7 +15,7 @@ static const char *const addresses[] = {"amd-aa00000000000001", "amd-aa000000000
 #define TWO   "GPU-aa00000000000002"
 #define THREE "GPU-bb00000000000003"
 
-/* The list that the runtime is given where both variables are set, over three vGPUs. */
+/* The list that the runtime is given for these values of the two variables, over three vGPUs. */
 static const char *shown_list(const char *rocr, const char *hip)
 {
     static char text[128];
@@ -37,7 +37,7 @@ static void test_numbers_count_the_vgpus_and_uuids_name_them(void **state)
     assert_string_equal(shown_list("2", NULL), THREE);
     assert_string_equal(shown_list("1,0", NULL), TWO "," ONE);
     assert_string_equal(shown_list("GPU-bb,GPU-aa00000000000002", NULL), THREE "," TWO);
-    assert_string_equal(shown_list("GPU-aa", NULL), "-1"); /* two begin with it */
+    assert_string_equal(shown_list("GPU-aa", NULL), "-1"); /* two uuids begin with it */
     assert_string_equal(shown_list("GPU-", NULL), "-1");
     assert_string_equal(shown_list("GPU-bb000000000000031", NULL), "-1");
 }

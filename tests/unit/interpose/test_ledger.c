@@ -51,7 +51,7 @@ static void test_an_added_entry_is_found_and_taken_once(void **state)
     facet_ledger_destroy(NULL);
 }
 
-/* Addresses as drivers give them: far apart by powers of two, so that a weak spread would pile them up. */
+/* Addresses as drivers give them: powers of two apart, so that a weak hash would give them the same slots. */
 static uint64_t key_of(uint64_t index)
 {
     return UINT64_C(0x7f0000000000) + (index % 2 ? index << 21 : index << 9);
@@ -113,7 +113,7 @@ static void sum_removed(uint64_t key, const struct facet_ledger_entry *entry, vo
     sum->count++;
 }
 
-/* Sizes around those at which shards grow, so that rows go round the end of tables. */
+/* Numbers of entries around those at which shards grow, so that probing goes round the end of tables. */
 static void test_a_drain_takes_all_that_belongs_and_nothing_else(void **state)
 {
     for (uint32_t total = 1; total < 6000; total = total * 5 / 4 + 1) {

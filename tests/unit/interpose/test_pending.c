@@ -124,7 +124,7 @@ static void test_a_thread_that_arrives_while_the_gate_is_shut_waits(void **state
     end_caller(&caller);
 }
 
-/* An allocation that is still pending explains no growth. One that completed does, unless others are pending since. */
+/* Growth of the memory in use is explained by allocations that have completed, but not by pending ones. */
 static void test_growth_is_explained_by_completed_allocations(void **state)
 {
     struct facet_pending remaining;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each region is paid for exactly while a block is in it, by threads too. Never: needs a vendor, or
- * time.
+ * Owns: proofs that each region is charged exactly while a block is in it, with several threads, too. Never: needs a
+ * vendor's library or a clock.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void test_a_block_over_a_border_pays_for_both(void **state)
     assert_int_equal(add_block(0, BASE, 512), 0);
     assert_false(facet_regions_join(0, across, 512));
     assert_int_equal(add_block(0, across, 512), REGION);
-    assert_false(facet_regions_join(0, across, 512)); /* although both are charged */
+    assert_false(facet_regions_join(0, across, 512)); /* a block over a border never joins, though both are charged */
     assert_int_equal(facet_regions_leave(0, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(0, across, 512), 2 * REGION);
     assert_false(facet_regions_join(0, BASE, 512));
@@ -164,7 +164,7 @@ static void *take_all_notes(void *argument)
     uint64_t owner;
 
     for (uint32_t pass = 0; pass < PASSES; pass++) {
-        pthread_barrier_wait(&together); /* all is noted */
+        pthread_barrier_wait(&together); /* all notes are taken down */
         atomic_fetch_add(&awake, 1);
         while (atomic_load(&awake) < (pass + 1) * THREADS) /* all threads must be awake before one begins */
             sched_yield();

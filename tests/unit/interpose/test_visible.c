@@ -11,7 +11,7 @@
 
 static const char *const addresses[] = {"GPU-aa01", "GPU-aa02", "MIG-bb01"};
 
-/* The list that the driver is given where the user's list is `list`, over three vGPUs. */
+/* The list that the driver is given for the user's list, over three vGPUs. */
 static const char *shown_list(const char *list)
 {
     static char text[64];
@@ -41,7 +41,7 @@ static void test_addresses_and_their_beginnings_name_vgpus(void **state)
     assert_string_equal(shown_list("MIG-bb01,GPU-aa02"), "MIG-bb01,GPU-aa02");
     assert_string_equal(shown_list("MIG-"), "MIG-bb01");
     assert_string_equal(shown_list("GPU-aa01,1"), "GPU-aa01,GPU-aa02");
-    assert_string_equal(shown_list("GPU-aa"), "-1"); /* two begin with it */
+    assert_string_equal(shown_list("GPU-aa"), "-1"); /* two addresses begin with it */
     assert_string_equal(shown_list("GPU-aa011"), "-1");
 }
 

@@ -6,9 +6,10 @@
  * Owns: a vendor's function that records its arguments; the row with the expectations for a call.
  * Never: opens a library or enters a vGPU: nothing here is large enough to wait for one.
  *
- * A call is made in words, as the processor passes all arguments but floating point: the first six in registers, the
- * others behind one another on the stack. Words are small numbers and no two are alike, so that a misplaced one is seen
- * at any width. None is a valid address, so that a hook crashes which reads memory at a word needlessly.
+ * A call is made in words, as the processor passes all arguments except floating-point numbers: the first six in
+ * registers, the others one after another on the stack. Words are small numbers, each a different one, so that a
+ * misplaced word is noticed at any width. No word is a valid address, so a hook that reads memory at a word needlessly
+ * crashes.
  */
 #ifndef FACET_TEST_TRANSFERS_H
 #define FACET_TEST_TRANSFERS_H
@@ -32,9 +33,9 @@ enum { WORDS = 16, FACTORS = 3, POINTERS = 3, REGISTERS = 6 };
 struct row {
     const char *name;               /* without a suffix: the per-thread form of the call shares the row */
     uint32_t words;                 /* a bit for each word that the call takes; 0: the call has no test here */
-    uint64_t unit;                  /* the call moves `unit` bytes times the words `factors`, or */
+    uint64_t unit;                  /* the call moves `unit` bytes times the product of the words in `factors` */
     uint8_t factors[FACTORS];       /* each is the index of a word, plus 1 */
-    uint64_t bytes;                 /* `bytes`, if a structure that a word points at holds them */
+    uint64_t bytes;                 /* or it moves `bytes`, which a structure holds that a word points at */
     const void *pointers[POINTERS]; /* passed in place of the first words */
 };
 

@@ -45,7 +45,8 @@ UNUSED static const struct facet_backend *backend;
 
 /*
  * A compile is a child of fork(). Before version 17, clang's address sanitizer does not take its allocator's lock for
- * fork(): a child that begins while another thread allocates would wait for that lock, which none of its threads holds.
+ * fork(). A child that begins while another thread allocates would then wait forever for a lock that no thread of the
+ * child holds.
  */
 #if defined(__SANITIZE_ADDRESS__) && defined(__clang_major__) && __clang_major__ < 17
 void lock_allocator(void) __asm__("_ZN6__lsan13LockAllocatorEv") __attribute__((weak));
@@ -83,7 +84,7 @@ UNUSED static bool is_llvm_19(void)
     return strstr(backend->version, "LLVM 19.");
 }
 
-/* True for a target that LLVM 19 does not make: its newest processor is sm_90a, and it may be built without SPIR-V. */
+/* True for a target for which LLVM 19 makes no code. Its newest NVIDIA processor is sm_90a, and it may lack SPIR-V. */
 UNUSED static bool is_beyond(const char *target)
 {
     if (!is_llvm_19())

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel compiler that knows no language and takes the place of facet-kernel-compiler.so. Words of the source choose
- * what it does.
+ * A fake of facet-kernel-compiler.so, which compiles no language. Words of the source choose its behaviour.
  *
  * Owns: one kernel, `saxpy`, for any source; a letter in the file $FACET_TEST_COMPILES for each compile.
  * Never: is installed.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: sources that grow beyond usual sizes, and compiles of them that must end as expected.
+ * Owns: texts of growing sources, and compiles that must end with an expected result.
  * Never: measures; asserts the result of a compile.
  */
 #ifndef FACET_TESTS_GROWING_H

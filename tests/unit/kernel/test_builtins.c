@@ -501,7 +501,7 @@ static void images_of_every_order_and_type_are_read(void **state)
     image.channel_order = BGRA;
     run(&image, EDGE | NEAREST, 0, 0, color);
     assert_true(color[2] == 0 && fabsf(color[1] - 0.2f) < 1e-6f && fabsf(color[0] - 0.4f) < 1e-6f && color[3] == 1);
-    run(&image, BORDER | NEAREST, -1, 0, color); /* an order with alpha has a transparent border */
+    run(&image, BORDER | NEAREST, -1, 0, color); /* a channel order with alpha has a transparent border */
     assert_true(color[0] == 0 && color[3] == 0);
     LLVMOrcDisposeLLJIT(jit);
 }

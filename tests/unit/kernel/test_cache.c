@@ -351,7 +351,7 @@ static void a_process_that_dies_while_compiling_blocks_no_other(void **state)
     facet_cache_close(&cache);
 }
 
-/* A compiler that has waited for another too long compiles, too, and both write the same entry. */
+/* A process that has waited too long for another process's compile compiles, too, and both write the same entry. */
 enum { WRITES_EACH = 200 };
 
 struct writer {
@@ -385,7 +385,7 @@ static void concurrent_writers_of_one_key_leave_one_whole_entry(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, keep_often, &writer), 0);
     for (int i = 0; i < WRITES_EACH; i++) {
         struct facet_image *found = facet_cache_find(&writer.cache, &writer.key);
-        assert_non_null(found); /* an entry that is cut off would be a miss, and be removed */
+        assert_non_null(found); /* an incomplete entry would be a miss, and would be removed */
         assert_int_equal(found->size, writer.image->size);
         facet_image_destroy(found);
     }

@@ -42,7 +42,7 @@ static void output_and_exit_status_are_returned(void **state)
     free(child.output);
 }
 
-/* A child that sleeps uses as little processor time as one that a busy machine does not run. */
+/* A child that sleeps stands for a child that a busy machine does not run: neither uses processor time. */
 static void the_time_limit_counts_processor_time_alone(void **state)
 {
     struct facet_child child = {0};

@@ -66,7 +66,7 @@ static void the_same_source_gives_the_same_bytes(void **state)
     }
 }
 
-/* No target can call a kernel as it is: PTX does not allow it, and LLVM gives up on AMDGPU. */
+/* No target can call a kernel as it is: PTX does not allow it, and for AMDGPU LLVM cannot compile it. */
 static void kernels_may_call_kernels(void **state)
 {
     static const char source[] = "kernel void inner(global int *x) { x[get_global_id(0)] += 1; }\n"
@@ -284,7 +284,7 @@ static void unknown_targets_and_options_are_refused_by_name(void **state)
     assert_false(backend->knows("vax", "780"));
 }
 
-/* Where the compiler has a newer LLVM, the same targets are known. */
+/* A compiler with a newer LLVM takes these targets. */
 static void targets_that_llvm_19_lacks_are_refused_by_name(void **state)
 {
     static const char *const newer[] = {"sm_100", "sm_103", "sm_121"};
@@ -458,7 +458,7 @@ static void nothing_is_printed(void **state)
 
 /* A thread's failure: cmocka fails in the main thread only. */
 struct compile_log {
-    char text[sizeof((struct facet_error *)0)->message + 64]; /* of the first compile that failed */
+    char text[sizeof((struct facet_error *)0)->message + 64]; /* the message of the first compile that failed */
 };
 
 static void *compile_all(void *argument)

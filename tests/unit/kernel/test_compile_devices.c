@@ -50,7 +50,7 @@ static void each_kernel_is_in_its_image_once(void **state)
             if (strncmp(targets[i], "ptx", 3) == 0) {
                 assert_int_equal(count_of(&result, ".entry "), 2);
                 assert_int_equal(count_of(&result, ".func "), 0);
-                assert_int_equal(count_of(&result, "add.rn.f32"), 3); /* of one, of both, and of one in both */
+                assert_int_equal(count_of(&result, "add.rn.f32"), 3); /* one in `one`, two in `both` */
             }
             backend->clear(&result);
         }
@@ -92,7 +92,7 @@ static void compile_checked(const char *source, const char *level)
     backend->clear(&result);
 }
 
-/* By C99 the body of `plain` is only for the optimizer, and a function that can be called would be in another file. */
+/* In C99 the body of the inline function `plain` is only for the optimizer; a call would need a body elsewhere. */
 static void inline_functions_have_bodies_at_all_levels(void **state)
 {
     static const char *const levels[] = {"-O0", "-cl-opt-disable", "-O1", "-O2", "-O3"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: sources with much control flow or many calls, and the cost of their compiles beside that of as much
- * straight-line code. Both are measured in one run, as processor time, which other processes change little. Never:
- * asserts a time.
+ * Owns: sources with much control flow or many calls, and the cost of compiling them compared with as much
+ * straight-line code. Both costs are measured in one run, as processor time, which other processes change little.
+ * Never: asserts a time.
  */
 #include "growing.h"
 

@@ -36,7 +36,7 @@
 
 static struct {
     unsigned loads, unloads, launches;
-    size_t bytes; /* of the image */
+    size_t bytes; /* the image's size */
     enum facet_status answer;
     struct facet_launch launch;
     unsigned char arguments[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the functions that code generators call on old processors. They are compiled for the oldest one and
- * compared with those of the C library.
- * Never: tells one NaN from another. FACET_LIB_DIR says where the archives are.
+ * Owns: tests of the functions that code generators call on old processors. They are compiled for the oldest processor
+ * and compared with the functions of the C library.
+ * Never: distinguishes NaNs. FACET_LIB_DIR names the folder of the archives.
  */
 #include <math.h>
 #include <setjmp.h>

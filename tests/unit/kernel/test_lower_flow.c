@@ -293,7 +293,7 @@ static void write_division(char *text, size_t size, uint32_t bits, const char *o
              bits);
 }
 
-/* With both values of `swap`, each pair is once in an item that divides and once in an item that does not. */
+/* With both values of `swap`, each pair of numbers is in an item that divides, and in an item that does not. */
 static void compare_division(const struct loaded *loaded, uint32_t bits, const char *operation, uint32_t swap)
 {
     static int64_t pairs[PAIRS][2], results[PAIRS];

@@ -181,7 +181,7 @@ static void alignments_of_128_are_not_negative(void **state)
     free(made);
 }
 
-/* The files are such as a crashed compile leaves. */
+/* The folder has the files that a crashed compile leaves. */
 static void a_folder_is_removed_with_its_files(void **state)
 {
     static const struct facet_folder none = {.path = ""};

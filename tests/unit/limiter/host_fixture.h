@@ -135,8 +135,8 @@ static inline void host_set_compute(struct host *host, uint32_t request_milli, u
     assert_ok(facet_limiter_worker_set_limits(host->limiter, "w", &limits, &error), &error);
 }
 
-/* Starts a process that does nothing until it is killed. A child shares the descriptors of this process, and the locks
- * on them, until exec: the function returns once the child has closed them. */
+/* Starts a process that does nothing until it is killed. Until exec, a child shares this process's descriptors and the
+ * locks on them. So the function returns only after the child has closed them. */
 static inline pid_t host_start_process(void)
 {
     int ready[2];
@@ -152,7 +152,7 @@ static inline pid_t host_start_process(void)
     }
     assert_true(pid > 0);
     close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 0); /* the child closed its end, among the others */
+    assert_int_equal(read(ready[0], &byte, 1), 0); /* the child closed its end, so all its descriptors are closed */
     close(ready[0]);
     return pid;
 }

@@ -36,7 +36,7 @@ static void test_totals_of_real_work_are_believed(void **state)
         assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL);
         totals.memory_bytes = (uint64_t)(i % 65) * MIB;
         totals.launches += 1000000;
-        totals.busy_ns += 400 * MS; /* four processes */
+        totals.busy_ns += 400 * MS; /* of four processes, 100 ms each */
         totals.throttled_ns += 1000 * 100 * MS;
         totals.denied += 50000;
     }
@@ -138,7 +138,7 @@ static void test_threads_wait_no_longer_than_the_vgpu_is_old(void **state)
     assert_int_equal(believe_totals(&totals), FACET_BELIEVED_ALL & ~FACET_BELIEVED_THROTTLED);
 }
 
-/* Two threads read the clock in one order and the totals in the other. Damage is still found. */
+/* Two threads read the clock in one order and the totals in the opposite order. Damage is still found. */
 static void test_damage_is_found_by_readers_that_overtake_each_other(void **state)
 {
     struct facet_usage_totals totals = {.launches = 5};

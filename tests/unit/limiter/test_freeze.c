@@ -60,7 +60,7 @@ static void start_user(struct user *user, struct facet_tenant *tenant, void *(*u
     assert_int_equal(pthread_create(&user->thread, NULL, use, user), 0);
 }
 
-/* True where the thread is admitted within `ms`, while the owner does nothing. */
+/* True if the thread is admitted within `ms`, while the owner does nothing. */
 static bool is_admitted_within(const struct user *user, unsigned ms)
 {
     for (unsigned i = 0; i < ms && !atomic_load(&user->admitted_yet); i++)
@@ -168,7 +168,7 @@ static void test_an_idle_freeze_ends_without_an_owner(void **state)
         facet_owner_set_heartbeat(fixture->owner, facet_clock_now_ns());
         facet_tenant_supervise(&tenant, facet_clock_now_ns());
         start_user(&user, &tenant, uses[i]);
-        pthread_join(user.thread, NULL); /* the heartbeat is over: the call must not wait forever */
+        pthread_join(user.thread, NULL); /* the heartbeat becomes too old, so the call ends */
         assert_true(user.granted);
         assert_int_equal(atomic_load(&tenant.orphan), 1);
     }
@@ -184,7 +184,7 @@ static void test_memory_frozen_by_hand_waits_even_without_an_owner(void **state)
     assert_true(facet_tenant_reserve(&tenant, 2 * MIB));
     facet_owner_set_frozen(fixture->owner, FACET_RESOURCE_MEMORY);
     facet_owner_set_heartbeat(fixture->owner, 1);
-    facet_tenant_release(&tenant, 1 * MIB); /* giving back is always allowed */
+    facet_tenant_release(&tenant, 1 * MIB); /* releasing memory is always allowed */
     assert_int_equal(fixture_totals(fixture).memory_bytes, 1 * MIB);
     assert_false(facet_tenant_reserve(&tenant, 65 * MIB)); /* beyond the quota: refused at once */
     start_user(&user, &tenant, allocate_main);

@@ -182,7 +182,8 @@ static void test_adopt_refuses_wrong_arguments(void **state)
 }
 
 /*
- * A segment of another version of Facet is told from a broken one. Both are removed by force only, and then made anew.
+ * A segment of another version of Facet gets another error than a broken segment. Both are removed only by force, and
+ * can then be created again.
  */
 static void test_a_segment_of_another_version_is_distinguished(void **state)
 {
@@ -305,7 +306,7 @@ static void test_register_refuses_wrong_arguments(void **state)
     assert_int_equal(host_state(host).processes, 1);
 }
 
-/* A process that has ended but was not reaped holds nothing, and another may get its number later. */
+/* A process that has ended but was not reaped holds nothing, and another process may get its pid later. */
 static void test_ended_processes_are_unknown(void **state)
 {
     struct host *host = *state;
@@ -461,7 +462,7 @@ static void test_heartbeat_reports_damage(void **state)
     assert_int_equal(facet_limiter_worker_heartbeat(host->limiter, "w", &error), FACET_CORRUPT);
 }
 
-/* The struct cannot mark numbers as damaged: where one is, the call fails and fills nothing in. */
+/* The struct cannot mark a number as damaged. If a number is damaged, the call fails and fills nothing in. */
 static void test_state_omits_damaged_numbers(void **state)
 {
     struct host *host = *state;

@@ -90,14 +90,14 @@ static void test_registered_and_interposed_share_one_quota(void **state)
         tenants[i] = start_tenant(host, i + 1, race);
     for (int i = 0; i < 200000; i++)
         check_once(host, registered, &own_bytes, &seed, race);
-    /* Read before the first is killed: memory of the dead is given to others while `held` still counts it. */
+    /* The peak is read before a process is killed: others may get its memory while `held` still counts it. */
     uint64_t peak = atomic_load(&race->peak);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(waitpid(tenants[i], NULL, WNOHANG), 0); /* still running */
         host_end_process(tenants[i]);
     }
     assert_true(peak <= 64 * MIB);
-    assert_true(peak > 20 * MIB); /* more than one process alone holds */
+    assert_true(peak > 20 * MIB); /* a single process never holds so much */
     assert_int_equal(host_state(host).memory_bytes, own_bytes);
     host_end_process(registered);
     assert_int_equal(host_state(host).memory_bytes, 0);
@@ -161,7 +161,7 @@ static void assert_second_is_whole(struct host *host)
     enum facet_status status = facet_limiter_worker_adopt(host->limiter, &second, &error);
     if (status == FACET_NOT_FOUND)
         status = facet_limiter_worker_create(host->limiter, &second, &error);
-    /* Where its removal had begun, files are missing, and the worker is removed by force. */
+    /* If the worker's removal had begun, files are missing, and the worker is removed by force. */
     if (status == FACET_CORRUPT) {
         assert_ok(facet_limiter_worker_remove(host->limiter, "second", true, &error), &error);
         status = facet_limiter_worker_create(host->limiter, &second, &error);

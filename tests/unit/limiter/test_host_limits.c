@@ -56,7 +56,7 @@ static void test_verdict_has_budget_and_wait(void **state)
     assert_int_equal(verdict.admitted, 1);
     assert_true(verdict.available >= 3 * MS && verdict.available < 4 * MS);
     verdict = host_compute(host, other, 5 * MS);
-    assert_int_equal(verdict.admitted, 0); /* one budget for all processes */
+    assert_int_equal(verdict.admitted, 0); /* all processes share the budget */
     assert_true(verdict.wait_ns > 0 && verdict.wait_ns <= 2000 * MS);
     assert_int_equal(host_compute(host, other, 3 * MS).admitted, 1);
     assert_int_equal(host_compute(host, other, 500 * MS).admitted, 0); /* more than the budget holds */
@@ -152,7 +152,7 @@ static void test_frozen_memory_admits_nothing(void **state)
     assert_int_equal(verdict.admitted, 0);
     assert_true(verdict.wait_ns == UINT64_MAX);
     assert_int_equal(host_memory(host, getpid(), -40).admitted, 1);
-    assert_int_equal(host_compute(host, getpid(), 5).admitted, 1); /* the other resource is not frozen */
+    assert_int_equal(host_compute(host, getpid(), 5).admitted, 1); /* compute is not frozen */
 
     struct facet_limiter_state before = host_state(host);
     assert_int_equal(before.frozen, FACET_RESOURCE_MEMORY);

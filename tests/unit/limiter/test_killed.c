@@ -102,7 +102,7 @@ static void test_a_launch_is_charged_once_wherever_its_process_is_killed(void **
 }
 
 /* The reported time of one launch of two is not charged for the other one. */
-static void test_a_launch_left_in_flight_is_charged_for_the_rest(void **state)
+static void test_a_launch_left_in_flight_is_charged_unreported_time(void **state)
 {
     const struct fixture *fixture = *state;
     uint64_t long_ns = facet_clock_now_ns() / 2;
@@ -116,7 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_launch_is_charged_once_wherever_its_process_is_killed, fixture_setup,
                                         fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_a_launch_left_in_flight_is_charged_for_the_rest, fixture_setup,
+        cmocka_unit_test_setup_teardown(test_a_launch_left_in_flight_is_charged_unreported_time, fixture_setup,
                                         fixture_teardown),
     };
 

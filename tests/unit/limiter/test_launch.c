@@ -8,7 +8,7 @@
 #include "limiter/pace.h"
 
 #define LIVED_US      60000u
-#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* a thread that waits for the depth goes after this time in any case */
+#define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* the longest that a thread waits for the depth */
 
 struct launcher {
     struct facet_tenant *tenant;
@@ -115,8 +115,8 @@ static struct facet_owner_slot first_slot(const struct fixture *fixture)
 }
 
 /*
- * A scheduler takes a waiting process without a recent sign of life for a stopped one. The first launch after a rest
- * must therefore give a sign.
+ * A scheduler takes a waiting process without a recent sign of life for a stopped one. So the first launch after a
+ * pause must give a sign of life.
  */
 static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign(void **state)
 {
@@ -204,7 +204,7 @@ static void test_one_kernel_longer_than_the_depth_goes(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The work in flight may wait for a later step of this thread: waiting for it forever would be a deadlock. */
+/* The work in flight may depend on a later call of this thread. If the thread waited for the work, both would hang. */
 static void test_waiting_for_the_depth_is_no_deadlock(void **state)
 {
     struct fixture *fixture = *state;
@@ -221,7 +221,8 @@ static void test_waiting_for_the_depth_is_no_deadlock(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Launches twice three quarters of the depth. Returns whether the second goes before the first is reported. */
+/* Makes two launches, each of three quarters of the depth. Returns whether the second is admitted before the first is
+ * reported. */
 static bool second_goes_before_a_report(const struct fixture *fixture, uint64_t others_ended_ns)
 {
     const uint64_t depth_ns = 20 * FACET_NS_PER_MS, estimate_ns = depth_ns * 3 / 4;
@@ -243,7 +244,7 @@ static bool second_goes_before_a_report(const struct fixture *fixture, uint64_t 
     return admitted_yet;
 }
 
-/* Reports of ends may be late. On a device without other work the next launch goes when it should fit by the clock. */
+/* Completions may be reported late. On an idle device the next launch is admitted when, by the clock, it should fit. */
 static void test_the_depth_frees_by_the_clock_before_reports(void **state)
 {
     struct fixture *fixture = *state;
@@ -253,7 +254,7 @@ static void test_the_depth_frees_by_the_clock_before_reports(void **state)
     assert_false(second_goes_before_a_report(fixture, FACET_OTHERS_RUNNING));
 }
 
-/* A cap counts reported time, so that the clock admits nothing early. */
+/* A cap counts reported time, so the clock alone admits nothing. */
 static void test_under_a_cap_only_reports_free_the_depth(void **state)
 {
     struct fixture *fixture = *state;
@@ -339,7 +340,7 @@ static void test_a_tenant_returns_to_a_daemon_that_is_back(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* A process that found no daemon, and then rested, waits at a closed gate when the daemon is back. */
+/* A process that found no daemon, and then launched nothing, waits at a closed gate when the daemon is back. */
 static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 {
     struct fixture *fixture = *state;
@@ -359,8 +360,8 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 
 /* ---- device time of the dead ---- */
 
-/* Runs in the child until it is killed. It launches, calls `report`, and writes a byte; it writes another when LIVED_US
- * have passed. With `shows` it gives signs of life all the time. */
+/* Runs in the child until it is killed. The child launches, calls `report`, and writes a byte; it writes a second byte
+ * after LIVED_US. With `shows` it gives signs of life all the time. */
 static void launch_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
                                 int done_fd)
 {
@@ -415,7 +416,8 @@ static void report_up_to_now(struct facet_tenant *tenant)
     facet_tenant_set_unsettled_since(tenant, UINT64_MAX);
 }
 
-/* Returns the charge when the slot of such a process is cleared, and gives how long the whole took. */
+/* Returns the charge when the slot of a process of launch_until_killed() is cleared. *ret_took_ns is how long all of
+ * this took. */
 static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
                            uint64_t *ret_took_ns)
 {

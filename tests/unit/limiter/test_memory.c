@@ -213,8 +213,8 @@ static void test_free_memory_includes_that_of_the_dead(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The device's free memory rises when a process dies, before or after the process's lock is released. Either order must
- * give the vGPU's free memory. */
+/* When a process dies, the device's free memory may rise before or after the process's lock is released. In both cases
+ * the result must be the vGPU's free memory. */
 static void test_free_memory_beside_the_devices_own_figure(void **state)
 {
     struct facet_tenant tenant = fixture_attach(*state);
@@ -230,7 +230,7 @@ static void test_free_memory_beside_the_devices_own_figure(void **state)
             steady = atomic_load(&tenant.steady_bytes);
         }
         assert_int_equal(facet_tenant_memory_free_cached(&tenant, device), 4 * MIB);
-        assert_int_equal(facet_tenant_memory_free_cached(&tenant, device + 60 * MIB), 4 * MIB); /* dying */
+        assert_int_equal(facet_tenant_memory_free_cached(&tenant, device + 60 * MIB), 4 * MIB); /* lock still held */
         end_child(child);
         assert_int_equal(facet_tenant_memory_free_cached(&tenant, device + 60 * MIB), 64 * MIB);
         steady = 0;
@@ -239,7 +239,7 @@ static void test_free_memory_beside_the_devices_own_figure(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Where a program closed the tenant's descriptor and reused its number, no live process is taken for dead. */
+/* A program may close the tenant's descriptor and reuse its number. No live process is then taken for dead. */
 static void test_free_memory_when_the_program_reuses_the_descriptor(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
@@ -328,7 +328,7 @@ static void test_the_segment_is_never_a_standard_stream(void **state)
     assert_int_equal(status, 0);
 }
 
-/* A request that can never fit does not make requests of others fail. */
+/* A request that can never fit does not make the requests of other processes fail. */
 static void test_refused_requests_do_not_disturb_others(void **state)
 {
     struct fixture *fixture = *state;
@@ -434,7 +434,7 @@ static void test_a_thousand_processes_are_counted(void **state)
         facet_owner_reap_some(fixture->owner);
     assert_int_equal(fixture_totals(fixture).processes, 500);
     assert_int_equal(fixture_totals(fixture).memory_bytes, 500000);
-    /* A new process takes a slot that became free, not one behind all others. */
+    /* A new process takes a slot that became free, instead of a slot behind all used ones. */
     struct facet_tenant tenant = fixture_attach(fixture);
     assert_true(tenant.slot < &tenant.usage->slots[1000]);
     facet_tenant_detach(&tenant);

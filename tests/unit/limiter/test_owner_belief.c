@@ -109,7 +109,7 @@ static void test_the_largest_quota_is_remembered(void **state)
     assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL);
 }
 
-/* A killed owner reads no more: the quota that it set last is known without another reading. */
+/* A killed owner reads no totals after it set a quota, so the quota must be known without a reading. */
 static void test_a_larger_quota_is_kept_at_once(void **state)
 {
     struct fixture *fixture = *state;
@@ -239,7 +239,7 @@ static void test_a_possible_settled_time_is_kept(void **state)
     }
 }
 
-/* Such a file is left by a full disk, or by an earlier release. */
+/* A full disk leaves an empty file, and an earlier release a shorter one. */
 static void test_an_empty_or_shorter_file_is_begun_anew(void **state)
 {
     struct fixture *fixture = *state;
@@ -316,7 +316,7 @@ static void test_with_a_damaged_file_all_totals_except_memory_are_doubted(void *
     }
 }
 
-/* A process raises the peak with its memory. Where memory stays above the peak, one of them is damaged. */
+/* A process raises the peak with its memory. If memory stays above the peak, one of the two numbers is damaged. */
 static void test_a_peak_is_never_less_than_what_is_held(void **state)
 {
     struct fixture *fixture = *state;

@@ -28,7 +28,7 @@ static uint64_t random_cost(unsigned *seed)
     return (uint64_t)rand_r(seed) % scale % (100 * MS);
 }
 
-/* The most that may have been taken in `elapsed_ns`. */
+/* The most device time that may have been taken in `elapsed_ns`. */
 static uint64_t bound_ns(uint32_t milli, uint64_t elapsed_ns, uint64_t largest_ns)
 {
     return elapsed_ns * milli / FACET_MILLI_WHOLE + 1 + FACET_PACE_BURST_NS + largest_ns;
@@ -54,7 +54,7 @@ static void test_a_budget_never_gives_more_than_its_share(void **state)
     }
 }
 
-/* A caller that waits for the returned time is admitted then, and not a nanosecond before. */
+/* A caller is admitted after the returned wait, and not a nanosecond before. */
 static void test_the_returned_wait_is_exact(void **state)
 {
     unsigned waits = 0;

@@ -16,7 +16,7 @@ static void path_of(const struct fixture *fixture, char *path, size_t size)
     snprintf(path, size, "%s/%s", fixture->dir, FACET_REFUSED_FILE);
 }
 
-/* Returns -1 where the file cannot be believed. */
+/* Returns -1 if the file is not believed. */
 static int refusal_count(const char *dir, char reason[FACET_REFUSED_REASON_SIZE])
 {
     uint32_t number = 4711;
@@ -56,7 +56,7 @@ static void test_file_size_is_bounded(void **state)
     assert_int_equal(status.st_size, FACET_REFUSED_RECORDS_MAX * FACET_REFUSED_RECORD_SIZE);
 }
 
-/* The program that could not enter its vGPU belongs to a tenant: no signal of our write may end it. */
+/* The program that could not enter its vGPU is a tenant's, so Facet's write may raise no signal that ends it. */
 static void test_a_file_that_may_not_grow_raises_no_signal(void **state)
 {
     struct fixture *fixture = *state;
@@ -121,7 +121,7 @@ static void test_damaged_records_are_not_believed(void **state)
     close(fd);
 }
 
-/* The limit of the file's size leaves room for a part of a record. */
+/* The limit of the file's size would leave room for a part of a record only. */
 static void test_no_part_of_a_record_is_written(void **state)
 {
     struct fixture *fixture = *state;

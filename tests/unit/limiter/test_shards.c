@@ -30,7 +30,7 @@ static void test_work_in_flight_is_the_sum_of_the_shards(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The scheduler is told when the process has nothing in flight, not when one of its threads has nothing. */
+/* The bell rings when the process has nothing in flight, not when one of its threads has nothing in flight. */
 static void test_the_last_completion_of_a_process_rings(void **state)
 {
     struct fixture *fixture = *state;

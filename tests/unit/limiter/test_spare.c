@@ -131,7 +131,7 @@ static void test_a_process_about_to_be_refused_takes_spare_regions_back(void **s
     facet_tenant_detach(&tenant);
 }
 
-static void test_a_process_that_lost_spare_regions_asks_as_others_do(void **state)
+static void test_a_process_that_lost_spare_regions_can_reserve_again(void **state)
 {
     struct facet_tenant first = fixture_attach(*state), second = fixture_attach(*state);
 
@@ -140,7 +140,7 @@ static void test_a_process_that_lost_spare_regions_asks_as_others_do(void **stat
     assert_false(facet_tenant_take_spare(&first));
     assert_false(facet_tenant_reserve_regions(&first, 1));
     facet_tenant_release_regions(&second, 1);
-    assert_true(facet_tenant_reserve_regions(&first, 1)); /* the second's spare regions are taken back in turn */
+    assert_true(facet_tenant_reserve_regions(&first, 1)); /* takes the spare region of `second` back */
     assert_int_equal(spare_of(&second), 0);
     assert_false(facet_tenant_reserve_regions(&second, 1));
     facet_tenant_detach(&first);
@@ -207,7 +207,7 @@ static void test_a_lowered_quota_voids_spare_regions(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* Others may have filled the memory meanwhile: a quota that is set again to the same size is a new one. */
+/* Other processes may have filled the memory meanwhile, so a quota that returns to its former size voids them, too. */
 static void test_a_quota_that_went_up_and_down_voids_spare_regions(void **state)
 {
     struct fixture *fixture = *state;
@@ -252,7 +252,7 @@ static void test_a_destroyed_vgpu_grants_no_spare_regions(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* ---- races: `held` rises after a reservation and falls before a release, so it is never above what is held ---- */
+/* ---- races: `held` rises after a reservation and falls before a release, so it is at most the true amount ---- */
 
 struct race {
     _Atomic uint64_t held, peak, granted;
@@ -374,7 +374,7 @@ int main(void)
         TEST(test_few_spare_regions_are_kept_and_none_below_zero),
         TEST(test_a_process_fills_the_quota_beside_its_spare_regions),
         TEST(test_a_process_about_to_be_refused_takes_spare_regions_back),
-        TEST(test_a_process_that_lost_spare_regions_asks_as_others_do),
+        TEST(test_a_process_that_lost_spare_regions_can_reserve_again),
         TEST(test_spare_regions_stay_while_there_is_room),
         TEST(test_a_killed_process_gives_back_held_and_spare_regions),
         TEST(test_a_neighbour_gets_held_and_spare_regions_of_the_dead),

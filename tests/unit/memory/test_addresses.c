@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that an address of a device in another process is never taken for a pointer of this one, nor the
- * other way round, when the caller does not say which of the two an address is.
+ * Owns: the proof that an address of a device in another process is never taken for a pointer of this process, nor a
+ * pointer for such an address, when the caller does not say which of the two an address is.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,8 +23,8 @@
 
 enum access { NO_ACCESS, WRITE, READ, COPY };
 
-/* A device in another process, whose addresses are only numbers here. The first `blocked_reservations` of those that it
- * offers are addresses of pages of this process. */
+/* A device in another process, whose addresses are only numbers here. The first `blocked_reservations` addresses that
+ * it offers are addresses of pages of this process. */
 static struct {
     uint32_t blocked_reservations, reserved, reservations;
     void *blocking_pages[TRIES];
@@ -212,7 +212,7 @@ static void make_space(void)
     const struct facet_space_config config = {.size = sizeof config, .id = 1, .limit_bytes = 8 * MIB};
 
     assert_int_equal(facet_space_create(provided.memory, &config, &provided.space, &provided.error), FACET_OK);
-    assert_int_equal(remote.reserved, 1); /* the other tries were given back */
+    assert_int_equal(remote.reserved, 1); /* the reservations of failed tries were released */
 }
 
 static uint64_t allocate_mib(void)
@@ -254,7 +254,7 @@ static void addresses_of_a_space_are_reserved_in_this_process(void **state)
 static void a_space_avoids_addresses_in_use(void **state)
 {
     (void)state;
-    remote.blocked_reservations = 6; /* each is twice as far as the previous one, since sanitizers leave few */
+    remote.blocked_reservations = 6; /* each is twice as far as the previous one: sanitizers leave few free addresses */
     make_space();
     assert_int_equal(remote.reservations, 7);
     for (uint32_t i = 0; i < remote.blocked_reservations; i++)
@@ -295,7 +295,7 @@ static void an_address_of_host_and_device_alike_is_refused(void **state)
     assert_int_equal(remote.last_access, WRITE);
 }
 
-/* Where the address space is limited, the program needs all of it. */
+/* If the address space is limited, the program needs all of it. */
 static void no_addresses_are_reserved_where_they_are_limited(void **state)
 {
     const struct rlimit limited = {.rlim_cur = RLIM_INFINITY - 1, .rlim_max = provided.addresses.rlim_max};

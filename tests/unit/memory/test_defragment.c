@@ -72,7 +72,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* As set_up(), with memory that is committed at once: in small pages, as the chunks are small, and in huge pages. */
+/* Like set_up(), with memory that is committed at once: here in small pages, since the chunks are small. */
 static int set_up_committed(void **state)
 {
     static struct fixture fixture;
@@ -219,7 +219,7 @@ struct worker {
     uint32_t first;
 };
 
-/* Counts in every word of its runs, so that a write that is lost, or goes to the old page, is seen. */
+/* Counts up in every word of its runs, so that a write that is lost, or goes to the old page, is noticed. */
 static void *count_up(void *data)
 {
     struct worker *worker = data;

@@ -104,7 +104,7 @@ static void test_failed_transfers_are_reported(void **state)
     watched_end(&watched, memory);
 }
 
-/* Pages that the device cannot unmap yet belong to no space until they are unmapped. */
+/* Until the device has unmapped pages, they belong to no space. */
 static void test_pages_that_stay_mapped_have_no_owner(void **state)
 {
     struct watched watched;

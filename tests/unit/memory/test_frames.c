@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of where frames are taken, when chunks come and go, and that plans end with the fewest chunks. */
+/* Owns: proofs of where frames are taken, when chunks are created and returned, and that plans end with the fewest
+ * chunks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -169,7 +170,7 @@ static void test_frames_hold_pages_of_one_space(void **state)
     watched_end(&watched, memory);
 }
 
-/* A change since the plan was made is seen when it begins. */
+/* When a plan begins, changes since it was made are noticed. */
 static void test_stale_plan_is_noticed(void **state)
 {
     struct watched watched;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that a limit can be raised to all memory, from any first value, and that a request that can never fit
- * is refused as such.
+ * Owns: the proofs that a limit can be raised to all memory from any first value, and that a request that can never fit
+ * is refused with the limit's name.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void a_limit_is_raised_to_the_whole_device(void **state)
     }
 }
 
-/* Such a refusal names the space's limit or the device's memory, and does not advise to free memory. */
+/* The refusal names the space's limit or the device's memory, and does not advise to free memory. */
 static void refusals_of_requests_that_can_never_fit_name_the_limit(void **state)
 {
     struct facet_memory *memory = open_memory(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that allocations follow the configuration of pools. Never: checks anything but the results of
- * facet/memory.h; the arithmetic of the classes is test_classes.c's.
+ * Owns: the proof that allocations follow the configuration of pools. Never: checks anything except results of
+ * facet/memory.h; test_classes.c tests the arithmetic of the classes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,7 +125,7 @@ static void test_pools_grow_by_their_configured_size(void **state)
     }
 }
 
-/* No request gets a larger block than another class would have given. */
+/* Each request gets a block of the smallest class that holds it. */
 static void test_best_fitting_pool_is_used(void **state)
 {
     uint64_t blocks[64], count = 0;

@@ -30,7 +30,7 @@ static struct {
     struct facet_error error;
 } function_count;
 
-/* As in vgpu/refused.h: `wrong` numbers the pointer that is NULL, or the struct whose size is 0. */
+/* As in vgpu/refused.h, `wrong` is the number of the pointer that is NULL, or of the struct whose size is 0. */
 #define AT(number, pointer)  (wrong == (number) ? NULL : (pointer))
 #define SIZE(number, object) (wrong == (number) ? 0 : (uint32_t)sizeof(object))
 #define MEMORY               AT(0, function_count.memory)

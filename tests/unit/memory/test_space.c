@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what facet/memory.h promises of allocations: exact limits, addresses, refusals, numbers. */
+/* Owns: proofs of the promises of facet/memory.h about allocations: exact limits, addresses, refusals, numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -189,7 +189,7 @@ static void test_wrong_addresses_are_not_freed(void **state)
     assert_int_equal(usage_of(fixture->space).allocations, 0);
 }
 
-/* Resizes blocks and runs up and down, with and without an allocation behind them that forces a move. */
+/* Resizes blocks and runs up and down. An allocation behind some of them forces a move. */
 static void test_resize_keeps_the_bytes(void **state)
 {
     struct fixture *fixture = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that allocating and freeing a block takes as many steps among a hundred thousand live ones as among a
- * thousand. Never: measures time. The processor stops after each instruction (its trap flag), which a handler counts.
+ * Owns: the proof that allocating and freeing a block takes as many instructions among a hundred thousand live blocks
+ * as among a thousand. Never: measures time. The processor's trap flag raises a signal after each instruction, and the
+ * handler counts them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +97,7 @@ static void grow_to(uint32_t wanted)
 }
 
 /*
- * Each processor has pools of its own (src/memory/space.h): a thread that moves to another one begins with empty ones.
+ * Each processor has pools of its own (src/memory/space.h). On another processor a thread would begin with empty pools.
  */
 static void stay_on_one_processor(void)
 {
@@ -160,7 +161,7 @@ static void test_steps_do_not_grow(void **state)
         print_message("# skipped: this processor, or what emulates it, does not stop after each instruction\n");
         skip();
     }
-    /* Among few blocks, a freed one is more often where the next one is taken, which saves some calls a step. */
+    /* Among few blocks, the next block is more often the one just freed, which saves some calls a step. */
     assert_true(many_free.sum * 2 < few_free.sum * 3);
     assert_true(many_allocate.sum * 2 < few_allocate.sum * 3);
     assert_true(many_free.highest < 2 * few_free.highest);

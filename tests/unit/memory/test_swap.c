@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that spaces can hold more than the device has, that nothing is lost, and that pins and turns hold. */
+/* Owns: proofs that spaces can hold more than the device has, that no content is lost, and that pins and turns hold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -318,7 +318,7 @@ static void test_without_turns_no_word_is_lost(void **state)
     compete_for_memory(*state, 60);
 }
 
-/* Pins again before it releases the previous pin, so that its memory is pinned all the time. */
+/* This tenant pins again before it releases the previous pin, so that its memory is pinned all the time. */
 static void *overlap_pins(void *data)
 {
     struct worker *worker = data;

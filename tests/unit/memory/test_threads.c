@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that 64 threads can make every call at once. Each reads back the bytes that it wrote, and nothing is
- * left in the end.
+ * Owns: the proof that 64 threads can make every call at once. Each thread reads back the bytes that it wrote, and in
+ * the end no memory is left allocated.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -226,7 +226,7 @@ static void test_spaces_come_and_go(void **state)
     watched_end(&watched, shared.memory);
 }
 
-/* ---- one thread copies what another frees ---- */
+/* ---- one thread copies memory that another thread frees ---- */
 
 struct moving_block {
     struct facet_space *space;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that memory that a device cannot unmap yet stays charged, is used by no space, and is freed later; and
- * that no other space waits for it.
+ * Owns: proofs that memory which a device cannot unmap yet stays charged, is used by no space, and is freed later, and
+ * that other spaces do not wait for the unmap.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -155,7 +155,7 @@ static void test_shrinking_queues_the_tail(void **state)
     watched_end(&watched, memory);
 }
 
-/* Where an allocation fails in its middle during launches, its first pages await unmapping. */
+/* If an allocation fails in its middle during launches, its first pages await unmapping. */
 static void test_failed_allocation_queues_its_pages(void **state)
 {
     bool done = false;
@@ -206,7 +206,7 @@ static void *free_in_thread(void *data)
     return NULL;
 }
 
-/* Where the device's unmap waits, only the thread that frees waits for it. */
+/* While the device's unmap waits, only the thread that frees waits, too. */
 static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
 {
     struct facet_memory *memory = open_memory(0);
@@ -233,7 +233,7 @@ static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
     watched_end(&watched, memory);
 }
 
-/* A space whose memory launches may use is not destroyed: it stays until they end, and then is destroyed whole. */
+/* A space whose memory launches may use stays until they end, and only then is destroyed. */
 static void test_end_waits_for_launches(void **state)
 {
     static const enum facet_status answers[] = {FACET_BUSY, FACET_TIMEOUT, FACET_BAD_STATE};
@@ -261,7 +261,7 @@ static void test_end_waits_for_launches(void **state)
     }
 }
 
-/* Closing the memory releases such a space in any case. */
+/* Closing the memory releases the space even if its launches have not ended. */
 static void test_close_releases_memory_that_stayed(void **state)
 {
     struct facet_memory *memory = open_memory(0);

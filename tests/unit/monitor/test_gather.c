@@ -403,7 +403,7 @@ static struct facet_measurement rate_after(struct facet_subject *subject, uint64
 
 #define INTERFACE(name, bytes) "  " name ": " bytes " 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
 
-/* One interface received 6 bytes, and another, with a count of 5, is gone: the growth of the sum is no rate. */
+/* One interface received 6 bytes, and an interface with a count of 5 was removed, so the sum's growth is no rate. */
 static void a_removed_interface_leaves_no_wrong_rate(void **state)
 {
     const struct facet_subject_config config = {
@@ -450,7 +450,7 @@ static void values_that_a_node_does_not_report_are_unknown(void **state)
     assert_false(facet_measurement_percent(tree_found(found, count, "cpu_time"), &ignored));
 }
 
-/* The interrupts of a large machine, and the groups of a process, make lines of any length, which are skipped. */
+/* Lines with a large machine's interrupts, or a process's groups, may have any length; they are skipped. */
 static void long_lines_of_other_values_are_skipped(void **state)
 {
     static char text[40000];

@@ -25,7 +25,7 @@ static struct facet_history *history_of(uint32_t capacity)
     return history;
 }
 
-/* All words of a sample are made of its number, so that a mixture of two samples is seen. */
+/* All words of a sample are computed from its number, so that a mixture of two samples is noticed. */
 static struct facet_sample sample_of(uint64_t number)
 {
     struct facet_sample sample = {.time_ns = 10 * number + 10};

@@ -93,7 +93,7 @@ static void test_measures_of_impossible_samples_are_absent(void **state)
     assert_false(facet_sample_measure(&second, &first, FACET_MEASURE_UTILIZATION_MILLI, 1, &value));
     assert_false(facet_sample_measure(&first, &second, FACET_MEASURE_MEMORY_MILLI, 0, &value));
     assert_false(facet_sample_measure(&first, &second, FACET_MEASURE_QUEUE_DELAY_NS, 1, &value)); /* none completed */
-    first.values[FACET_SAMPLE_BUSY_NS] = 1;                                                       /* it fell */
+    first.values[FACET_SAMPLE_BUSY_NS] = 1;                                                       /* busy_ns fell */
     assert_false(facet_sample_measure(&first, &second, FACET_MEASURE_UTILIZATION_MILLI, 1, &value));
     assert_int_equal(value, 77);
     first.values[FACET_SAMPLE_BUSY_NS] = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: failures of the Nth allocation and of the Nth file that the scan opens, or an action at that file (by the
- * linker's --wrap).
+ * Owns: failures of the Nth allocation, and of the Nth file that the scan opens, or an action before that file is
+ * opened. The linker's --wrap replaces the calls.
  * Never: fails unless a test asked for it.
  */
 #ifndef FACET_TEST_PASSTHROUGH_FAILING_H

@@ -108,7 +108,8 @@ static void every_printed_address_is_parsed_back(void **state)
     }
 }
 
-/* Tries texts that resemble addresses. Those accepted are printed again, except for case and the zeros of a domain. */
+/* Tries texts that resemble addresses. An accepted text is printed again as it was, except for the case of letters and
+ * the leading zeros of a domain. */
 static void an_accepted_text_is_printed_again(void **state)
 {
     static const char bytes[] = "0123456789abcdefABCDEF:. -x";

@@ -71,11 +71,11 @@ static void extended_config_spaces_are_read(void **state)
     put_bytes(&space, 0x104, 0x04050607, 4);
     put_bytes(&space, 0x108, 0x00010203, 4);
     put_bytes(&space, 0x140, 0x0001000d, 4);
-    put_bytes(&space, 0x144, 0x001d00ff, 4); /* capable of more than is enabled */
+    put_bytes(&space, 0x144, 0x001d00ff, 4); /* more is supported than is enabled */
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_int_equal(facts.serial, UINT64_C(0x0001020304050607));
     assert_int_equal(facts.acs, FACET_PCI_ACS_PRESENT | 0x1d);
-    facts = facts_of(&space, 256); /* the size of a conventional one */
+    facts = facts_of(&space, 256); /* the size of a conventional PCI configuration space */
     assert_int_equal(facts.serial, 0);
     assert_int_equal(facts.acs, 0);
 }
@@ -114,7 +114,7 @@ static void circular_capability_lists_end(void **state)
     struct space space;
 
     make_space(&space);
-    put_bytes(&space, 0x60, 0x4005, 2); /* points to the previous one */
+    put_bytes(&space, 0x60, 0x4005, 2); /* points to the previous capability */
     put_bytes(&space, 0x100, 0x10010001, 4);
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_false(facts.is_express);

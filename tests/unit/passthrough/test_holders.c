@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs about the holders of a function: by which nodes they are found, and when they are unknown. Never: opens
- * a device; the kernel's own descriptors are met in tests/integration/passthrough.
+ * a device; tests/integration/passthrough does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -176,7 +176,7 @@ static void unknown_nodes_leave_the_holders_unknown(void **state)
     machine_remove(&machine);
 }
 
-/* In a PID namespace of its own a process cannot see all holders: they are unknown, not "none". */
+/* In a PID namespace of its own a process cannot see all holders, so they are reported as unknown, not as none. */
 static void a_container_leaves_the_holders_unknown(void **state)
 {
     struct machine machine;

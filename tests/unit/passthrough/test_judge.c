@@ -238,7 +238,7 @@ static void only_the_port_driver_of_bridges_is_accepted(void **state)
     end_question(&question);
 }
 
-/* The drivers of ISA bridges and of host bridges are drivers of the host, as they are for the kernel. */
+/* Like the kernel, Facet counts drivers of ISA bridges and host bridges as drivers of the host. */
 static void a_driver_of_an_isa_bridge_spoils_a_group(void **state)
 {
     struct question question;

@@ -43,7 +43,7 @@ static struct facet_pci_snapshot *scan_machine(const struct machine *machine)
     return snapshot;
 }
 
-/* An answer that is not yes for the whole snapshot must not become yes when something could not be read. */
+/* An answer that is not yes for the complete snapshot must not become yes when a file could not be read. */
 static void check_answers(const struct facet_pci_snapshot *whole, const struct facet_pci_snapshot *snapshot,
                           uint64_t at)
 {

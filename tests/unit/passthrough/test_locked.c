@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about reading files that the kernel may lock: a reader that hangs is left behind, there is at most one
- * for each function, and its function is read again once it has returned. Never: needs a device that hangs. The
- * reader's lock is wrapped (the linker's --wrap); a real kernel hangs in tests/integration/passthrough/hang.sh.
+ * Owns: proofs about reading files that the kernel may lock. A reader that hangs is left behind, each function has at
+ * most one such reader, and the function is read again after its reader has returned. Never: needs a device that
+ * hangs. The reader's lock is wrapped (the linker's --wrap); in tests/integration/passthrough/hang.sh a real kernel
+ * hangs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +102,7 @@ static int set_up(void **state)
     readers = mmap(NULL, sizeof *readers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(readers, MAP_FAILED);
     machine_make(&tree.machine);
-    readers->locks = 0; /* those of the machine's own folder */
+    readers->locks = 0; /* forgets the locks that machine_make() took */
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", tree.machine.path, parts[i]);
         assert_int_equal(mkdir(path, 0755), 0);

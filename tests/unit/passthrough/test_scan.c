@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs about one scan of a machine: its functions, the values read of them, the distances between them. Never:
- * judges. What a whole machine gives is in the golden files of the command.
+ * judges. The golden files of the command have the output for whole machines.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -283,7 +283,7 @@ static void another_list_of_ids_can_be_used(void **state)
     machine_remove(&machine);
 }
 
-/* ---- while another program changes it ---- */
+/* ---- while another program changes the machine ---- */
 
 struct mover {
     struct machine *machine;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about reading below a directory: values, failures, paths that would leave it. Never: waits. */
+/* Owns: proofs about reading below a directory: values, failures, paths that lead out of it. Never: waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

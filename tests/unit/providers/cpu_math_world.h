@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts that the tests of the table `math` share: numbers of four types, and how far a result may differ from that
- * computed in double.
+ * The parts that the tests of the table `math` share: numbers of four types, and how far a result may differ from the
+ * result computed in double.
  *
- * Owns: encoding numbers, made-up ones, running one operation to its end.
- * Never: asks the provider how a number is rounded: the compiler's types and double decide that.
+ * Owns: encoding numbers, random numbers, running one operation to its end.
+ * Never: asks the provider how a number is rounded; the compiler's types and double decide that.
  */
 #ifndef CPU_MATH_WORLD_H
 #define CPU_MATH_WORLD_H

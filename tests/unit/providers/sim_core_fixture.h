@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the parts that the tests of the sim provider's core share: an instance of a profile, short calls, and a made-up
- * engine whose use of the device a test decides.
- * Never: stands for the real engine; test_sim_engine and the conformance suite have that.
+ * Owns: the parts that the tests of the sim provider's core share. These are an instance of a profile, short calls, and
+ * a made-up engine, whose use of the device a test decides.
+ * Never: uses the real engine.
  */
 #ifndef SIM_CORE_FIXTURE_H
 #define SIM_CORE_FIXTURE_H

@@ -2,8 +2,9 @@
 /*
  * A small simulated machine with round numbers and stepped time, for tests of the engine.
  *
- * Two devices of 100 units that run one work-group each at 1000 MHz, so that one cycle is one nanosecond, 1 GB/s of
- * bandwidth, so that one byte is one nanosecond, 64 MiB in pages of 64 KiB, and slices 0 to 6 of which "3s" takes 3.
+ * It has two devices of 100 units. Each unit runs one work-group at 1000 MHz, so that one cycle takes one nanosecond.
+ * With a bandwidth of 1 GB/s one byte takes one nanosecond, too. A device has 64 MiB in pages of 64 KiB, and slices 0
+ * to 6, of which the template "3s" takes 3.
  *
  * Owns: the profile, the provider's tables, and one context to work with.
  * Never: reaches into the provider; asserts only results of the ABI.

@@ -149,7 +149,7 @@ static void an_older_driver_leaves_bits_clear(void **state)
     struct facet_provider_instance *instance = node_start("", infos, &count);
 
     assert_int_equal(count, 8);
-    assert_true(infos[3].valid == ALL_FIELDS); /* the first form of the PCI call still exists */
+    assert_true(infos[3].valid == ALL_FIELDS); /* this driver has the first form of the PCI call */
     assert_string_equal(infos[3].pci_address, "0000:84:00.0");
     assert_true(infos[3].capabilities == (ALL_OF_A_NEW_NODE & ~(FACET_CAN_PROCESS_METRICS | FACET_CAN_TOPOLOGY)));
     assert_int_equal(node_provider()->metrics->processes(instance, 0, NULL, 184, 0, &number, NULL), FACET_UNSUPPORTED);

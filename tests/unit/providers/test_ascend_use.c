@@ -90,7 +90,7 @@ static void limits_refuse_wrong_arguments(void **state)
     assert_int_equal(limit_ops()->clear(instance, 0, "a", NULL), FACET_NOT_FOUND);
     assert_int_equal(limit_ops()->set_memory(instance, 0, "a", GIB, NULL), FACET_OK);
     assert_int_equal(limit_ops()->set_memory(instance, 0, "a", GIB, NULL), FACET_BAD_STATE);
-    assert_int_equal(limit_ops()->set_compute(instance, 0, "a", 10, NULL), FACET_OK); /* the other one is free */
+    assert_int_equal(limit_ops()->set_compute(instance, 0, "a", 10, NULL), FACET_OK); /* compute has no limit yet */
     assert_int_equal(limit_ops()->set_compute(instance, 0, "a", 10, NULL), FACET_BAD_STATE);
     assert_int_equal(limit_ops()->get(instance, 0, "a", NULL, NULL), FACET_INVALID_ARGUMENT);
     assert_int_equal(limit_ops()->clear(instance, 0, "a", NULL), FACET_OK);

@@ -81,7 +81,7 @@ static void bounds_are_the_requested_sizes(void **state)
     assert_non_null(strstr(world.error.message, "work-item (64, 0, 0): write of 4 bytes"));
 }
 
-/* The blocks are of whole pages and lie one behind the other, also where one was freed and is used again. */
+/* The blocks have whole pages and lie one behind the other, also after a block was freed and its pages used again. */
 static void a_neighbour_hides_no_overrun(void **state)
 {
     const uint64_t bytes[] = {4096, 8192, UINT64_C(2) << 20};
@@ -121,7 +121,7 @@ static void pages_in_a_row_are_one_range(void **state)
     assert_int_equal(run_kernel("store", 33, 1024, 1, at), FACET_OUT_OF_RANGE);
 }
 
-/* A plain read races with no atomic: OpenCL C 1.2 has no atomic load, so programs read plainly. */
+/* A plain read does not race with an atomic operation: OpenCL C 1.2 has no atomic load, so programs read plainly. */
 static void atomics_race_with_plain_writes_only(void **state)
 {
     const struct {

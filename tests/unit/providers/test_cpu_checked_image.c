@@ -35,7 +35,7 @@ static void run_store(const void *block, const struct facet_host_group *group)
     }
 }
 
-/* Each item writes its word of local memory and reads its neighbour's. Where `stride` is 1, a barrier is between. */
+/* Each item writes its word of local memory and reads its neighbour's. If `stride` is 1, a barrier is between them. */
 static void run_neighbour(const void *block, const struct facet_host_group *group)
 {
     const struct arguments *arguments = block;

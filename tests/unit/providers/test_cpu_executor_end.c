@@ -211,7 +211,7 @@ static void time_in_which_the_process_is_stopped_does_not_count(void **state)
     close(begun_pipe[0]);
 }
 
-/* The kernel returns by itself at about the time when it is ended. It ends once, and other work is not affected. */
+/* The kernel returns by itself at about the time when it is cancelled. It ends once, and other work is not affected. */
 static void a_group_may_return_while_it_is_ended(void **state)
 {
     (void)state;

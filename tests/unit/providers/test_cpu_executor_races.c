@@ -187,7 +187,7 @@ static void no_launch_is_lost_between_random_clients(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* After all of this each unit still works: as many work-groups as there are units run at once. */
+/* After the random calls each unit still works: as many work-groups as there are units run at once. */
 static void no_unit_stops_working(void **state)
 {
     struct cpu_executor *executor = executor_of(4, NULL);
@@ -270,7 +270,7 @@ static void a_launch_without_scratch_memory_fails_alone(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Makes an executor and runs a job, while the n-th allocation or thread fails. Returns whether none failed. */
+/* Makes an executor and runs a job, while the n-th allocation or thread fails. Returns whether all succeeded. */
 static bool try_all(struct facet_error *error)
 {
     const struct cpu_executor_options options = {.units = 1, .processors = 2};

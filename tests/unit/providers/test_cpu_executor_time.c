@@ -155,7 +155,7 @@ static void note_end_of_second(void *owner)
     race.at_end = atomic_load(&race.ran[0]);
 }
 
-/* When the second tenant, with 30 %, has run 3,000 work-groups, the first has run as many as 70 % of the time allow. */
+/* When the second tenant, with a share of 30 %, has run 3,000 work-groups, the first has run what its 70 % allow. */
 static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint64_t second_ns, unsigned expected,
                          unsigned tolerance)
 {

@@ -43,7 +43,7 @@ static void each_loaded_image_is_an_object_of_its_own(void **state)
         unload_module(modules[i]);
 }
 
-/* Only what is behind the last part may be missing: sections, which the provider does not read. */
+/* Only bytes behind the image's last part may be missing: sections, which the provider does not read. */
 static void a_cut_image_is_corrupt(void **state)
 {
     size_t size = 0, refused = 0;

@@ -33,7 +33,7 @@ static void run_saxpy(const void *block, const struct facet_host_group *group)
 }
 
 struct spin {
-    volatile uint32_t *gate; /* [0]: at work; [1]: may end */
+    volatile uint32_t *gate; /* [0]: the work-group has begun; [1]: it may end */
 };
 
 /* A work-group that ends when its gate is opened. */
@@ -49,7 +49,7 @@ static void run_spin(const void *block, const struct facet_host_group *group)
 
 struct rounds {
     volatile uint64_t *words;
-    volatile uint64_t *control; /* [0]: has begun; [1]: must end; [2]: rounds done */
+    volatile uint64_t *control; /* [0]: the work-group has begun; [1]: it may end; [2]: rounds done */
     uint64_t count;
 };
 
@@ -73,7 +73,7 @@ struct report {
     uint32_t value;
 };
 
-/* What a work-group knows of itself, written by the last one of the grid. */
+/* The numbers that a work-group is given; the last work-group of the grid writes them. */
 static void run_report(const void *block, const struct facet_host_group *group)
 {
     const struct report *arguments = block;

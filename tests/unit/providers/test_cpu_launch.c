@@ -65,7 +65,7 @@ static void a_kernel_computes(void **state)
     }
     OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, arguments.x, x, sizeof x, &world.error));
     OK(&world, EXECUTION->write(INSTANCE, world.context, world.stream, arguments.y, y, sizeof y, &world.error));
-    memset(x, 0, sizeof x); /* the transfer has its own copy */
+    memset(x, 0, sizeof x); /* the queued transfer has a copy of its own */
     OK(&world, world_run(&world, &launch, &arguments));
     OK(&world, EXECUTION->copy(INSTANCE, world.context, world.stream, arguments.x, arguments.y, 400, &world.error));
     OK(&world, EXECUTION->fill(INSTANCE, world.context, world.stream, arguments.y, 0, 8, &world.error));

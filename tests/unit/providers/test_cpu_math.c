@@ -193,7 +193,7 @@ static void sums_of_int8_are_exact(void **state)
     }
 }
 
-/* Results whose rows are whole cache lines are written past the caches. */
+/* Results whose rows are whole cache lines are written with stores that bypass the caches. */
 static void results_larger_than_the_caches_are_right(void **state)
 {
     static const struct shape four_bytes = {520, 4096, 8, 1, 0, 1, 0}, two_bytes = {1030, 4096, 8, 1, 0, 1, 0},
@@ -415,7 +415,7 @@ static void convolution_of_many_channels(void **state)
         convolution_is_right(&shape, type, 0, type % 2 == 0);
 }
 
-/* 14 x 14 positions are no multiple of a vector. The remaining ones of all images are multiplied together. */
+/* 14 x 14 positions are no multiple of a vector. The remaining positions of all images are multiplied together. */
 static void convolution_of_positions_beside_whole_vectors(void **state)
 {
     static const struct facet_convolution lefts[] = {

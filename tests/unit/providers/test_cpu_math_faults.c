@@ -187,7 +187,7 @@ static void is_usable(const struct facet_math *small)
     assert_near(get(it->c, FACET_MATH_F32, 0), sum, FACET_MATH_F32, (double)it->k, (double)it->k);
 }
 
-/* Runs the operation while this call fails. Returns false where it makes fewer calls. */
+/* Runs the operation while this call fails. Returns false if the operation makes fewer calls. */
 static bool try_with_failure(struct facet_math (*make)(void), int call)
 {
     struct facet_stream_state stream = {.size = sizeof stream};

@@ -239,7 +239,7 @@ static void *do_nothing(void *argument)
     return argument;
 }
 
-/* A sanitizer starts a thread of its own with a program's first thread. Starting one makes the count include it. */
+/* A sanitizer starts a thread of its own with a program's first thread. So a thread is started before the count. */
 static uint32_t count_threads_of_an_idle_program(void)
 {
     pthread_t thread;
@@ -351,7 +351,7 @@ static uint64_t busy_of(uint64_t context, uint64_t stream)
     return state.busy_ns;
 }
 
-/* With two units, the context with the smaller share would get what the other cannot use between its phases. */
+/* With two units, the context with the smaller share would get time that the other cannot use between its phases. */
 static int begin_with_one_unit(void **state)
 {
     (void)state;

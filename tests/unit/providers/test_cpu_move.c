@@ -440,7 +440,7 @@ static uint64_t passes_of(const struct transfers *transfers, int count)
     return passes;
 }
 
-/* Pages move until transfers have run, however late a busy machine lets those begin. */
+/* Pages move until transfers have run, however late a busy machine lets the transfers begin. */
 static void transfers_work_while_pages_move(void **state)
 {
     struct transfers transfers = {.at = reserve(world.context, 4)};

@@ -66,7 +66,7 @@ static void a_limited_worker_has_no_more_units(void **state)
 
     assert_int_equal(provider->limit->set_compute(instance, 0, "quarter", 250, NULL), FACET_OK);
     struct world limited = enter_world(instance, "quarter"), other = enter_world(instance, "other");
-    assert_int_equal(waves_of_launch(&limited), 4); /* 40 of 132 */
+    assert_int_equal(waves_of_launch(&limited), 4); /* on 40 of 132 units */
     assert_int_equal(waves_of_launch(&other), 1);
     assert_int_equal(provider->limit->clear(instance, 0, "quarter", NULL), FACET_BUSY);
     assert_int_equal(provider->memory->destroy_context(instance, limited.context, NULL), FACET_OK);
@@ -111,7 +111,7 @@ static void memory_is_held_to_its_limit(void **state)
     assert_int_equal(ops->free(instance, context, address, NULL), FACET_OK);
     assert_int_equal(used(instance, context), 4 * MIB);
     assert_int_equal(ops->info(instance, other, &info, NULL), FACET_OK);
-    /* Promised memory is not available to others. */
+    /* Memory that is promised to a worker is not available to other workers. */
     assert_int_equal(ops->alloc(instance, other, info.total_bytes - 63 * MIB, &address, NULL), FACET_NO_SPACE);
     provider->device->close(instance);
 }
@@ -327,7 +327,7 @@ static void a_bound_is_within_the_workers_limit(void **state)
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 100, 0, NULL), FACET_OK);
     assert_int_equal(waves_of_launch(&world), 4);
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 20, 0, NULL), FACET_OK);
-    assert_int_equal(waves_of_launch(&world), 6); /* 24 of the 40 */
+    assert_int_equal(waves_of_launch(&world), 6); /* on 24 of the 40 units */
     provider->device->close(instance);
 }
 

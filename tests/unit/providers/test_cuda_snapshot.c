@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that processes leave the device and return, by the built cuda provider over the fake driver. Never:
- * opens a real driver.
+ * Owns: proofs that the built cuda provider takes processes off the device and brings them back, over the fake driver.
+ * Never: opens a real driver.
  */
 #include "cuda_world.h"
 
@@ -159,7 +159,7 @@ static void an_old_driver_is_refused_with_the_needed_version(void **state)
     provider->device->close(old);
 }
 
-/* The tenants share a fake machine. They are programs, since a fork of a process that uses the driver cannot use it. */
+/* The tenants share a fake machine. They are programs, since a child of fork() cannot use its parent's driver. */
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {

@@ -266,7 +266,7 @@ static void refusals_name_the_partition_in_the_way(void **state)
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
-/* Ten units are free before the used ones, and 42 behind. The smaller stretch is used first. */
+/* Ten units are free before the used units, and 42 behind them. The smaller stretch is used first. */
 static void a_partition_anywhere_takes_the_smallest_stretch(void **state)
 {
     struct facet_partition_info wall = create_one("4cu", 10), first = create_one("8cu", FACET_PLACEMENT_ANY),

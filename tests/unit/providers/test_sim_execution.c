@@ -126,7 +126,7 @@ static void a_quarter_of_the_units_takes_four_times_as_long(void **state)
 
     assert_int_equal(time_of(&quarter, "compute"), 8000);
     assert_int_equal(time_of(&quarter, "stream"), 800000);
-    /* The neighbour uses its 75 units all the time, which changes nothing. */
+    /* The neighbour uses its 75 units all the time. The worker takes as long as before. */
     for (int i = 0; i < 50; i++)
         launch_worker(&rest, "compute", 10000);
     assert_int_equal(time_of(&quarter, "compute"), 8000);

@@ -91,7 +91,7 @@ static void a_lost_device_is_lost_everywhere(void **state)
     assert_string_equal(events[0].uuid, sim_device_info(instance, 2)->uuid);
     go_to(instance, 2000);
     assert_int_equal(health_of(instance, 2), FACET_HEALTH_OK);
-    assert_int_equal(list_partitions(instance, 2, infos), 1); /* a driver would keep it, too */
+    assert_int_equal(list_partitions(instance, 2, infos), 1); /* the partition stays, as in a real driver */
     close_instance(instance);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of hard limits, and of what they leave to contexts without limits (sim_share_of). */
+/* Owns: proofs of hard limits, and of the share that is left for contexts without limits (sim_share_of). */
 #include "sim_core_fixture.h"
 
 #define GIB (UINT64_C(1) << 30)

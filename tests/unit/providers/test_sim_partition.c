@@ -362,7 +362,7 @@ static void *create_list_destroy(void *argument)
 
         if (create_partition(instance, 0, i % 2 ? "1g.10gb" : "2g.20gb", FACET_PLACEMENT_ANY, &info, NULL) !=
             FACET_OK) {
-            sched_yield(); /* other threads have all the room */
+            sched_yield(); /* other threads have all slices */
             continue;
         }
         made++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about the memory in use that processes share through a folder, beside partitions and limits: who uses
- * it, and that it is free once its process has ended, in whatever way.
+ * Owns: proofs about the use of memory, which processes share through a folder like partitions and limits: the users
+ * are listed, and memory is free once its process has ended, in whatever way.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -395,7 +395,7 @@ static void memory_of_a_killed_process_is_free_at_once(void **state)
 
 #define CHILDREN 4
 #define ROUNDS   effort(80, 20)
-/* For the limit to be met; about ten minutes of pauses. */
+/* The most rounds in which the limit must be reached; about ten minutes of pauses. */
 #define ROUNDS_MOST 40000
 #define HELD_MAX    64
 
@@ -497,7 +497,7 @@ static void four_processes_never_exceed_the_limit(void **state)
     limit_memory(&world, "anna", LIMIT);
     for (unsigned i = 0; i < CHILDREN; i++)
         children[i] = start_child(claims, i, (unsigned short)i);
-    /* At least until the limit was in the way, which takes longer where other programs have the processors. */
+    /* At least until the limit has refused an allocation, which takes longer on a busy machine. */
     for (unsigned short round = 0; round < ROUNDS || (!limit_was_met(claims, most) && round < ROUNDS_MOST); round++) {
         const struct timespec pause = {.tv_nsec = 5000000 + nrand48(random_state) % 20000000};
         uint64_t sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs about the folder that processes share: it outlives them, a process killed at any moment leaves a whole
- * state, a failing call leaves the old state, and other files are refused.
+ * Owns: proofs about the folder that processes share. The folder outlives them, a process killed at any moment leaves a
+ * complete state, a failing call leaves the old state, and foreign files are refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -211,7 +211,7 @@ static void check_rules(struct facet_provider_instance *instance, uint64_t *seri
     for (uint32_t i = 1; i < count; i++)
         assert_true(infos[i - 1].start + infos[i - 1].length <= infos[i].start);
     assert_int_equal(sim_state_begin(instance, &record, NULL), FACET_OK);
-    assert_true(record->serial >= *serial); /* the state is no earlier one */
+    assert_true(record->serial >= *serial); /* the state is not older than the last one seen */
     *serial = record->serial;
     assert_int_equal(sim_state_end(instance, FACET_OK, NULL), FACET_OK);
 }

@@ -73,7 +73,7 @@ static void nvlink_joins_all_eight(void **state)
             assert_int_equal(link->bandwidth_mbps, 18 * 25000);
         }
     }
-    /* The four switches together have the bandwidth between two devices. */
+    /* The links to the four switches together have the bandwidth between two devices. */
     uint64_t bandwidth = 0;
     for (unsigned i = 0; i < 4; i++) {
         char name[16];

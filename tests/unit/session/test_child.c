@@ -398,7 +398,7 @@ static void a_death_between_two_calls_is_noticed(void **state)
     assert_true(ended >= 0);
     kill(child, SIGKILL);
     assert_int_equal(poll(&(struct pollfd){.fd = ended, .events = POLLIN}, 1, 60000), 1);
-    close(ended); /* its parent may not know yet */
+    close(ended); /* the child has ended, but its parent may not have noticed yet */
     assert_false(facet_session_alive(callee.session, &error));
     assert_string_equal(error.message, "crashed with signal 9 (Killed) between two calls");
     assert_opens_again(&callee);

@@ -20,7 +20,7 @@ static void count_signal(int number)
     signals++;
 }
 
-/* The usual handler, which reaps all children that have ended. */
+/* A usual handler of SIGCHLD, which reaps all children that have ended. */
 static void reap_ended(int number)
 {
     int before = errno;
@@ -56,7 +56,8 @@ static enum facet_status ask_health(struct facet_session *session, uint32_t devi
     return facet_session_provider(session)->device->health(facet_session_instance(session), device, &health, error);
 }
 
-/* Opens a session, lets its provider crash, opens another and closes it. The reasons are those of a usual program. */
+/* Opens a session, lets its provider crash, opens another and closes it. Errors must have the same reasons as in a
+ * program that does not handle SIGCHLD. */
 static void use_session_with_crash(void)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_CHILD);
@@ -170,7 +171,7 @@ static void a_process_that_adopts_orphans_gets_none(void **state)
     assert_int_equal(errno, ECHILD);
 }
 
-/* Without a supervisor no process learns how the provider ended, so that the provider must end as well. */
+/* Without a supervisor no process learns how the provider ends, so the provider must end with its supervisor. */
 static void a_supervisor_that_is_killed_takes_its_child_along(void **state)
 {
     struct facet_session *session = open_session("full", FACET_SESSION_CHILD);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that every operation, with many arguments each, gives the same results in this process and a child.
+ * Owns: the proof that every operation gives the same results in this process and in a child, for many arguments.
  */
 #include "session_fixture.h"
 
@@ -173,7 +173,7 @@ static void assert_same(enum facet_operation_id operation, const struct filling 
         fail_msg("%s, %s: %" PRIu32 " here, %" PRIu32 " there", name, filling->description, a->count, b->count);
     if (memcmp(a->out, b->out, sizeof a->out) != 0)
         fail_msg("%s, %s: the outputs differ", name, filling->description);
-    /* A NULL is refused before the call reaches a child, in other words. All other messages are the provider's own. */
+    /* A NULL is refused with another message before the call reaches a child. All other messages are the provider's. */
     if (a->status != FACET_INVALID_ARGUMENT)
         assert_string_equal(a->error.message, b->error.message);
 }
@@ -221,7 +221,7 @@ static void a_provider_is_called_with_checked_types(void **state)
     assert_int_equal(health, FACET_HEALTH_FAILED);
 }
 
-/* The refusal's message holds what arrived of a launch. A struct of 1.1 is shorter, and is completed by zeros. */
+/* The provider's message shows the launch that arrived. A struct of 1.1 is shorter, and is completed by zeros. */
 static void a_launch_crosses_in_the_size_that_it_has(void **state)
 {
     struct facet_session *sessions[] = {in_process, in_child};

@@ -291,7 +291,7 @@ static void a_full_disk_leaves_the_worker_on_the_device(void **state)
     signal(SIGXFSZ, SIG_DFL);
 }
 
-/* Where a call fails while saving, the worker stays on the device and no file is left, or saving succeeds. */
+/* If a call fails while saving, either the worker stays on the device and no file is left, or saving succeeds. */
 static void every_call_may_fail_while_saving(void **state)
 {
     int files = count_entries("fd");

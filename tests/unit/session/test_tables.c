@@ -88,7 +88,8 @@ static void every_stub_names_its_operation(void **state)
     tables.device.close(NULL);
 }
 
-/* In version 1.0 the provider ends with the table of devices, which ends with health. No byte behind these is read. */
+/* In version 1.0 the provider struct ends with the pointer to the device table, and that table ends with `health`. No
+ * byte behind either end is read. */
 static void a_table_of_an_older_version_ends_as_in_that_version(void **state)
 {
     struct facet_provider old = provider_of(sizeof old, 0), shorter = provider_of(FACET_PROVIDER_SIZE_1_0, 1);

@@ -132,8 +132,8 @@ static void test_all_hooks_are_called_in_order(void **state)
     facet_workload_destroy(config);
 }
 
-/* If a hook denies, defers or fails, the hooks before it are undone in reverse order; that hook and later ones are not.
- */
+/* If a hook denies, defers or fails, the hooks before it are undone in reverse order. That hook and later hooks are not
+ * undone. */
 static void test_earlier_hooks_are_undone_in_reverse(void **state)
 {
     static const char *const expected[] = {"c0 ", "c0 c1 u0! ", "c0 c1 c2 u1! u0! "};
@@ -203,7 +203,8 @@ static enum facet_status add_mount(void *context, const struct facet_lifecycle_w
                                     error);
 }
 
-/* No setting has two values, but both together are impossible. This is refused before a caller relies on it. */
+/* Each setting has one value, but two of the settings together are impossible. They are refused before a caller relies
+ * on them. */
 static void test_impossible_combination_is_refused(void **state)
 {
     struct world world;

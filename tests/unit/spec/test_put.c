@@ -11,7 +11,7 @@
 
 #include "failing.h"
 
-/* A failing put changes nothing, adds no empty member either, and names the fault. */
+/* A failing put changes nothing, not even by an empty member, and its error names the fault. */
 static void test_failing_put_changes_nothing(void **state)
 {
     const char *const none[] = {NULL}, *const latin[] = {"\xff"};

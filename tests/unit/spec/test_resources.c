@@ -185,7 +185,7 @@ static void test_duplicate_and_wrong_records_are_refused(void **state)
                      FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_resources_add(resources, RECORD(.kind = 99), NULL), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_resources_count(resources), count);
-    /* Slot and device are compared one by one: these two pairs differ, although both read "a b c" when joined. */
+    /* Slot and device are compared separately. These two pairs differ, although both read "a b c" when joined. */
     assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"a", "b c"}), NULL),
                      FACET_OK);
     assert_int_equal(facet_resources_add(resources, RECORD(.kind = FACET_RESOURCES_GRANT, .text = {"a b", "c"}), NULL),

@@ -21,7 +21,7 @@
 
 static json_t *vectors;
 
-/* The type of a slot when the records were made; `context` is the case's own table of types, or NULL. */
+/* The type that a slot had when the records were made. `context` is the case's own table of types, or NULL. */
 static uint32_t type_of(void *context, const char *slot)
 {
     const char *type = json_string_value(json_object_get(context, slot));
@@ -126,7 +126,7 @@ static void assert_allocations(const struct facet_resources *resources, const js
     assert_int_equal(slots_seen, slots_expected);
 }
 
-/* True for cases that record a defect, where Facet behaves otherwise (docs/spec.md). */
+/* True for cases that record a defect of the format's own code, which Facet does not repeat (docs/spec.md). */
 static bool is_defect(const char *id)
 {
     static const char *const defects[] = {"bytes-lossy", "pci-id",           "upper-case-slot",   "mount-comma",

@@ -433,7 +433,7 @@ static void test_settings_that_a_form_cannot_express_are_named(void **state)
     }
 }
 
-/* CDI's library refuses a device without edits, so that nothing is rendered and nothing left over. */
+/* CDI's library refuses a device without edits. So no text is rendered, and no setting is reported as left over. */
 static void test_cdi_without_edits_is_refused(void **state)
 {
     struct facet_workload *w;

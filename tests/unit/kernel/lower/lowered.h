@@ -26,7 +26,7 @@
 
 struct mode {
     uint32_t optimize;
-    const char *features; /* added to the machine's own */
+    const char *features; /* added to the machine's own features */
     uint32_t check;
 };
 
@@ -49,7 +49,7 @@ struct block {
     };
 };
 
-extern const char *lowered_processor; /* NULL: this machine's */
+extern const char *lowered_processor; /* NULL: this machine's processor */
 LLVMModuleRef lowered_parse(LLVMContextRef context, const char *text, const char *file);
 enum facet_status lowered_make(LLVMModuleRef module, const struct mode *mode, struct facet_lower_kernel *kernel,
                                struct facet_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a stand-in for QEMU's monitor with two root ports, which can fail, stall, split an answer or give an invalid
- * one, at any of its answers.
+ * Owns: a stand-in for QEMU's monitor with two root ports. At any of its answers it can fail, stall, split the answer
+ * or give an invalid answer.
  * Never: allocates: the tests make the memory of the code under test run out, in the same process.
  */
 #ifndef FACET_TEST_QMP_SERVER_H
@@ -49,8 +49,8 @@ struct server {
     /* Set before a test connects, by server_set(). */
     enum server_fault fault;
     int fault_at;                /* the number of the answer, the greeting being 1; 0: none */
-    bool in_pieces;              /* a byte at a time */
-    bool sends_events;           /* an event before each answer */
+    bool in_pieces;              /* answers are sent a byte at a time */
+    bool sends_events;           /* an event is sent before each answer */
     bool keeps_devices;          /* the guest does not release its devices */
     bool reports_refusal;        /* the monitor reports that the guest refused */
     bool reports_unplug_pending; /* an unplug is pending already: "already in the process of unplug" */
@@ -125,7 +125,7 @@ static inline const struct server_device *server_device(const struct server *ser
     return NULL;
 }
 
-/* Returns false where there is no such property. */
+/* Returns false if there is no such property. */
 static inline bool server_get(const struct server *server, const char *line, char *answer, size_t size)
 {
     char path[128], property[64];
@@ -212,7 +212,7 @@ static inline void server_unplug(struct server *server, const char *id, char *ev
     }
 }
 
-/* Returns false where the command is refused; `value` then gives the reason. */
+/* Returns false if the command is refused; `value` then gives the reason. */
 static inline bool server_do(struct server *server, const char *line, char *value, size_t size, char *events,
                              size_t event_size)
 {
@@ -251,7 +251,7 @@ static inline bool server_do(struct server *server, const char *line, char *valu
     return true;
 }
 
-/* Returns false where the connection is over. */
+/* Returns false if the connection has ended. */
 static inline bool server_fail(const struct server *server, int fd, const char *answer, int serial)
 {
     static const char event[] = "{\"event\":\"RTC_CHANGE\",\"data\":{\"offset\":0}}\n";
@@ -300,7 +300,7 @@ static inline bool server_answer(struct server *server, int fd, const char *line
     bool fails = ++server->answers == server->fault_at;
 
     events[0] = '\0';
-    /* A refused command is not done; with other faults it may be. */
+    /* A refused command is not done; with other faults the command may be done. */
     bool good = fails && server->fault == FAULT_REFUSE
                     ? false
                     : server_do(server, line, value, sizeof value, events, sizeof events);

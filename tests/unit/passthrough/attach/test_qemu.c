@@ -223,7 +223,7 @@ static void a_refusal_by_qemu_leaves_no_device(void **state)
     struct facet_attach_report reports[2];
     struct facet_error error = {0};
 
-    /* The host has no such function, which a real vfio-pci reports. */
+    /* The host has no function at this address, as QEMU's real vfio-pci reports. */
     assert_int_equal(attach_functions(machine, NULL, REQUEST(pair), reports, &error), FACET_BAD_STATE);
     assert_says(error, "facet-0000-ff-1f.7");
     assert_says(error, "device_add: QEMU refuses: vfio /sys/bus/pci/devices/0000:ff:1f.7");

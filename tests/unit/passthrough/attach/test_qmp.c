@@ -232,7 +232,7 @@ static void every_fault_at_every_step_of_attaching(void **state)
     for (int fault = FAULT_NONE + 1; fault < FAULTS; fault++) {
         for (int at = 1; at <= steps; at++) {
             struct facet_error error = {0};
-            /* Faults that take long are tried at every third step. */
+            /* Faults that take long are tried only at every third step. */
             bool slow = fault == FAULT_SILENCE || fault == FAULT_FLOOD;
             if (slow && at % 3 != 0)
                 continue;

@@ -3,7 +3,7 @@
  * Machines of the sysfs model, shared by the tests of transactions.
  *
  * Owns: a machine with a GPU of two functions in group 17, another GPU in group 18 and a screen's GPU in group 1.
- * Never: is used by a test that does not remove it.
+ * Never: removes the machine; each test does.
  */
 #ifndef TEST_PASSTHROUGH_MACHINE_H
 #define TEST_PASSTHROUGH_MACHINE_H

@@ -4,8 +4,8 @@
  * that the kernel's own code gives them; reads are done by the real code.
  *
  * Owns: this model of the kernel, and the ways in which the Nth call fails: with or without its effect, as a hang,
- * after its deadline, or as the caller's last call (kill -9). Never: keeps state outside of the directory, so that a
- * second process finds the same machine.
+ * after its deadline, or as the caller's last call (kill -9). All state is in the directory, so that a second process
+ * finds the same machine. Never: keeps state elsewhere.
  */
 #ifndef TEST_PASSTHROUGH_SYSFS_MODEL_H
 #define TEST_PASSTHROUGH_SYSFS_MODEL_H

@@ -56,7 +56,7 @@ static void fail_trial(const struct trial *trial, const char *what, const struct
              trial->model.keeps_failing ? " and on" : "", what, text);
 }
 
-/* True where the group is bound and has a journal, or is the host's and has none. */
+/* True if the group is bound and has a journal, or belongs to the host and has no journal. */
 static bool is_settled(const struct trial *trial)
 {
     return (machine_is(&trial->model, BOUND_TO_VFIO) && machine_journals(&trial->model) == 1) ||
@@ -239,7 +239,7 @@ static void test_refused_return_binds_again(void **state)
 
 /* ---- kill -9 ---- */
 
-/* Returns true where the transaction was killed. */
+/* Returns true if the transaction was killed. */
 static bool run_killed(struct trial *trial)
 {
     int status = 0;

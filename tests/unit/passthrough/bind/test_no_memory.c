@@ -44,7 +44,7 @@ static bool is_settled(const struct model *model)
            (machine_is(model, BOUND_TO_HOST) && machine_journals(model) == 0);
 }
 
-/* Returns true where the Nth allocation was reached. */
+/* Returns true if the Nth allocation was reached. */
 static bool run_trial(bool binds, unsigned at)
 {
     struct model model;

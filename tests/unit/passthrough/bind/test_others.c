@@ -118,7 +118,7 @@ static void test_driver_of_the_host(void **state)
     stage_end(&stage);
 }
 
-/* A newer program's wish has further members, which are 0. The plan keeps a copy, and judges the copy again later. */
+/* The struct of a newer program has further members, which are 0. The plan keeps a copy and judges it again later. */
 static void test_a_longer_wish_of_a_newer_program_is_kept(void **state)
 {
     struct facet_pci_address address;
@@ -157,7 +157,7 @@ static void test_function_in_another_group_is_settled_first(void **state)
     stage_end(&stage);
 }
 
-/* In the configuration space of a virtual function its model is all ones; only the kernel knows it. */
+/* The configuration space of a virtual function has all ones for its model; the kernel's files have the model. */
 static void test_virtual_function_model_is_the_kernels(void **state)
 {
     int fd;

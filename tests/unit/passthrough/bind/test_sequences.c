@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs over random sequences, and over processes that work at once. Each half-bound group is reported, and each
- * function that Facet gave to vfio has a journal, by which it can return.
+ * function that Facet gave to vfio has a journal, by which the function can return to its driver.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "machine.h"
 
-/* ---- random numbers that are the same each time ---- */
+/* ---- random numbers that are the same in each run ---- */
 
 static uint64_t next_random(uint64_t *seed)
 {

@@ -3,7 +3,7 @@
  * Owns: proofs of the real operations: writes by a child, its deadline, and that the child keeps the group's lock when
  * its parent is killed. Never: needs privileges.
  *
- * A write hangs here because the file may not grow, and the handler of the signal for that sleeps.
+ * A write hangs here because the file may not grow, which raises SIGXFSZ, and the signal's handler sleeps.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -283,7 +283,7 @@ struct region_answer {
     struct vfio_region_sparse_mmap_area areas[2];
 };
 
-/* BAR 0 can be mapped. Of BAR 2 two parts can, since its interrupt table lies between them. BAR 4 cannot be mapped. */
+/* BAR 0 can be mapped, and BAR 2 only in two parts, with the interrupt table between them. BAR 4 cannot be mapped. */
 static int answer_region(struct fake_vfio *fake, struct vfio_region_info *info)
 {
     static const uint64_t bytes[] = {FAKE_BAR_BYTES, 0, FAKE_BAR_BYTES, 0, 256, 0, 65536, 4096};

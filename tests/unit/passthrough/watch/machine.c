@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the files of the made-up machine. Never: makes a file that a snapshot would not read. */
+/* Owns: the files of the made-up machine. Never: makes a file that a scan does not read. */
 #include "machine.h"
 
 #include <fcntl.h>

@@ -39,7 +39,7 @@ static void test_models_are_alternatives(void **state)
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, "A10"), NULL).node, 2);
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, "P100|A10"), NULL).node, 1);
     assert_int_equal(placed(fleet, request_of(1, 1, 1000, "|"), NULL).node, 0);
-    assert_int_equal(placed(fleet, request_of(1, 0, 0, "A10"), NULL).node, 0); /* no GPU: any model */
+    assert_int_equal(placed(fleet, request_of(1, 0, 0, "A10"), NULL).node, 0); /* no GPU: any model fits */
     assert_int_equal(facet_fleet_decide(fleet, shape_of(fleet, request_of(1, 1, 1000, "H100")), &at, NULL),
                      FACET_QUOTA);
     assert_int_equal(shape_of(fleet, request_of(1, 1, 1000, "A10")), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the accepted forms of lists, and of the messages about others. Never: reads a file. */
+/* Owns: proofs of the accepted forms of lists, and of the messages about wrong lists. Never: reads a file. */
 #include "fixtures.h"
 
 static enum facet_status jobs_of(const char *text, struct facet_job_list **ret_list, struct facet_error *error)

@@ -115,7 +115,7 @@ static void test_a_decision_survives_any_failed_allocation(void **state)
     assert_int_equal(n, 4); /* shape, scores and allocation may fail; the fourth attempt succeeds */
 }
 
-/* Where there is no memory to learn a job's shape, decisions go on with the mix known so far. */
+/* If there is no memory to learn a job's shape, decisions use the mix known so far. */
 static void test_learning_the_mix_may_fail_without_memory(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(640, 16, "T4"), node_of(640, 16, "G2")};

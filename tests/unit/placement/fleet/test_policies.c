@@ -14,7 +14,7 @@
 
 static const char *const models[MODELS] = {"T4", "G2", "P100"};
 
-/* --- FGD in its plain form: the part of a node that each shape of the mix could not use --- */
+/* --- FGD (fragmentation gradient descent), computed plainly: the part of a node that each shape could not use --- */
 
 static double fragments_of(const struct fleet_node *node, const struct fleet_shape *mix, const double *part,
                            size_t count)
@@ -311,7 +311,7 @@ static void test_policies_are_found_by_name(void **state)
     assert_int_equal(policy, 99);
 }
 
-/* There are more amounts of CPU than fit a byte. Each is found, a few steps at most from where its search begins. */
+/* The jobs have more than 256 different amounts of CPU. Each amount is found, within a few steps of its search. */
 static void test_mixes_of_many_amounts_of_cpu(void **state)
 {
     (void)state;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a random walk of arrivals, departures and moves. No amount is ever over-granted, cached scores equal scores
- * that are computed again, and after all jobs have left the fleet is as it was at first. Never: tells one policy from
- * another.
+ * that are computed again, and after all jobs have left the fleet is as it was at first. Never: compares policies.
  */
 #include <stdlib.h>
 
@@ -21,7 +20,7 @@ static struct facet_fleet_request any_request(uint64_t *random)
     uint32_t milli = num < 2 ? 100 * (1 + (uint32_t)fleet_random_below(random, 10)) : 1000;
 
     if (fleet_random_below(random, 16) == 0)
-        milli = 300; /* parts of several GPUs */
+        milli = 300; /* so that some jobs take parts of several GPUs */
     return request_of(1 + fleet_random_below(random, 8), num, milli, specs[fleet_random_below(random, 4)]);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of what simulated runs report. Never: reads a list from a file. */
+/* Owns: proofs of the reports of simulated runs. Never: reads a list from a file. */
 #include <stdio.h>
 
 #include "fixtures.h"
@@ -167,7 +167,7 @@ static uint64_t rising_clock(void *data)
     return *calls % 2 ? 0 : *calls / 2;
 }
 
-/* A long run keeps the times of some decisions only, which still represent all. */
+/* A long run keeps only the times of some decisions, whose percentiles still represent all decisions. */
 static void test_kept_times_represent_a_long_run(void **state)
 {
     static const char text[] = "cpu_milli,num_gpu,gpu_milli\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,0,0\n1,1,1\n";

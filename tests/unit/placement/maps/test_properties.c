@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: a million random steps over all kinds, strategies, affinities, rules and sizes. After each step no place has
- * given more than it has, a grant equals its request, and a release returns exactly the grant's amounts. Never: differs
- * from run to run.
+ * granted more than it has, a grant equals its request, and a release returns exactly the grant's amounts.
+ * Never: takes other steps in another run.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "node.h"
 
 #define STEPS  effort(1000000, 40000)
-#define NODES  200u /* different ones */
+#define NODES  200u /* different nodes */
 #define LIVE   48u
 #define SLOTS  5u
 #define PLACES 40u

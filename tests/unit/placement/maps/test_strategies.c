@@ -129,7 +129,7 @@ static void test_amounts_are_whole_quanta(void **state)
     REFUSES(FRACTION(EVENLY, .01, 0), 4000, NO_CHANGE, FACET_REFUSED_QUANTUM, 0);
     REFUSES(FRACTION(FILL, .3, ONE, ONE), UNITS(.5), NO_CHANGE, FACET_REFUSED_QUANTUM, UNITS(.3));
     REFUSES(FRACTION(FILL, .3, ONE, ONE), UNITS(2.1), NO_CHANGE, FACET_REFUSED_SHORT, UNITS(1.8));
-    /* A request with that rule is rounded down. */
+    /* With the rule to round down, a request gets fewer whole quanta. */
     GIVES(FRACTION(FILL, .3, ONE, ONE), UNITS(.5), request.rules = FACET_MAPS_ROUND_DOWN, UNITS(.3), 0);
     GIVES(FRACTION(EVENLY, .1, ONE, ONE), UNITS(1.5), request.rules = FACET_MAPS_ROUND_DOWN, UNITS(.7), UNITS(.7));
     GIVES(FRACTION(EVENLY, .01, ONE), 15000, request.rules = FACET_MAPS_ROUND_DOWN, 10000);
