@@ -40,9 +40,11 @@ struct view {
     const uint8_t *bytes;
     uint64_t size;
     uint32_t header_count, part_count;
+    uint64_t headers_at; /* the offset of the program headers in the file */
     Elf64_Phdr headers[HEADERS_MOST];
     Elf64_Phdr parts[CPU_ELF_PARTS]; /* the headers of parts that are loaded */
     uint64_t dynamic[DT_NUM];        /* values by tag */
+    uint64_t table, table_end;       /* addresses of the dynamic table */
     uint64_t gnu_hash, relative_count;
     bool has[DT_NUM];
     uint64_t symbol_count;
@@ -82,6 +84,12 @@ static bool is_writable(const struct view *view, uint64_t address, uint64_t byte
     return false;
 }
 
+/* As bytes_at(), and only in a part that cannot be written: no relocation changes what was checked. */
+static const uint8_t *constant_at(const struct view *view, uint64_t address, uint64_t bytes)
+{
+    return is_writable(view, address, bytes) ? NULL : bytes_at(view, address, bytes);
+}
+
 static const char *read_header(struct view *view)
 {
     Elf64_Ehdr header;
@@ -98,6 +106,7 @@ static const char *read_header(struct view *view)
         !copy_bytes(view, header.e_phoff, view->headers, header.e_phnum * sizeof(Elf64_Phdr)))
         return "program headers beyond the end of the file";
     view->header_count = header.e_phnum;
+    view->headers_at = header.e_phoff;
     return NULL;
 }
 
@@ -138,9 +147,12 @@ static const char *check_segment(const struct view *view, const Elf64_Phdr *head
         return NULL;
     case PT_GNU_STACK:
         return header->p_flags & PF_X ? "an executable stack" : NULL;
+    case PT_PHDR: /* the loader goes on to read them there */
+        return constant_at(view, header->p_vaddr, view->header_count * sizeof *header) == view->bytes + view->headers_at
+                   ? NULL
+                   : "program headers in another place than its own header says";
     case PT_DYNAMIC:
     case PT_NOTE:
-    case PT_PHDR:
     case PT_GNU_PROPERTY:
         return bytes_at(view, header->p_vaddr, header->p_filesz) && header->p_memsz == header->p_filesz
                    ? NULL
@@ -238,6 +250,8 @@ static const char *read_dynamic(struct view *view)
         }
     if (!header || !is_writable(view, header->p_vaddr, header->p_memsz) || header->p_vaddr % sizeof(uint64_t))
         return "no dynamic table";
+    view->table = header->p_vaddr;
+    view->table_end = header->p_vaddr + header->p_memsz;
     for (uint64_t i = 0; !fault && i < header->p_filesz / sizeof(Elf64_Dyn); i++) {
         Elf64_Dyn entry;
 
@@ -272,7 +286,7 @@ static const char *walk_chains(struct view *view, const uint8_t *buckets, uint32
     }
     view->symbol_count = first;
     for (; last != 0; last++) {
-        const uint8_t *chain = bytes_at(view, chains + (last - first) * sizeof(uint32_t), sizeof(uint32_t));
+        const uint8_t *chain = constant_at(view, chains + (last - first) * sizeof(uint32_t), sizeof(uint32_t));
 
         if (!chain)
             return "a hash table without an end";
@@ -285,7 +299,7 @@ static const char *walk_chains(struct view *view, const uint8_t *buckets, uint32
 
 static const char *read_hash(struct view *view)
 {
-    const uint8_t *header = view->gnu_hash ? bytes_at(view, view->gnu_hash, 16) : NULL;
+    const uint8_t *header = view->gnu_hash ? constant_at(view, view->gnu_hash, 16) : NULL;
 
     if (!header)
         return "no GNU hash table";
@@ -294,8 +308,8 @@ static const char *read_hash(struct view *view)
         (mask_count & (mask_count - 1)) || view->gnu_hash % 4)
         return "a hash table of an unlikely size";
     uint64_t masks = view->gnu_hash + 16, buckets = masks + mask_count * UINT64_C(8);
-    const uint8_t *bytes = bytes_at(view, buckets, bucket_count * UINT64_C(4));
-    if (!bytes_at(view, masks, mask_count * UINT64_C(8)) || !bytes)
+    const uint8_t *bytes = constant_at(view, buckets, bucket_count * UINT64_C(4));
+    if (!constant_at(view, masks, mask_count * UINT64_C(8)) || !bytes)
         return "a hash table beyond the end";
     return walk_chains(view, bytes, bucket_count, first, buckets + bucket_count * UINT64_C(4));
 }
@@ -314,8 +328,8 @@ static const char *check_symbol(const struct view *view, const Elf64_Sym *symbol
 static const char *check_symbols(const struct view *view)
 {
     uint64_t bytes = view->dynamic[DT_STRSZ];
-    const uint8_t *strings = bytes_at(view, view->dynamic[DT_STRTAB], bytes);
-    const uint8_t *symbols = bytes_at(view, view->dynamic[DT_SYMTAB], view->symbol_count * sizeof(Elf64_Sym));
+    const uint8_t *strings = constant_at(view, view->dynamic[DT_STRTAB], bytes);
+    const uint8_t *symbols = constant_at(view, view->dynamic[DT_SYMTAB], view->symbol_count * sizeof(Elf64_Sym));
     const char *fault = NULL;
 
     if (!view->has[DT_STRTAB] || !view->has[DT_SYMTAB] || bytes == 0 || !strings || strings[bytes - 1] != '\0' ||
@@ -335,7 +349,7 @@ static const char *check_symbols(const struct view *view)
 
 static const char *check_relocations(const struct view *view, uint64_t table, uint64_t bytes)
 {
-    const uint8_t *relocations = bytes_at(view, table, bytes);
+    const uint8_t *relocations = constant_at(view, table, bytes);
 
     if (!relocations || bytes % sizeof(Elf64_Rela))
         return "a table of relocations beyond the end";
@@ -350,6 +364,8 @@ static const char *check_relocations(const struct view *view, uint64_t table, ui
             return "a relocation by a symbol that it does not have";
         if (!is_writable(view, relocation.r_offset, sizeof(uint64_t)))
             return "a relocation of bytes that cannot be written";
+        if (relocation.r_offset + sizeof(uint64_t) > view->table && relocation.r_offset < view->table_end)
+            return "a relocation of its dynamic table";
     }
     return NULL;
 }
@@ -358,7 +374,7 @@ static const char *check_relocations(const struct view *view, uint64_t table, ui
 static const char *check_relative(const struct view *view)
 {
     uint64_t bytes = view->dynamic[DT_RELASZ];
-    const uint8_t *relocations = bytes_at(view, view->dynamic[DT_RELA], bytes);
+    const uint8_t *relocations = constant_at(view, view->dynamic[DT_RELA], bytes);
 
     if (view->relative_count > bytes / sizeof(Elf64_Rela))
         return "more relative relocations than relocations";
@@ -378,7 +394,7 @@ static const char *check_tables(const struct view *view)
 
     if (view->has[DT_RELA] && view->dynamic[DT_RELAENT] != sizeof(Elf64_Rela))
         return "relocations of another size than Elf64_Rela";
-    if (view->has[DT_JMPREL] && view->dynamic[DT_PLTREL] != DT_RELA)
+    if ((view->has[DT_JMPREL] || view->has[DT_PLTREL]) && view->dynamic[DT_PLTREL] != DT_RELA)
         return "relocations of another kind than DT_RELA";
     if (view->has[DT_RELA] != view->has[DT_RELASZ] || view->has[DT_JMPREL] != view->has[DT_PLTRELSZ])
         return "a table of relocations without a size";
