@@ -150,14 +150,25 @@ static inline void learn_burn_time(void)
     OK(facet_balancer_free(balancer, buffer, ERROR));
 }
 
-static inline void await_running(uint64_t task)
+/* Waits until a task runs; false: it ended before this thread saw it run. */
+static inline bool begins_to_run(uint64_t task)
 {
     for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {
-        if (task_of(task).status == FACET_EXECUTION_RUNNING)
-            return;
+        uint32_t status = task_of(task).status;
+
+        if (status != FACET_EXECUTION_QUEUED)
+            return status == FACET_EXECUTION_RUNNING;
         nap(MS);
     }
     fail_msg("task %" PRIu64 " does not run", task);
+    return false;
+}
+
+/* For a task that does not end by itself while a test goes on. */
+static inline void await_running(uint64_t task)
+{
+    if (!begins_to_run(task))
+        fail_msg("task %" PRIu64 " has ended with status %u", task, task_of(task).status);
 }
 
 #endif
