@@ -28,13 +28,14 @@ static uint32_t actions_of(uint32_t kind, struct facet_balancer_action *ret_last
     return found;
 }
 
-/* Round robin gives the first member all the large tasks; some of them migrate to the second. */
-static void waiting_tasks_migrate(void **state)
+/*
+ * Round robin gives the first member all the large tasks. Returns how many of them have not ended when the last one is
+ * submitted.
+ */
+static int submit_large_and_small(uint64_t large_rounds, uint64_t *buffers, uint64_t *tasks)
 {
     struct facet_balancer_config config = balancer_config();
-    struct facet_balancer_action last = {0};
-    uint64_t tasks[TASKS], buffers[TASKS];
-    uint32_t moved = 0, large = 0;
+    int open_count = 0;
 
     members_make(4, 0);
     config.strategy = FACET_BALANCER_ROUND_ROBIN;
@@ -46,8 +47,23 @@ static void waiting_tasks_migrate(void **state)
     for (uint64_t i = 0; i < TASKS; i++) {
         buffers[i] = buffer_make(64);
         OK(facet_balancer_write(balancer, buffers[i], 0, &i, 8, ERROR));
-        large = i % 2 == 0 ? 64 : 1;
-        tasks[i] = submit(large > 1 ? "burn" : "add", buffers[i], large > 1 ? 200000 : 1, large);
+        tasks[i] = i % 2 == 0 ? submit("burn", buffers[i], large_rounds, 64) : submit("add", buffers[i], 1, 1);
+    }
+    for (int i = 0; i < TASKS; i += 2)
+        open_count += task_of(tasks[i]).status <= FACET_EXECUTION_RUNNING;
+    return open_count;
+}
+
+/* Some of the large tasks migrate to the second member. */
+static void waiting_tasks_migrate(void **state)
+{
+    struct facet_balancer_action last = {0};
+    uint64_t tasks[TASKS], buffers[TASKS];
+    uint32_t moved = 0;
+
+    for (uint64_t rounds = 200000; submit_large_and_small(rounds, buffers, tasks) < TASKS / 3; rounds *= 4) {
+        assert_true(rounds < UINT64_C(200000) << 10); /* this thread was away, and they ended in that time */
+        balanced_world_close();
     }
     finish(FACET_BALANCER_ALL);
     for (int i = 0; i < TASKS; i++) {
