@@ -88,7 +88,10 @@ static int watch_json(const struct command *self, const struct options *options,
     return status;
 }
 
-/* Rates need two samples: the first frame comes after one interval, except on a terminal, which shows at once. */
+/*
+ * Rates need two samples, so the first table comes after one interval. A terminal shows one at once; there the command
+ * also waits for a daemon that does not run yet.
+ */
 static int watch_table(const struct command *self, const struct options *options, struct client *client,
                        const sigset_t *end_signals)
 {
@@ -97,9 +100,10 @@ static int watch_table(const struct command *self, const struct options *options
     bool redraw = terminal_paints(STDOUT_FILENO) && !options->once;
     int status = EXIT_DONE;
 
-    if (take_sample(client, &before, &error) != FACET_OK)
+    bool found = take_sample(client, &before, &error) == FACET_OK;
+    if (!found && !(redraw && client->unreachable))
         return command_refuse(self, false, &error, client->advice);
-    if (redraw && !top_view_print(&before, &before, true, NULL))
+    if (redraw && !top_view_print(&before, &before, true, found ? NULL : error.message))
         status = command_out_of_memory(self);
     while (status == EXIT_DONE && pause_for(options->interval_ns, end_signals)) {
         bool answered = take_sample(client, &now, &error) == FACET_OK;
@@ -149,7 +153,8 @@ const struct command command_top = {
             "Shows who gets what, again and again until ^C: the share of the device's time\n"
             "measured over the last second, what was asked and the cap, memory used and its\n"
             "limit, and over the interval the time that launches waited (THR) and launches\n"
-            "per second (L/S); processes and denied allocations.\n"
+            "per second (L/S); processes and denied allocations. On a terminal it waits for\n"
+            "a daemon where none runs yet.\n"
             "\n"
             "      --interval SECONDS   between refreshes, 0.1 to 3600; default 1\n"
             "      --once               one table after one interval\n"

@@ -152,7 +152,8 @@ bool top_view_print(const struct top_sample *before, const struct top_sample *no
 
     if (!table || scols_print_table_to_string(table, &text) != 0)
         return false;
-    const char *note = !empty ? text : "no virtual GPUs; 'facet run' makes one";
+    const char *none = now->answer ? "no virtual GPUs; 'facet run' makes one" : "";
+    const char *note = empty ? none : text;
     if (redraw)
         paint_screen(note);
     else

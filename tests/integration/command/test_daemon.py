@@ -228,7 +228,7 @@ def daemon_that_cannot_be_replaced_does_not_spoil_the_status():
 @test
 def asking_does_not_start_a_daemon():
     with Place() as place:
-        for arguments in (["metrics"], ["top", "--once"], ["vgpu", "list", "--no-start"]):
+        for arguments in (["metrics"], ["top"], ["top", "--once"], ["top", "--json"], ["vgpu", "list", "--no-start"]):
             done = place.facet(*arguments)
             equal(done.returncode, 1, f"exit status of {arguments}")
             contains(done.stderr, "no daemon listens")

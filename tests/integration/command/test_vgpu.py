@@ -206,6 +206,21 @@ def top_outlives_its_daemon_on_a_terminal():
 
 
 @test
+def top_waits_for_a_daemon_on_a_terminal():
+    with Place() as place:
+        created = []
+
+        def done(seen):
+            if not created and b"no daemon listens" in seen and b"waiting for it" in seen:
+                created.append(create_two_vgpus(place))
+            return created and b"alice" in seen
+
+        output, status = on_terminal(place, ["top", "--interval", "0.1"], {}, done)
+        equal(status, 0)
+        equal("no virtual GPUs" in output.partition("waiting for it")[0], False, output)  # it cannot know
+
+
+@test
 def metrics_are_passed_through():
     with Place() as place:
         create_two_vgpus(place)

@@ -90,6 +90,7 @@ class Reader:
     def __init__(self, machine):
         self.place = MACHINES[machine]()
         _furnish(self.place)
+        self.place.env["FACET_IDLE_EXIT_S"] = "600"  # this reader goes on at once, but a busy machine types slowly
         self.folder, self.env = self.place.root, dict(self.place.env)
 
     def leave(self):

@@ -161,8 +161,8 @@ static size_t random_word(uint32_t *random, const uint64_t *words, size_t count)
 }
 
 /*
- * Words of the image take the place of others: most are addresses and sizes that are valid elsewhere in it, so more such
- * images get past the first checks than ones with a wrong byte.
+ * Words of the image take the place of others. Most are addresses and sizes that are valid elsewhere in it, so more of
+ * these images pass the first checks than of those with one wrong byte.
  */
 static void a_misplaced_word_never_crashes(void **state)
 {
