@@ -19,7 +19,7 @@ sys.path[:0] = [PACKAGE, os.path.join(HERE, "standin"), os.path.join(HERE, "..",
 sys.dont_write_bytecode = True
 
 from facet_backendai import library  # noqa: E402
-from place import BUILD, wait_until  # noqa: E402
+from place import BUILD, listens, wait_until  # noqa: E402
 
 os.environ["FACET_LIB_DIR"] = BUILD
 
@@ -59,7 +59,7 @@ class Daemon:
         os.environ.update(FACET_RUNTIME_DIR=runtime, FACET_STATE_DIR=os.path.join(root, "state"))
         self._process = subprocess.Popen([os.path.join(BUILD, "facetd"), "--foreground"], stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL)
-        wait_until(lambda: os.path.exists(os.path.join(runtime, "facetd.sock")), "the daemon's socket")
+        wait_until(lambda: listens(os.path.join(runtime, "facetd.sock")), "the daemon")
         return self
 
     def __exit__(self, *_):

@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -29,6 +30,12 @@ def wait_until(condition, what):
             return value
         time.sleep(0.01)
     raise AssertionError(f"waited {DEADLINE} s in vain: {what}")
+
+
+def listens(path):
+    """Whether a process takes connections on a socket. Its file is there a moment earlier, when they are refused."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(path) == 0
 
 
 def provider_processes(user):

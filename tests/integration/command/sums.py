@@ -12,7 +12,7 @@ import re
 import socket
 import time
 
-from place import wait_until
+from place import listens, wait_until
 from tap import equal
 
 LEAST_PART, MOST_PART = 0.6, 1.2
@@ -57,7 +57,7 @@ class Reading:
 
 def take_readings(place, processes, most=-1):
     """Reads repeatedly while all processes are in their vGPUs, or `most` times."""
-    wait_until(lambda: os.path.exists(os.path.join(place.runtime, "facetd.sock")), "a daemon")
+    wait_until(lambda: listens(os.path.join(place.runtime, "facetd.sock")), "a daemon")
     wait_until(lambda: len(Reading(place, False).time_ns) == len(processes), "their vGPUs")
     readings = []
     for number in itertools.count():

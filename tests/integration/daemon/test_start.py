@@ -12,7 +12,7 @@ import signal
 import subprocess
 
 from facetd import BUILD, PROVIDER
-from place import FACET, Place, wait_until
+from place import FACET, Place, listens, wait_until
 from tap import Skip, contains, equal, main, test
 
 # Variables that a private daemon takes from the shell that starts it.
@@ -413,7 +413,7 @@ def a_daemon_without_standard_streams_keeps_their_numbers_free():
         daemon = subprocess.Popen(["sh", "-c", f'exec "{os.path.join(BUILD, "facetd")}" --foreground <&- >&- 2>&-'],
                                   env=place.env)
         try:
-            wait_until(lambda: os.path.exists(place.path("run/facetd.sock")), "the daemon is ready")
+            wait_until(lambda: listens(place.path("run/facetd.sock")), "the daemon is ready")
             for fd in range(3):
                 equal(os.readlink(f"/proc/{daemon.pid}/fd/{fd}"), "/dev/null", f"descriptor {fd}")
         finally:
