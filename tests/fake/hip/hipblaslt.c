@@ -68,5 +68,5 @@ int fake_hipblas_compute(void)
 
 int fake_hipblas_living(void)
 {
-    return living;
+    return live_objects;
 }

@@ -34,7 +34,7 @@ struct miopenActivationDescriptor {
 
 int fake_miopen_living(void)
 {
-    return living;
+    return live_objects;
 }
 
 #define MAKE(name, type)                                                                                               \
