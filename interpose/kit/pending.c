@@ -141,8 +141,7 @@ static bool scan_cells(uint32_t device, struct facet_pending *ret_pending)
     return wait;
 }
 
-/* A driver's call may last longer than a reader waits, for example until a kernel ends: only one reader waits for it.
- */
+/* A driver's call may last longer than readers wait, for example until a kernel ends. Only one reader waits for it. */
 static void give_up_on_cells(void)
 {
     for (struct facet_pending_cell *cell = atomic_load(&cells); cell; cell = cell->next)

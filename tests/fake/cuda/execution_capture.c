@@ -5,8 +5,7 @@
  */
 #include "execution.h"
 
-/* All captures that were begun and not ended; under the lock. `capture_count` is their number, read without the lock.
- */
+/* All captures that were begun and not ended; under the lock. `capture_count`, read without the lock, counts them. */
 static struct fake_capture *captures;
 static _Atomic uint32_t capture_count;
 static _Atomic uint64_t next_id = 1;
