@@ -6,7 +6,8 @@
  * exported are generated from it.
  * Never: names a function without a hook: a call that is passed through costs nothing.
  *
- * A line is X(exported symbol, name asked for, version from which a request means it, default stream):
+ * A line is X(exported symbol, name asked for, first version whose requests for the name get this form, default
+ * stream):
  *   - the version is that in which this form came, as CUDA counts (12020 = 12.2);
  *   - the default stream is LEGACY, PER_THREAD (forms _ptsz and _ptds), or ANY for functions that use no stream.
  *

@@ -72,7 +72,7 @@ static void *query_driver(const struct hook *hook)
     return answer;
 }
 
-/* An answer that is itself an exported function is another form: lookups of its own symbol decide about its hook. */
+/* Keeps only answers that the driver does not export: an exported answer is another form, which may have a hook. */
 void facet_cuda_lookup_learn(void)
 {
     int driver_version = 0;

@@ -120,17 +120,17 @@ static bool set_visible_devices(void)
 /* Keeps only the vGPUs that the program wants to see, in its order. */
 static bool attach_tenants(void)
 {
-    struct facet_tenant all[FACET_CUDA_TENANTS];
+    struct facet_tenant attached[FACET_CUDA_TENANTS];
     const char *addresses[FACET_CUDA_TENANTS];
     uint32_t chosen[FACET_CUDA_TENANTS];
-    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_cuda_address, FACET_CUDA_TENANTS, all) : 0;
+    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_cuda_address, FACET_CUDA_TENANTS, attached) : 0;
 
     if (!count)
         return false;
     for (uint32_t i = 0; i < count; i++)
-        addresses[i] = facet_tenant_address(&all[i]);
+        addresses[i] = facet_tenant_address(&attached[i]);
     facet_cuda_process.count = facet_cuda_visible_choose(getenv(VISIBLE_DEVICES), addresses, count, chosen);
-    facet_tenants_keep(all, count, chosen, facet_cuda_process.count, facet_cuda_process.tenants);
+    facet_tenants_keep(attached, count, chosen, facet_cuda_process.count, facet_cuda_process.tenants);
     facet_cuda_swap_attached();
     if (set_visible_devices())
         return true;

@@ -45,8 +45,8 @@ bool facet_cuda_is_tenant(void);
 CUresult facet_cuda_attach(void);
 
 /*
- * facet_cuda_attach() before each of the driver's own cuInit. It also sets CUDA_VISIBLE_DEVICES again, because the
- * program may have changed it since the attach; that change selects nothing.
+ * Called before each call of the driver's own cuInit. Attaches like facet_cuda_attach(), and sets CUDA_VISIBLE_DEVICES
+ * again: the program may have changed it since the attach. Such a change selects nothing.
  */
 CUresult facet_cuda_attach_to_init(void);
 

@@ -2,8 +2,8 @@
 /*
  * The vGPUs that a program wants to see, and their order: CUDA_VISIBLE_DEVICES, by the driver's rules.
  *
- * Owns: reading the list and writing one that the driver understands. Pure: no environment, no driver.
- * Never: makes more visible than the vGPUs.
+ * Owns: reading the list and writing one that the driver understands.
+ * Never: makes more visible than the vGPUs; reads the environment or calls the driver.
  */
 #ifndef FACET_CUDA_VISIBLE_H
 #define FACET_CUDA_VISIBLE_H

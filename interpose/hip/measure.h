@@ -33,7 +33,10 @@
  */
 #define FACET_HIP_MEASURE_WAIT_NS UINT64_C(5000000000)
 
-/* Held memory that is charged to no tenant; negative if the runtime has not yet allocated charged memory. */
+/*
+ * The readings before a call, in bytes: held memory that is charged to no tenant. They are negative if the runtime has
+ * not yet allocated charged memory. In a measurement of a free, INT64_MIN means that there is no reading.
+ */
 struct facet_hip_measure {
     uint32_t device;
     int64_t by_process, by_device;

@@ -130,31 +130,31 @@ static bool set_variable(const char *name, const char *value)
 static bool set_visible_devices(void)
 {
     const char *addresses[FACET_HIP_TENANTS];
-    uint32_t count = facet_hip_process.count, all[FACET_HIP_TENANTS];
+    uint32_t count = facet_hip_process.count, in_order[FACET_HIP_TENANTS];
     char uuids[LIST_SIZE], indices[LIST_SIZE];
 
     for (uint32_t i = 0; i < count; i++) {
         addresses[i] = facet_tenant_address(&facet_hip_process.tenants[i]);
-        all[i] = i;
+        in_order[i] = i;
     }
-    return facet_hip_visible_uuids(addresses, all, count, uuids, sizeof uuids) &&
+    return facet_hip_visible_uuids(addresses, in_order, count, uuids, sizeof uuids) &&
            facet_hip_visible_indices(count, indices, sizeof indices) && set_variable(ROCR_DEVICES, uuids) &&
            set_variable(HIP_DEVICES, indices) && (!getenv(CUDA_DEVICES) || set_variable(CUDA_DEVICES, indices));
 }
 
 static bool attach_tenants(void)
 {
-    struct facet_tenant all[FACET_HIP_TENANTS];
+    struct facet_tenant attached[FACET_HIP_TENANTS];
     const char *addresses[FACET_HIP_TENANTS];
     uint32_t chosen[FACET_HIP_TENANTS];
-    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_hip_address, FACET_HIP_TENANTS, all) : 0;
+    uint32_t count = fork_handled ? facet_tenants_attach(folders, is_hip_address, FACET_HIP_TENANTS, attached) : 0;
 
     if (!count)
         return false;
     for (uint32_t i = 0; i < count; i++)
-        addresses[i] = facet_tenant_address(&all[i]);
+        addresses[i] = facet_tenant_address(&attached[i]);
     facet_hip_process.count = choose_devices(addresses, count, chosen);
-    facet_tenants_keep(all, count, chosen, facet_hip_process.count, facet_hip_process.tenants);
+    facet_tenants_keep(attached, count, chosen, facet_hip_process.count, facet_hip_process.tenants);
     if (set_visible_devices())
         return true;
     facet_tenants_detach(facet_hip_process.tenants, facet_hip_process.count);

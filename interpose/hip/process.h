@@ -47,9 +47,9 @@ bool facet_hip_is_tenant(void);
 bool facet_hip_attach(void);
 
 /*
- * facet_hip_attach() before the first call of each of the runtime's functions. It also sets the variables again,
- * because the program may have changed them since the attach, which happens before main() if hipcc's output registers
- * code. Such a change selects nothing.
+ * Called before the first call of each of the runtime's functions. Attaches like facet_hip_attach(), and sets the
+ * variables again: the program may have changed them since the attach, which happens before main() if hipcc's output
+ * registers code. Such a change selects nothing.
  */
 bool facet_hip_attach_and_refresh_devices(void);
 

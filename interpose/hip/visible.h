@@ -2,8 +2,8 @@
 /*
  * The vGPUs that a program wants to see, and their order: the runtime's variables, by the runtime's rules.
  *
- * Owns: reading the lists and writing those that the runtime understands. Pure: no environment, no runtime.
- * Never: makes more visible than the vGPUs.
+ * Owns: reading the lists and writing lists that the runtime understands.
+ * Never: makes more visible than the vGPUs; reads the environment or calls the runtime.
  */
 #ifndef FACET_HIP_VISIBLE_H
 #define FACET_HIP_VISIBLE_H

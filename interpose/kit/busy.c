@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the union of intervals. Never: counts a nanosecond twice. A gap that is too old to be kept counts as
- * covered.
+ * Owns: the union of intervals, in a table of fixed size. When the table is full, the two oldest intervals become one.
+ * Never: counts a nanosecond twice.
  */
 #include "busy.h"
 

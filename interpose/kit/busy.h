@@ -5,7 +5,8 @@
  * Owns: struct facet_busy, a bounded set of disjoint intervals on one clock.
  * Never: reads a clock; only differences matter, so any clock will do.
  *
- * Commands complete in any order, so an early interval may arrive after a later one; the newest gaps are remembered.
+ * Commands complete in any order, so an early interval may arrive after a later one. Gaps between intervals are
+ * remembered for that case; when there are too many intervals, the oldest gap is given up and counts as covered.
  */
 #ifndef FACET_INTERPOSE_BUSY_H
 #define FACET_INTERPOSE_BUSY_H
@@ -20,7 +21,7 @@ struct facet_interval {
 
 struct facet_busy {
     uint32_t count;
-    struct facet_interval intervals[FACET_BUSY_INTERVALS + 1]; /* disjoint, ascending; the last is room to insert */
+    struct facet_interval intervals[FACET_BUSY_INTERVALS + 1]; /* disjoint, ascending; one element is spare */
 };
 
 /* Adds [start, end) and returns how much of it was not covered before; 0 for an interval that ends before it starts. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader's cache, /etc/ld.so.cache: the paths of libraries in folders that are not in our lists.
+ * The loader's cache, /etc/ld.so.cache: it has the paths of libraries in folders that real.c does not search by name.
  *
- * Owns: reading it, in the format that glibc has written since 2.2 ("glibc-ld.so.cache1.1"). A cache in an older format
- * may precede it in the file.
- * Never: trusts an offset; opens a library.
+ * Owns: reading the cache, in the format that glibc has written since 2.2 ("glibc-ld.so.cache1.1"). A cache in an older
+ * format may precede it in the file. Never: trusts an offset; opens a library.
  */
 #ifndef FACET_INTERPOSE_CACHE_H
 #define FACET_INTERPOSE_CACHE_H

@@ -10,7 +10,7 @@
 
 #include <facet/error.h>
 
-/* Set to silence that line. */
+/* The environment variable that silences the line when it is "1". */
 #define FACET_ENV_QUIET "FACET_QUIET"
 
 /* Writes the line to standard error, once, and counts the refusal in the segment's folder `dir` (limiter/refused.h). */

@@ -8,7 +8,7 @@
  *
  * A library that uses these jumps compiles forward.S and forward.c with the header that forward.py makes of its list of
  * names (forward_names.h), and defines facet_forward_target(). It is linked with the version script that forward.py
- * makes, which exports the names, and the mark by which real.h recognises our libraries.
+ * makes, which exports the names, and the symbol facet_interposer by which real.c recognises our libraries.
  */
 #ifndef FACET_INTERPOSE_FORWARD_H
 #define FACET_INTERPOSE_FORWARD_H
@@ -17,7 +17,7 @@
 
 /*
  * The target of an exported name: a hook, the vendor's own function, or a function that returns an error. Never NULL.
- * Called at the first call of a name, for which several threads may call it at once; not in a constructor.
+ * Runs when a name is called for the first time, perhaps in several threads at once, and never in a constructor.
  */
 void *facet_forward_target(const char *name);
 
@@ -28,7 +28,7 @@ extern const uint32_t facet_forward_count;
 /* Called by the stub: finds the target, stores it in the slot, and returns it for the jump. */
 void *facet_forward_bind(uint32_t index);
 
-/* The mark, and counters for tests and debuggers, because the library prints nothing. */
+/* Marks a library as ours, and has counters for tests and debuggers, because the library prints nothing. */
 struct facet_interposer {
     char name[8]; /* "Facet" */
     /* Lookups that returned an unknown form of a hooked name, newer than our list of hooks. */

@@ -179,8 +179,8 @@ static bool take_next(struct shard *shard, bool (*belongs)(const struct facet_le
 }
 
 /*
- * A cluster that wraps around the end of the table may move an entry behind `*at`, so each shard is scanned again until
- * no entry matches.
+ * Scans a shard once, and returns whether an entry matched. A cluster that wraps around the end of the table may move
+ * an entry behind the scan, so the caller repeats it until no entry matches.
  */
 static bool drain_once(struct shard *shard, bool (*belongs)(const struct facet_ledger_entry *, void *context),
                        void (*on_taken)(uint64_t key, const struct facet_ledger_entry *, void *context), void *context)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the search through loaded objects. Never: opens anything while the loader's lock is held. It notes the objects
- * first.
+ * Owns: the search through loaded objects. Never: opens anything while the loader's lock is held. dl_iterate_phdr()
+ * holds that lock, so the objects are only noted there.
  */
 #include "loaded.h"
 
@@ -14,7 +14,7 @@
 #define NOTES     8u
 #define PATH_SIZE 4096
 
-/* A loaded library of that name, or an object that needs such a library. The first few are enough. */
+/* A loaded library whose name is searched, or an object that needs such a library. At most NOTES are kept. */
 struct note {
     char object[PATH_SIZE]; /* path of the loaded object; "" is the program */
     char needed[256];       /* the library that it needs; "": the object itself is the library */
@@ -22,7 +22,7 @@ struct note {
 
 struct notes {
     const char *name;
-    struct note *all;
+    struct note *entries;
     unsigned count;
 };
 
@@ -37,9 +37,9 @@ static void note_object(struct notes *notes, const char *object, const char *nee
 {
     if (notes->count == NOTES)
         return;
-    struct note *one = &notes->all[notes->count++];
-    snprintf(one->object, sizeof one->object, "%s", object);
-    snprintf(one->needed, sizeof one->needed, "%s", needed);
+    struct note *note = &notes->entries[notes->count++];
+    snprintf(note->object, sizeof note->object, "%s", object);
+    snprintf(note->needed, sizeof note->needed, "%s", needed);
 }
 
 /* The loader has replaced offsets in the dynamic section by addresses, except for objects that are not files. */
@@ -109,16 +109,16 @@ static bool search_note(const struct note *note, bool (*take)(const char *path, 
 
 bool facet_loaded_each(const char *name, bool (*take)(const char *path, void *context), void *context)
 {
-    struct notes notes = {.name = name, .all = calloc(NOTES, sizeof *notes.all)};
+    struct notes notes = {.name = name, .entries = calloc(NOTES, sizeof *notes.entries)};
     bool taken = false;
 
-    if (!notes.all)
+    if (!notes.entries)
         return false;
     dl_iterate_phdr(look_at_object, &notes);
     for (unsigned i = 0; i < notes.count && !taken; i++)
-        taken = !notes.all[i].needed[0] && take(notes.all[i].object, context);
+        taken = !notes.entries[i].needed[0] && take(notes.entries[i].object, context);
     for (unsigned i = 0; i < notes.count && !taken; i++)
-        taken = notes.all[i].needed[0] && search_note(&notes.all[i], take, context);
-    free(notes.all);
+        taken = notes.entries[i].needed[0] && search_note(&notes.entries[i], take, context);
+    free(notes.entries);
     return taken;
 }

@@ -141,7 +141,7 @@ static bool scan_cells(uint32_t device, struct facet_pending *ret_pending)
     return wait;
 }
 
-/* For driver's calls that take longer than the reader waits, for example for a kernel: each is waited for only once. */
+/* A driver's call may last longer than readers wait, for example until a kernel ends. Only one reader waits for it. */
 static void give_up_on_cells(void)
 {
     for (struct facet_pending_cell *cell = atomic_load(&cells); cell; cell = cell->next)

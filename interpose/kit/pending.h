@@ -8,7 +8,7 @@
  *
  * Thread rule: allocating threads call enter and leave, not nested. There is one reader at a time, and none over a
  * fork; the caller ensures both. Between enter and leave a thread must not wait for the reader. If a driver's call
- * does, the reader goes on after its limit, and does not wait for that call again.
+ * waits for it all the same, the reader goes on after its limit, and does not wait for that call again.
  */
 #ifndef FACET_INTERPOSE_PENDING_H
 #define FACET_INTERPOSE_PENDING_H
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most threads whose bytes are reported to a reader that had to go on. */
+/* The most threads whose bytes are reported to a reader that has waited as long as it may. */
 #define FACET_PENDING_MOST 32u
 
 struct facet_pending_cell {
@@ -75,7 +75,7 @@ static inline void facet_pending_leave(void)
         atomic_store_explicit(&facet_pending_own_cell->bytes, 0, memory_order_release);
 }
 
-/* The bytes that were still pending when a reader went on: the cells of their threads, with the counts of enters. */
+/* The bytes that were still pending when a reader stopped waiting: their threads' cells, with the counts of enters. */
 struct facet_pending {
     uint32_t count;
     struct facet_pending_part {

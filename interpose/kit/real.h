@@ -23,11 +23,12 @@ struct facet_real {
 /*
  * The library's handle, or NULL when it is not found. Search order: the variable (exclusively, if set); the folders of
  * LD_LIBRARY_PATH; the loader's cache; the vendor's folders; the system's. A file is skipped if it cannot be opened, is
- * this library, or has its mark (forward.h). Any thread; not from a signal handler. The handle is never closed.
+ * this library, or exports facet_interposer, as our libraries do (forward.h). Any thread; not from a signal handler.
+ * The handle is never closed.
  */
 void *facet_real_open(const struct facet_real *real);
 
-/* One file, by its path, under the same conditions; else NULL. */
+/* Opens the file at `path`; NULL when facet_real_open() would skip that file. */
 void *facet_real_open_path(const char *path);
 
 #endif

@@ -7,7 +7,7 @@
 /* The least time between two ticks. */
 #define TICK_LEAST_NS UINT64_C(2000000)
 
-/* The device's clock and this machine's drift apart by less than this part (a shift) of the time that passes. */
+/* In a time t the device's clock and this machine's drift apart by less than t >> DRIFT_SHIFT. */
 #define DRIFT_SHIFT 10
 
 bool facet_stops_tick_is_due(const struct facet_stops *stops, uint64_t now_ns)

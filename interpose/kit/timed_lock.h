@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock with a bounded wait. Its holder checks launches in flight. It is the helper, or a thread of the program that
- * has just waited for launches and reports them before it goes on.
+ * A lock with a bounded wait. A thread that checks launches in flight holds it: the helper (track.h), or a thread of
+ * the program that has just waited for launches and reports them before it goes on.
  *
  * Owns: the lock.
  * Never: makes a thread wait longer than its limit: the holder calls the driver, which may call the program.

@@ -105,7 +105,7 @@ nvmlReturn_t facet_nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index)
 {
     nvmlReturn_t result = facet_nvml_library.nvmlDeviceGetIndex(device, index);
 
-    /* A MIG device's index counts on its own GPU, and stays. */
+    /* The index of a MIG device is its number on its GPU, and is not changed. */
     if (result == NVML_SUCCESS)
         facet_nvml_index(device, index);
     return result;

@@ -59,7 +59,7 @@ static const char *error_string(nvmlReturn_t result)
     return result == NVML_ERROR_LIBRARY_NOT_FOUND ? "NVML Shared Library Not Found" : "Unknown Error";
 }
 
-static bool is_list(const char *name)
+static bool is_process_list(const char *name)
 {
     static const char *const lists[] = {
 #define LIST(symbol) #symbol,
@@ -88,7 +88,7 @@ void *facet_forward_target(const char *name)
         return strcmp(name, "nvmlErrorString") == 0 ? (void *)error_string : (void *)fail_no_library;
 
     void *function = dlsym(handle, name), *hook = facet_nvml_is_tenant() ? hook_of(name) : NULL;
-    if (hook && (function || is_list(name)))
+    if (hook && (function || is_process_list(name)))
         return hook;
     return function ? function : (void *)fail_no_function;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the memory figures of a tenant: its quota, the limiter's count, and the smaller of free quota and free device.
+ * Owns: the memory figures of a tenant: its quota, the limiter's count, and the free memory, which is the smaller of
+ * what the quota and what the device have left.
  * Never: reports more free memory than the device has.
  */
 #include "hooks.h"

@@ -18,15 +18,17 @@
 
 /* Every form of an entry is a prefix of this one, so a list of these can be returned in any form. */
 typedef nvmlProcessDetail_v1_t entry;
-_Static_assert(offsetof(entry, usedGpuMemory) == offsetof(nvmlProcessInfo_v1_t, usedGpuMemory), "entry");
-_Static_assert(offsetof(entry, computeInstanceId) == offsetof(nvmlProcessInfo_t, computeInstanceId), "entry");
+_Static_assert(offsetof(entry, usedGpuMemory) == offsetof(nvmlProcessInfo_v1_t, usedGpuMemory),
+               "nvmlProcessInfo_v1_t is a prefix of an entry");
+_Static_assert(offsetof(entry, computeInstanceId) == offsetof(nvmlProcessInfo_t, computeInstanceId),
+               "nvmlProcessInfo_t is a prefix of an entry");
 
 struct list {
     entry *entries;
     unsigned count;
 };
 
-/* The library's functions for one kind of list, newest first; NULL where it lacks one. */
+/* The library's functions for one kind of list, newest first; NULL if the library lacks the function. */
 struct source {
     nvmlReturn_t (*by_v2[2])(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
     nvmlReturn_t (*by_v1)(nvmlDevice_t, unsigned *, nvmlProcessInfo_v1_t *);
@@ -97,7 +99,7 @@ static nvmlReturn_t read_list(unsigned mode, nvmlDevice_t device, struct list *r
     return result;
 }
 
-/* The vGPU's processes, and a mark for each that was found in a list. */
+/* The vGPU's processes, and whether each was found in a list. */
 struct tenant_processes {
     struct facet_nvml_process processes[FACET_SEGMENT_SLOTS];
     bool listed[FACET_SEGMENT_SLOTS];

@@ -4,8 +4,8 @@
  * Never: estimates: every figure was measured by the limiter or by the driver, for this vGPU's processes.
  *
  * The limiter counts device time. The increase of that count between two calls, divided by the time between them, is
- * the vGPU's utilization, as NVML's figure is that of its sample period. Until two calls are far enough apart, the
- * driver's samples of the vGPU's processes are used; without samples, the device's own figure.
+ * the vGPU's utilization, as NVML's figure is the utilization in its sample period. Until two calls are far enough
+ * apart, the driver's samples of the vGPU's processes are used, or without samples the device's own figure.
  */
 #include <stdlib.h>
 

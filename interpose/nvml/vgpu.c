@@ -134,7 +134,7 @@ static void begin_period(struct facet_nvml_vgpu *vgpu)
     vgpu->period.start_ns = facet_clock_now_ns();
 }
 
-/* If one segment fails, those mapped before stay mapped for the next attempt. */
+/* If one segment fails, the segments that were mapped before it stay mapped for the next attempt. */
 static bool map_all(void)
 {
     unsigned count = 0;

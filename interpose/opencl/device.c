@@ -75,7 +75,10 @@ static bool search_all(struct search *search)
     return false;
 }
 
-/* Makes the sub-device that the address names; without units it is the whole device. */
+/*
+ * Makes the sub-device that the address names; without units it is the whole device. Units before `start` become a
+ * sub-device too, which is released.
+ */
 static bool create_part(const struct facet_opencl_place *place, struct facet_cl_device *device)
 {
     const cl_device_partition_property first = place->start ? place->start : place->count;

@@ -21,7 +21,7 @@ struct facet_cl_device {
 /* The vGPU's device; false when there is no usable vGPU, or its device is not on this machine. */
 bool facet_cl_device_find(struct facet_cl_device *ret_device);
 
-/* Whether `device` is the vGPU's, or a part of that which clCreateSubDevices made. */
+/* Whether `device` is the vGPU's, or a sub-device of it that clCreateSubDevices made. */
 bool facet_cl_device_is_ours(cl_device_id device);
 
 /* Whether `device` is the device that the program sees, and is a sub-device; then *ret_root is its root device. */

@@ -13,7 +13,7 @@
 FACET_CL_EXTENSIONS(DEFINE_REAL)
 #undef DEFINE_REAL
 
-/* The hook of that name, or the driver's address. Some drivers answer for core functions too, so these are replaced. */
+/* The hook of a name, or the driver's address. Some drivers also return addresses of core functions: hooked, too. */
 static void *hook_or_address(const char *asked, void *real)
 {
     if (!asked || !real)

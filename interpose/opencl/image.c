@@ -123,7 +123,7 @@ static uint64_t image_bytes(const cl_image_format *format, const cl_image_desc *
 
 /* ---- after the quota has refused: would the driver refuse too? ---- */
 
-/* The arguments of a call. `old_dimensions`: 2 or 3 for the calls of OpenCL 1.0, else 0. */
+/* The arguments of a call. `old_dimensions`: 2 or 3 for clCreateImage2D and clCreateImage3D, else 0. */
 struct image {
     cl_context context;
     cl_mem_flags flags;
@@ -189,7 +189,7 @@ static cl_int probe_image(const void *context)
 
 static bool admit_image(const struct image *image, facet_cl_charge *ret_charge, cl_int *errcode_ret)
 {
-    /* Without a description, or with another object's memory, nothing is charged: the driver refuses the former. */
+    /* Nothing is charged without a description, which the driver refuses, or for memory of another object. */
     bool is_charged = image->format && image->desc && !image->desc->mem_object;
 
     return facet_cl_memory_admit(is_charged ? image_bytes(image->format, image->desc) : 0, probe_image, image,

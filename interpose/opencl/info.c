@@ -3,8 +3,8 @@
  * Owns: device queries whose answer is a size that the quota limits, and queries whose answer differs between a
  * sub-device and a root device. Never: changes names, versions or limits that the quota does not touch.
  *
- * Programs size their allocations by any of these answers, so each is consistent with a device of that little memory:
- * no object is larger than the memory, and a row of pixels of the largest size fits in every format.
+ * Programs size their allocations by any of these answers, so all are consistent with a device that has the quota as
+ * its memory: no object is larger than the memory, and a row of pixels of the largest size fits in every format.
  */
 #include <string.h>
 
@@ -62,7 +62,7 @@ static struct bound bound_for(cl_device_id device, cl_device_info param_name)
     }
 }
 
-/* Called after the driver has answered, so that its checks and sizes are exact. */
+/* Lowers the driver's answer, so that the checks of arguments and the size of the answer stay the driver's. */
 static void bound_number(void *value, size_t width, uint64_t limit)
 {
     cl_ulong wide;
@@ -150,7 +150,7 @@ cl_int facet_clGetContextInfo(cl_context context, cl_context_info param_name, si
     return result;
 }
 
-/* PoCL answers with the root device for programs of such a context, too. */
+/* PoCL answers with the root device for programs in a sub-device's context, too. */
 cl_int facet_clGetProgramInfo(cl_program program, cl_program_info param_name, size_t param_value_size,
                               void *param_value, size_t *param_value_size_ret)
 {

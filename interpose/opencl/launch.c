@@ -11,7 +11,7 @@ cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_ui
 {
     struct facet_tenant *tenant = facet_cl_tenant();
 
-    *launch = (struct facet_cl_launch){.key = key, .num_waits = num_waits, .event = event ? event : &launch->own};
+    *launch = (struct facet_cl_launch){.key = key, .num_waits = num_waits, .event = event ? event : &launch->own_event};
     if (!tenant || !facet_cl_track_ready())
         return CL_OUT_OF_RESOURCES;
     launch->estimate_ns = facet_tenant_launch(tenant, facet_estimate_get(key));
@@ -42,7 +42,7 @@ cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queu
         .submitted_ns = launch->submitted_ns,
         .may_be_held = launch->num_waits != 0,
     };
-    if (launch->event != &launch->own)
+    if (launch->event != &launch->own_event)
         facet_cl_target.clRetainEvent(command.event);
     if (blocking) {
         facet_cl_track_finished(launch->tenant, &command);
@@ -56,13 +56,14 @@ cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queu
     return CL_SUCCESS;
 }
 
-static uint64_t work_items(cl_uint dimensions, const size_t *sizes)
+/* The sizes of all dimensions in one word: launches with the same word share an estimate. */
+static uint64_t hash_sizes(cl_uint dimensions, const size_t *sizes)
 {
-    uint64_t items = 1;
+    uint64_t hash = 1;
 
     for (cl_uint i = 0; sizes && i < dimensions && i < 3; i++)
-        items = items * UINT64_C(0x100000001b3) ^ sizes[i];
-    return items;
+        hash = hash * UINT64_C(0x100000001b3) ^ sizes[i];
+    return hash;
 }
 
 cl_int facet_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
@@ -70,7 +71,7 @@ cl_int facet_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl
                                     cl_uint num_waits, const cl_event *waits, cl_event *event)
 {
     struct facet_cl_launch launch;
-    cl_int result = facet_cl_launch_begin(&launch, facet_estimate_key(kernel, work_items(dimensions, global_size)),
+    cl_int result = facet_cl_launch_begin(&launch, facet_estimate_key(kernel, hash_sizes(dimensions, global_size)),
                                           num_waits, event);
 
     if (result == CL_SUCCESS)

@@ -20,10 +20,10 @@ struct facet_cl_launch {
     struct facet_tenant *tenant; /* NULL: not admitted, only passed through */
     uint64_t key, estimate_ns, submitted_ns;
     cl_uint num_waits;
-    cl_event own, *event; /* `event` is the program's, or &own when the program wants no event */
+    cl_event own_event, *event; /* `event` is the program's, or &own_event when the program wants no event */
 };
 
-/* CL_SUCCESS, or CL_OUT_OF_RESOURCES when there is no usable vGPU. `key` is of estimate.h. */
+/* CL_SUCCESS, or CL_OUT_OF_RESOURCES when there is no usable vGPU. `key`: interpose/kit/estimate.h. */
 cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_uint num_waits, cl_event *event);
 
 /*
@@ -32,7 +32,7 @@ cl_int facet_cl_launch_begin(struct facet_cl_launch *launch, uint64_t key, cl_ui
  */
 cl_int facet_cl_launch_end(struct facet_cl_launch *launch, cl_command_queue queue, cl_bool blocking, cl_int result);
 
-/* Begins a transfer of `bytes`; a small one is passed through. */
+/* Begins a transfer of `bytes`; a small transfer is passed through. */
 cl_int facet_cl_transfer_begin(struct facet_cl_launch *launch, uint64_t bytes, cl_uint num_waits, cl_event *event);
 
 #endif

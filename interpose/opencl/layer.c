@@ -49,8 +49,8 @@ static void assemble_dispatch(const cl_icd_dispatch *target, cl_uint num_entries
 }
 
 /*
- * Outside a vGPU, the target is returned as it came. So it is when this library is in the chain of layers already
- * (listed twice, or `facet run` inside `facet run`), so that nothing is charged twice.
+ * Outside a vGPU, the target is returned unchanged. It is returned unchanged, too, when this library is in the chain of
+ * layers already (listed twice, or `facet run` inside `facet run`), so that nothing is charged twice.
  */
 __attribute__((visibility("default"))) cl_int clInitLayer(cl_uint num_entries, const cl_icd_dispatch *target_dispatch,
                                                           cl_uint *num_entries_ret,

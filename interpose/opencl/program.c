@@ -38,7 +38,7 @@ static uint64_t global_bytes(cl_program program)
 
 /*
  * Charges the program's current size, and drops an earlier charge. If two threads do this at once, the thread that
- * replaces the other's charge drops that.
+ * replaces the other thread's charge drops the replaced charge.
  */
 static cl_int charge_program(cl_program program)
 {

@@ -20,17 +20,17 @@
 #define RING_SIZE 4096u
 
 #define LOOK_ALONE_NS                                                                                                  \
-    (10 * FACET_NS_PER_MS)              /* between looks while alone on the device; each slows its kernels a little */
+    (10 * FACET_NS_PER_MS)              /* between looks while alone on the device; a look slows kernels a little */
 #define POLL_NS (100 * FACET_NS_PER_US) /* between looks while no command can be waited for safely */
 #define LINGER_NS                                                                                                      \
     (50 * FACET_NS_PER_MS) /* the helper looks on after the last command, so that the next launch need not wake it */
 #define SLEEP_MOST_NS (3600 * FACET_NS_PER_S)
 
-#define SUPERVISE_NS       (4 * FACET_NS_PER_MS)
+#define SUPERVISE_NS       (4 * FACET_NS_PER_MS)   /* between calls of facet_tenant_supervise() */
 #define ROOM_NS            (100 * FACET_NS_PER_MS) /* how long a launch waits for room in the ring */
 #define LOOK_LOCK_NS       (100 * FACET_NS_PER_MS) /* longest wait of a program thread that has commands to report */
-#define UNTRACKED_AHEAD_NS (3600 * FACET_NS_PER_S)
-#define PARK_TRIES         20 /* at exit, 5 ms each */
+#define UNTRACKED_AHEAD_NS (3600 * FACET_NS_PER_S) /* see charge_untracked() */
+#define PARK_TRIES         20                      /* at exit, 5 ms each */
 
 /*
  * The most incomplete commands that one look visits. They are in order of submission, so the first few are enough; see
@@ -176,8 +176,8 @@ static void publish_begin(struct facet_tenant *tenant, const struct look *look, 
 }
 
 /*
- * For a command that was submitted while this vGPU was alone, and is still in a driver's batch while others wait. An
- * incomplete command keeps its queue alive, even if the program has released the queue.
+ * Flushes the queue of a command that was submitted while this vGPU was alone, and is still in a driver's batch while
+ * others wait. An incomplete command keeps its queue alive, even if the program has released the queue.
  */
 static void flush_command(struct facet_cl_command *command)
 {
@@ -196,7 +196,7 @@ struct goal {
     cl_uint event_count;
     const cl_event *events;
     uint32_t limit;  /* the most incomplete commands that are visited, besides the events */
-    bool by_program; /* a thread of the program looks, which has just called the driver: it may call it even at exit */
+    bool by_program; /* a thread of the program looks: it has just called the driver, so it may do so even at exit */
 };
 
 static bool is_among(cl_event event, const struct goal *goal)
@@ -248,13 +248,15 @@ static struct look scan_ring(struct facet_tenant *tenant, const struct goal *goa
     uint32_t at = head;
     bool prompt = facet_tenant_reports_promptly(tenant);
     struct batch batch = {0};
-    uint32_t own = 0, others = goal->queue ? 0 : goal->limit; /* incomplete commands visited: of the queue, of others */
+    /* Incomplete commands visited: of the queue, of other queues. */
+    uint32_t queue_pending = 0, other_pending = goal->queue ? 0 : goal->limit;
 
     facet_cl_measure_tick(now_ns, !goal->by_program);
-    for (; at != look.tail && (own < goal->limit || others < goal->limit || goal->event_count) && may_query(goal);
+    for (; at != look.tail && (queue_pending < goal->limit || other_pending < goal->limit || goal->event_count) &&
+           may_query(goal);
          at++) {
         struct facet_cl_command *command = &track.commands[at % RING_SIZE];
-        uint32_t *pending = is_of_queue(command, goal) ? &own : &others;
+        uint32_t *pending = is_of_queue(command, goal) ? &queue_pending : &other_pending;
 
         if (!command->event)
             continue;
@@ -499,9 +501,9 @@ static bool wait_for_room(void)
 }
 
 /*
- * For a command for which the ring has no room: the commands in the ring may wait for an action of the program that
- * comes only after this command. Its estimate is charged at once, and it is not tracked. All such charges together
- * exceed the time since the attach by at most an hour: the limiter rejects more (limiter/belief.c).
+ * Charges the estimate of a command for which the ring has no room, and does not track the command: the commands in the
+ * ring may wait for an action of the program that comes only after this command. All such charges together exceed the
+ * time since the attach by at most an hour: the limiter rejects more (limiter/belief.c).
  */
 static void charge_untracked(struct facet_tenant *tenant, const struct facet_cl_command *command)
 {

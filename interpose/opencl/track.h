@@ -47,7 +47,7 @@ void facet_cl_track_finished(struct facet_tenant *tenant, const struct facet_cl_
 void facet_cl_track_waited(cl_command_queue queue, cl_uint count, const cl_event *events);
 
 /*
- * As facet_cl_track_waited(), in a callback of the driver. The driver may hold a lock that the helper waits for, so
+ * Like facet_cl_track_waited(), for a callback of the driver. The driver may hold a lock that the helper waits for, so
  * this function does not wait for the helper.
  */
 void facet_cl_track_called_back(cl_event event);

@@ -11,7 +11,7 @@
 
 /* The three ways to allocate, and their arguments. */
 struct request {
-    clHostMemAllocINTEL_fn host; /* or .. */
+    clHostMemAllocINTEL_fn host; /* NULL: device_or_shared allocates */
     clDeviceMemAllocINTEL_fn device_or_shared;
     cl_context context;
     cl_device_id device;

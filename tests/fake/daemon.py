@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for facetd that speaks docs/api.md and keeps its vGPUs in memory.
 
-Owns: exact, repeatable answers, and faults that the real daemon does not have (FAKE_FAULT).
-Never: enforces a limit, ships, or replaces a test against the real daemon.
+Owns: answers that are exact and the same in each run, and faults that the real daemon does not have (FAKE_FAULT).
+Never: enforces a limit, is packaged, or replaces a test against the real daemon.
 
 Usage: daemon.py [--private] [--ready-fd N]; the socket is $FACET_RUNTIME_DIR/facetd.sock.
 FAKE_FAULT: refuse_start (exits after one line on the ready pipe), silent_start (exits without a line), not_json,
 no_reason, hang_up (closes the connection instead of answering), die_on_delete (exits when a vGPU is deleted),
 unused (no program ever entered its vGPUs), open_segment (all users may write the segments' folders, which are empty).
-FAKE_ENVIRONMENT is the `environment` of every vGPU, as JSON. Every change is a line of $FACET_RUNTIME_DIR/fake.log.
+FAKE_ENVIRONMENT: the `environment` of every vGPU, as JSON. FAKE_ADDRESS: the address of the device in the segments.
+FAKE_MISSING_MILLI: how far a vGPU's share is below its request for compute, in thousandths of the device (5).
+FAKE_WAITED_NS: by how much each read of the list of vGPUs raises the time that their threads waited to launch (0).
+The start of the daemon and each change of a vGPU are written as a line to $FACET_RUNTIME_DIR/fake.log.
 """
 import argparse
 import http.server
@@ -58,25 +61,25 @@ def segment_version():
 
 
 def make_segment(folder):
-    """Writes two files of a segment (src/limiter/segment.h), with the parts that the command reads."""
+    """Writes two files of a segment (src/limiter/segment.h), with the members that the command reads."""
     version = segment_version()
     os.makedirs(folder)
     if FAULT == "open_segment":
         os.chmod(folder, 0o777)
         return
-    slots = 4096
-    size = 128 + slots * (192 + 8 * 64)
+    slots = 4096  # FACET_SEGMENT_SLOTS
+    size = 128 + slots * (192 + 8 * 64)  # struct facet_usage: its header, and slots of 192 bytes and 8 shards
     usage = bytearray(size)
     struct.pack_into("<8sIIIIQ", usage, 0, b"FACUSAG0", version, size, slots, 1, 5 << 20)
-    struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)
+    struct.pack_into("<QQQQ", usage, 128 + 64, 1500, 7, 250, 3)  # slot 0: busy_ns, launches, throttled_ns, denied
     if FAULT == "unused":
-        struct.pack_into("<IQ", usage, 20, 0, 0)
+        struct.pack_into("<IQ", usage, 20, 0, 0)  # slots_used, memory_peak_bytes
     with open(os.path.join(folder, "usage"), "wb") as file:
         file.write(usage)
-    policy = bytearray(832)
+    policy = bytearray(832)  # struct facet_policy
     struct.pack_into("<8sII", policy, 0, b"FACPOLY0", version, len(policy))
-    struct.pack_into("256s", policy, 336, ADDRESS.encode())
-    struct.pack_into("<Q", policy, 672, MEMORY)
+    struct.pack_into("256s", policy, 336, ADDRESS.encode())  # device.address
+    struct.pack_into("<Q", policy, 672, MEMORY)  # memory_limit_bytes
     with open(os.path.join(folder, "policy"), "wb") as file:
         file.write(policy)
 
@@ -99,11 +102,11 @@ class State:
         raise Refusal(404, "not_found", "device", f"device '{text}': not found; there are opencl:0 and opencl:1")
 
     def check_memory(self, device, amount):
-        whole = device.get("memory_bytes", MEMORY)
-        if amount > whole:
+        total = device.get("memory_bytes", MEMORY)
+        if amount > total:
             raise Refusal(400, "out_of_range", "memory_limit_bytes",
-                          f"{amount >> 30} GiB is above the device's {whole >> 30} GiB",
-                          f"ask for at most {whole >> 30} GiB")
+                          f"{amount >> 30} GiB is above the device's {total >> 30} GiB",
+                          f"ask for at most {total >> 30} GiB")
 
     def create(self, request):
         device = self.device(request.get("device", "0"))
@@ -228,7 +231,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    request_queue_size = 128  # as facetd has it: callers of a stopped daemon wait in this queue
+    request_queue_size = 128  # as long as facetd's: callers of a stopped daemon wait in this queue
     daemon_threads = True
 
     def get_request(self):
@@ -257,7 +260,7 @@ def main():
     if options.ready_fd is not None:
         os.write(options.ready_fd, b"\n")
         os.close(options.ready_fd)
-    # This process ends even if the test does not end it.
+    # This process ends after two minutes even if the test does not end it.
     threading.Timer(120, lambda: os._exit(3)).start()
     server.serve_forever()
 

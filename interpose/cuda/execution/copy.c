@@ -2,13 +2,13 @@
 /*
  * Owns: copies of rows and boxes, and batches of copies, moves and decompressions, in stream order.
  * Never: sizes an operation whose form it does not know, or a batch that lacks an array. Both count as size 0 and go
- * straight to the driver, which refuses the invalid ones.
+ * straight to the driver, which refuses an invalid operation.
  */
 #include "transfer.h"
 
 #define TRANSFERS FACET_CUDA_TRANSFERS
 
-/* `has_arrays`: whether the other required arrays are present. */
+/* `has_arrays`: whether the required arrays other than `sizes` are present. */
 static uint64_t sum_of_sizes(bool has_arrays, const size_t *sizes, size_t count)
 {
     return has_arrays ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;
@@ -27,7 +27,7 @@ static uint64_t sum_boxes(const CUDA_MEMCPY3D_BATCH_OP *list, size_t count)
     return facet_flight_batch(list, count, box_bytes_at);
 }
 
-/* A caller may leave the output size 0; where it is set, it exceeds the input size. */
+/* A caller may leave the output size 0; if it is set, it exceeds the input size. */
 static uint64_t decompressed_bytes_at(const void *list, size_t index)
 {
     const CUmemDecompressParams *operation = &((const CUmemDecompressParams *)list)[index];

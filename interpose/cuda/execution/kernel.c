@@ -86,10 +86,10 @@ CUresult facet_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, un
     if (!list || count > FACET_FLIGHT_DEVICES)
         return facet_cuda_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
     for (unsigned i = 0; i < count; i++) {
-        const CUDA_LAUNCH_PARAMS *one = &list[i];
+        const CUDA_LAUNCH_PARAMS *entry = &list[i];
 
-        if (!facet_flight_begin(&launches[i], facet_flight_stream_of(one->hStream, false), one->function,
-                                facet_flight_grid(one->gridDimX, one->gridDimY, one->gridDimZ)))
+        if (!facet_flight_begin(&launches[i], facet_flight_stream_of(entry->hStream, false), entry->function,
+                                facet_flight_grid(entry->gridDimX, entry->gridDimY, entry->gridDimZ)))
             return end_all(launches, list, i, CUDA_ERROR_SYSTEM_NOT_READY);
     }
     return end_all(launches, list, count, facet_cuda_driver.cuLaunchCooperativeKernelMultiDevice(list, count, flags));

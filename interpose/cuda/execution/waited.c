@@ -18,17 +18,17 @@ static enum facet_flight_copy copy_direction(CUmemorytype type)
 {
     if (type == CU_MEMORYTYPE_UNIFIED)
         return FACET_FLIGHT_COPY_UNKNOWN;
-    return type == CU_MEMORYTYPE_HOST ? FACET_FLIGHT_COPY_TO_HOST : FACET_FLIGHT_COPY_ELSEWHERE;
+    return type == CU_MEMORYTYPE_HOST ? FACET_FLIGHT_COPY_TO_HOST : FACET_FLIGHT_COPY_NOT_TO_HOST;
 }
 
 static enum facet_flight_copy rows_direction(const CUDA_MEMCPY2D *copy)
 {
-    return copy ? copy_direction(copy->dstMemoryType) : FACET_FLIGHT_COPY_ELSEWHERE;
+    return copy ? copy_direction(copy->dstMemoryType) : FACET_FLIGHT_COPY_NOT_TO_HOST;
 }
 
 static enum facet_flight_copy box_direction(const CUDA_MEMCPY3D *copy)
 {
-    return copy ? copy_direction(copy->dstMemoryType) : FACET_FLIGHT_COPY_ELSEWHERE;
+    return copy ? copy_direction(copy->dstMemoryType) : FACET_FLIGHT_COPY_NOT_TO_HOST;
 }
 
 #define COPY_TO_HOST(name, parameters, per_thread, amount, to_where, ...)                                              \

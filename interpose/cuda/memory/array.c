@@ -103,7 +103,7 @@ static CUresult settle_array(const struct facet_cuda_charge *charge, CUresult re
 /* ---- after the quota has refused: would the driver refuse too? ---- */
 
 #define SMALL_SIZE 64u /* texels of each dimension: some formats need several */
-#define SIDE_SIZE  4u
+#define SIDE_SIZE  4u  /* texels of the other dimensions when one dimension is checked */
 
 static size_t smaller_of(size_t one, size_t other)
 {

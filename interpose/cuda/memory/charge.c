@@ -144,7 +144,10 @@ static uint32_t pending_device(const struct facet_ledger_entry *entry)
     return entry->kind == FACET_CUDA_MANAGED ? FACET_PENDING_ANY_DEVICE : entry->device;
 }
 
-/* Most small blocks are in the notes of their regions (linear.c), all others are in the ledger. */
+/*
+ * Most small blocks are in the notes of their regions (linear.c), all others are in the ledger. A note has no size: 1
+ * byte stands for any block that lies in one region.
+ */
 static bool take_entry(uint64_t key, struct facet_ledger_entry *ret_entry)
 {
     struct facet_ledger_entry small_entry = {.bytes = 1, .kind = FACET_CUDA_SMALL};

@@ -10,7 +10,7 @@
  *   - small: below that, each region of 2 MiB that contains a part of it (linear.h).
  *   - managed: the requested size, rounded up to 512 bytes below 1 MiB and to 2 MiB from there on; charged on each GPU,
  *     because the driver may keep it on any (managed.c).
- *   - pitched: as plain, of the pitch that the driver chose times the height.
+ *   - pitched: like plain memory of the pitch that the driver chose times the height.
  *   - arrays: the bytes of a row, rounded up to 512, times the rows and layers; of all levels together, rounded up to
  *     64 KiB; nothing if the program maps the memory itself.
  *   - pools: the memory that a pool holds, in use or not (interpose/kit/memory/pool.h).

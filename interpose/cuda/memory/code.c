@@ -48,13 +48,13 @@ static void watch_device(struct watch *watch, uint32_t device)
 }
 
 /* A module belongs to the current context; a library is loaded into every context. */
-static void begin_watch(struct watch *watch, bool everywhere)
+static void begin_watch(struct watch *watch, bool in_every_context)
 {
     facet_cuda_contexts_lock();
     *watch = (struct watch){.is_measured = {false}};
-    if (!everywhere)
+    if (!in_every_context)
         watch_device(watch, facet_cuda_current_device());
-    for (uint32_t i = 0; everywhere && i < facet_cuda_process.count; i++)
+    for (uint32_t i = 0; in_every_context && i < facet_cuda_process.count; i++)
         watch_device(watch, i);
 }
 
@@ -166,7 +166,7 @@ static void forget_loaded(void)
     facet_ledger_drain(facet_cuda_process.ledger, is_note, ignore_entry, NULL);
 }
 
-/* Functions that were launched before. A collision displaces the older one, which is then looked up again. */
+/* Functions that were launched before. A collision displaces the older function, which is then looked up again. */
 #define SEEN_FUNCTIONS 1024u
 
 static _Atomic(CUfunction) seen_functions[SEEN_FUNCTIONS];

@@ -191,7 +191,7 @@ void facet_cuda_context_release_ended(uint64_t owner, uint64_t ended_before)
     pthread_mutex_unlock(&lock);
 }
 
-/* Releases the context's own charge too. Pools and virtual memory belong to the device, and stay. */
+/* Releases all charges of a context, its own included. Pools and virtual memory belong to the device, and stay. */
 static void context_ended(struct context **at)
 {
     struct context *context = *at;
@@ -207,7 +207,7 @@ static void context_ended(struct context **at)
     free(context);
 }
 
-/* The common part of cuCtxCreate's forms: `call` calls the driver's function. */
+/* The arguments of all forms of cuCtxCreate; `extra` and `count` are for forms that have other arguments, too. */
 struct creation {
     CUcontext *context;
     void *extra;

@@ -37,7 +37,7 @@ static void pool_trim(void *pool)
 }
 
 /* Finds the device whose default or current pool this is. */
-static uint32_t pool_device(void *pool, uint32_t otherwise)
+static uint32_t pool_device(void *pool, uint32_t fallback)
 {
     CUmemoryPool found = NULL;
 
@@ -47,7 +47,7 @@ static uint32_t pool_device(void *pool, uint32_t otherwise)
         if (facet_cuda_unhooked.cuDeviceGetMemPool(&found, (CUdevice)i) == CUDA_SUCCESS && found == pool)
             return i;
     }
-    return otherwise;
+    return fallback;
 }
 
 static uint64_t graph_attribute(uint32_t device, CUgraphMem_attribute attribute)

@@ -121,7 +121,10 @@ CUresult facet_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description
     return result;
 }
 
-/* A green context's streams end with it. If nothing else retains the primary context, that ends too. */
+/*
+ * A green context's streams end with it. If nothing else retains the primary context, the primary context ends too. So
+ * facet_flight_context_ends() is called twice: once for each context that may end.
+ */
 CUresult facet_cuGreenCtxDestroy(CUgreenCtx handle)
 {
     CUcontext context = NULL, ended_primary = NULL;

@@ -6,7 +6,8 @@
  * Never: ends a green context, or keeps one alive.
  *
  * A green context retains the primary context, which is charged as usual, and has a charge of its own for the memory
- * that creating it took. Memory that is allocated while it is current belongs to the primary context, and outlives it.
+ * that creating it took. Memory that is allocated while a green context is current belongs to the primary context, and
+ * outlives the green context.
  */
 #ifndef FACET_CUDA_GREEN_H
 #define FACET_CUDA_GREEN_H

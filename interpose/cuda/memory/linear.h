@@ -12,7 +12,7 @@
 
 #include "charge.h"
 
-/* As facet_cuda_charge_begin(). */
+/* Like facet_cuda_charge_begin(), for `bytes` of linear memory. */
 CUresult facet_cuda_linear_begin(uint32_t device, uint64_t bytes, struct facet_cuda_charge *ret_charge);
 
 /*

@@ -16,7 +16,7 @@ static const char *const folders[] = {"/usr/lib/wsl/lib", "/usr/local/nvidia/lib
 static const struct facet_real real = {
     .soname = "libnvidia-ml.so.1", .variable = "FACET_REAL_NVML", .folders = folders};
 
-/* The newest form of each list that the library has: their entries differ. */
+/* The two forms of a list, whose entries differ: the newest that the library has is used. */
 typedef nvmlReturn_t list_v2(nvmlDevice_t, unsigned *, nvmlProcessInfo_t *);
 typedef nvmlReturn_t list_v1(nvmlDevice_t, unsigned *, nvmlProcessInfo_v1_t *);
 

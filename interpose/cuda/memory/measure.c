@@ -57,7 +57,7 @@ static int64_t unexplained_bytes(const struct facet_tenant *tenant, uint32_t dev
     return uncharged_by_device(tenant, context, &bytes) ? bytes : 0;
 }
 
-/* Releases the charge of memory that pools and graphs have lost on their own. */
+/* Releases the charge of memory that pools and graphs have given back without a call. */
 static void settle_pools(uint32_t device)
 {
     if (facet_graphs_ever_used())

@@ -109,7 +109,7 @@ CUresult facet_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wi
     return settle_plain(&charge, result, is_allocated ? pitched_bytes(*pitch, height) : 0, is_allocated ? *pointer : 0);
 }
 
-/* The old forms, with 32-bit pointers: a 64-bit driver exports them, and probably has no memory there. */
+/* The old forms, with 32-bit pointers: a 64-bit driver exports them, and probably has no memory below 4 GiB. */
 CUresult facet_cuMemAlloc(CUdeviceptr_v1 *pointer, unsigned bytes)
 {
     uint32_t device = facet_cuda_current_device();
@@ -140,7 +140,7 @@ CUresult facet_cuMemAllocPitch(CUdeviceptr_v1 *pointer, unsigned *pitch, unsigne
     return settle_plain(&charge, result, is_allocated ? pitched_bytes(*pitch, height) : 0, is_allocated ? *pointer : 0);
 }
 
-static CUresult free_of_old(uint64_t pointer, CUstream stream)
+static CUresult free_v1(uint64_t pointer, CUstream stream)
 {
     (void)stream;
     return facet_cuda_driver.cuMemFree((CUdeviceptr_v1)pointer);
@@ -148,7 +148,7 @@ static CUresult free_of_old(uint64_t pointer, CUstream stream)
 
 CUresult facet_cuMemFree(CUdeviceptr_v1 pointer)
 {
-    return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_of_old, NULL);
+    return facet_cuda_charge_free(FACET_CUDA_PLAIN, pointer, free_v1, NULL);
 }
 
 CUresult facet_cuMemFree_v2(CUdeviceptr pointer)
@@ -171,8 +171,8 @@ static CUresult free_async_ptsz(uint64_t pointer, CUstream stream)
 }
 
 /*
- * The charge is released when the free is enqueued. For memory of a pool, the pool stays charged until the stream gets
- * there. For other memory there is no way to learn when the driver has freed it.
+ * The charge is released when the free is enqueued. For memory of a pool, the pool stays charged until the stream
+ * reaches the free. For other memory there is no way to learn when the driver has freed it.
  */
 CUresult facet_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {

@@ -139,7 +139,7 @@ static enum facet_pool_place place_of(const CUmemLocation *location, CUmemAlloca
     *ret_device = on_device ? (uint32_t)location->id : 0;
     if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
         return FACET_POOL_MANAGED;
-    return on_device ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
+    return on_device ? FACET_POOL_ON_DEVICE : FACET_POOL_ON_HOST;
 }
 
 /* A pool that cannot be recorded is destroyed again. */

@@ -65,7 +65,7 @@ static void add_reference(uint64_t holder, uint64_t offset, bool is_array, struc
 
 /* ---- sparse arrays ---- */
 
-/* The union gives both kinds of arrays at the same place. */
+/* `resource` is a union: it has the handle of an array or of a mipmapped array at the same place. */
 static void add_array_references(const CUarrayMapInfo *list, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
@@ -185,7 +185,7 @@ CUresult facet_cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t o
     return result;
 }
 
-/* Only one device's memory: an object may have memory of several devices at one offset. */
+/* Drops references to one device's memory only: an object may have memory of several devices at one offset. */
 static void drop_bound_references(uint64_t object, CUdevice device, uint64_t offset, uint64_t size)
 {
     for (struct facet_cuda_reference **at = &references; *at;) {

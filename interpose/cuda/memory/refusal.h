@@ -18,8 +18,8 @@
 CUresult facet_cuda_refuse(uint32_t device, CUresult driver_result);
 
 /*
- * A size beyond the device's memory, rounded as the driver would round `bytes`. The driver's error when it has no
- * total.
+ * A size beyond the device's memory, with the same remainder as `bytes` when divided by 2 MiB. Returns the driver's
+ * error when the driver does not tell how much memory the device has.
  */
 CUresult facet_cuda_beyond_device(uint32_t device, uint64_t bytes, size_t *ret_bytes);
 

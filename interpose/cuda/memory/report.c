@@ -13,15 +13,16 @@
  */
 static void narrow_to_quota(struct facet_tenant *tenant, bool is_exact, uint64_t *free_bytes, uint64_t *total)
 {
-    bool gives_way = atomic_load_explicit(&tenant->policy->oversubscribed, memory_order_relaxed);
+    bool others_give_way = atomic_load_explicit(&tenant->policy->oversubscribed, memory_order_relaxed);
 
     *total = facet_min_u64(*total, facet_tenant_memory_limit(tenant));
-    if (gives_way || !is_exact)
-        *free_bytes = facet_min_u64(gives_way ? *total : *free_bytes, facet_tenant_memory_free_now(tenant));
+    if (others_give_way || !is_exact)
+        *free_bytes = facet_min_u64(others_give_way ? *total : *free_bytes, facet_tenant_memory_free_now(tenant));
     else
         *free_bytes = facet_min_u64(*free_bytes, facet_tenant_memory_free_cached(tenant, *free_bytes));
 }
 
+/* The current device's tenant, after the charges of its pools and graphs were brought up to date. */
 static struct facet_tenant *settled_tenant(void)
 {
     uint32_t device = facet_cuda_current_device();

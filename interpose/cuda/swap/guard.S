@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the stubs of guard.h: each enters the quiesce gate (quiesce.h), calls its target, and leaves the gate.
- * Never: interprets the arguments. It copies them as they are: those in registers, and eight words of the stack, which
- * is more than any function that touches memory has. No such function takes or returns a floating-point number.
+ * Never: interprets the arguments. A stub copies the registers that pass arguments, and eight words of the stack, which
+ * are more than any function that touches memory uses. No such function takes or returns a floating-point number.
  */
 #include "interpose/cuda/swap/guard_count.h"
 

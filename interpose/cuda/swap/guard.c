@@ -16,7 +16,7 @@ extern void *facet_cuda_guard_targets[FACET_CUDA_GUARDS];
 void *facet_cuda_guard_targets[FACET_CUDA_GUARDS];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t used;
+static uint32_t used_count;
 
 /* Copies, fills, launches, their forms as graph nodes, and functions that check or describe a pointer. */
 static const char *const beginnings[] = {
@@ -70,11 +70,11 @@ void *facet_cuda_guard(void *target)
     uint32_t index = 0;
 
     pthread_mutex_lock(&lock);
-    while (index < used && facet_cuda_guard_targets[index] != target)
+    while (index < used_count && facet_cuda_guard_targets[index] != target)
         index++;
     bool found = index < FACET_CUDA_GUARDS;
-    if (found && index == used)
-        facet_cuda_guard_targets[used++] = target;
+    if (found && index == used_count)
+        facet_cuda_guard_targets[used_count++] = target;
     pthread_mutex_unlock(&lock);
     return found ? facet_cuda_guard_stubs + (size_t)index * FACET_CUDA_GUARD_BYTES : (void *)no_stub;
 }

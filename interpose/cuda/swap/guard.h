@@ -2,7 +2,8 @@
 /*
  * Functions that are called inside the quiesce gate, whatever their arguments.
  *
- * Owns: a stub for each such function. It enters the gate (quiesce.h), calls with the same arguments, and leaves.
+ * Owns: a stub for each such function. The stub enters the gate (quiesce.h), calls the function with the same
+ * arguments, and leaves the gate.
  * Never: slows a process that does not swap.
  */
 #ifndef FACET_CUDA_GUARD_H

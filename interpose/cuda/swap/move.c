@@ -16,9 +16,9 @@
 #include "interpose/kit/quiet_thread.h"
 #include "quiesce.h"
 
-#define RECHECK_NS       (20 * FACET_NS_PER_MS)
-#define DEVICE_RETRY_NS  FACET_NS_PER_MS /* until the next attempt after the device refused */
-#define REFUSAL_FINAL_NS FACET_NS_PER_S  /* after which a refusal is final, when no other vGPU can make room */
+#define RECHECK_NS       (20 * FACET_NS_PER_MS) /* the longest wait before the policy is read again */
+#define DEVICE_RETRY_NS  FACET_NS_PER_MS        /* until the next attempt after the device refused */
+#define REFUSAL_FINAL_NS FACET_NS_PER_S         /* after which a refusal is final, when no other vGPU can make room */
 #define DRAIN_RETRY_NS   (50 * FACET_NS_PER_MS)
 #define HOST_RETRY_NS    (5 * FACET_NS_PER_S) /* until the next attempt to get host memory */
 #define PARK_TRIES       200                  /* at exit, 5 ms each */
@@ -45,6 +45,7 @@ static uint64_t resident_most(const struct facet_tenant *tenant)
 
 /* ---- in ---- */
 
+/* One call of facet_cuda_move_in(), over all its attempts. */
 struct arrival {
     struct facet_tenant *waits_for; /* a vGPU that may not come in yet; NULL: all of the process's vGPUs may */
     uint32_t residence;             /* the futex word of that vGPU, read before its policy */
@@ -178,16 +179,16 @@ bool facet_cuda_move_in(CUresult *ret_result)
 /* This process's part of one vGPU's excess, in bytes. */
 static uint64_t excess_bytes(struct facet_tenant *tenant)
 {
-    uint64_t most = resident_most(tenant), own = atomic_load(&tenant->slot->resident_bytes);
+    uint64_t most = resident_most(tenant), own_bytes = atomic_load(&tenant->slot->resident_bytes);
     struct facet_usage_totals totals;
 
-    if (most == FACET_RESIDENT_ALL || !own || is_orphan(tenant))
+    if (most == FACET_RESIDENT_ALL || !own_bytes || is_orphan(tenant))
         return 0;
     facet_usage_sum(tenant->usage, &totals);
     if (totals.resident_bytes <= most)
         return 0;
     uint64_t excess = totals.resident_bytes - most;
-    return excess < own ? excess : own;
+    return excess < own_bytes ? excess : own_bytes;
 }
 
 static bool any_excess(void)
@@ -235,30 +236,30 @@ static bool all_is_resident(void)
     return !missing;
 }
 
-static void publish_stays(bool stays)
+static void publish_cannot_swap(bool cannot_swap)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
-        if (atomic_exchange(&tenant_at(i)->slot->cannot_swap, stays) != stays)
+        if (atomic_exchange(&tenant_at(i)->slot->cannot_swap, cannot_swap) != cannot_swap)
             ring_doorbell(tenant_at(i));
 }
 
-/* The time until the next attempt; 0: done. */
+/* Sends the excess to the host. Returns the time until the next attempt; 0: done. */
 static uint64_t move_out(void)
 {
-    bool stays = false;
+    bool cannot_swap = false;
 
     if (!take_gate())
         return DRAIN_RETRY_NS;
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         uint64_t excess = excess_bytes(tenant_at(i));
 
-        stays |= facet_cuda_blocks_send_out(i, excess) < excess;
+        cannot_swap |= facet_cuda_blocks_send_out(i, excess) < excess;
         ring_doorbell(tenant_at(i));
     }
     facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING,
                               all_is_resident() ? FACET_CUDA_QUIESCE_OPEN : FACET_CUDA_QUIESCE_AWAY);
-    publish_stays(stays);
-    return stays ? HOST_RETRY_NS : 0;
+    publish_cannot_swap(cannot_swap);
+    return cannot_swap ? HOST_RETRY_NS : 0;
 }
 
 /* Waits on the first vGPU's word; with several vGPUs, polls the others at the same interval. */
@@ -284,7 +285,7 @@ static void *run_mover(void *unused)
             facet_futex_wait(&exiting, 0, retry_ns);
         else
             rest_until_woken(seen);
-        publish_stays(false);
+        publish_cannot_swap(false);
     }
     return unused;
 }

@@ -9,12 +9,12 @@
 #include "interpose/cuda/process.h"
 #include "move.h"
 
-#define RECHECK_NS    (20 * FACET_NS_PER_MS)
-#define PATIENCE_NS   (500 * FACET_NS_PER_MS) /* longest wait at a closing gate; doubled when it was reached */
-#define PATIENCE_MOST (60 * FACET_NS_PER_S)
+#define RECHECK_NS           (20 * FACET_NS_PER_MS)  /* the longest wait before the gate is checked again */
+#define CLOSING_TIMEOUT_NS   (500 * FACET_NS_PER_MS) /* longest wait at a closing gate; doubled when it was reached */
+#define CLOSING_TIMEOUT_MOST (60 * FACET_NS_PER_S)   /* it is doubled until it reaches this */
 
 static _Atomic uint32_t state, inside_count; /* futex words */
-static _Atomic uint64_t closing_ns, patience_ns = PATIENCE_NS;
+static _Atomic uint64_t closing_ns, closing_timeout_ns = CLOSING_TIMEOUT_NS;
 
 /* The initial-exec model takes static TLS, of which a library opened with dlopen() gets only a few words. */
 static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
@@ -45,12 +45,13 @@ static void step_out(void)
 
 static void reopen_if_overdue(void)
 {
-    uint64_t patience = atomic_load(&patience_ns);
+    uint64_t timeout_ns = atomic_load(&closing_timeout_ns);
 
-    if (facet_clock_now_ns() - atomic_load(&closing_ns) < patience)
+    if (facet_clock_now_ns() - atomic_load(&closing_ns) < timeout_ns)
         return;
-    if (facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_CLOSING, FACET_CUDA_QUIESCE_OPEN) && patience < PATIENCE_MOST)
-        atomic_store(&patience_ns, 2 * patience);
+    if (facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_CLOSING, FACET_CUDA_QUIESCE_OPEN) &&
+        timeout_ns < CLOSING_TIMEOUT_MOST)
+        atomic_store(&closing_timeout_ns, 2 * timeout_ns);
 }
 
 /* True: the thread is inside. False with CUDA_SUCCESS: try again. */
@@ -168,7 +169,7 @@ void facet_cuda_quiesce_open_and_enter(void)
 {
     atomic_fetch_add_explicit(&inside_count, 1, memory_order_seq_cst);
     is_inside = true;
-    atomic_store(&patience_ns, PATIENCE_NS);
+    atomic_store(&closing_timeout_ns, CLOSING_TIMEOUT_NS);
     facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING, FACET_CUDA_QUIESCE_OPEN);
 }
 

@@ -35,7 +35,7 @@ enum facet_cuda_quiesce {
 CUresult facet_cuda_swap_enter(void);
 CUresult facet_cuda_swap_leave(CUresult result);
 
-/* For a launch that waits for its turn (limiter/tenant.h): the thread is outside the gate while it waits. */
+/* Called before and after a launch waits for its turn (limiter/tenant.h): meanwhile the thread is outside the gate. */
 void facet_cuda_quiesce_step_out(void);
 bool facet_cuda_quiesce_enter_again(void);
 

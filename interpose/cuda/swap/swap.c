@@ -88,14 +88,14 @@ static CUresult address_range(CUdeviceptr *base, size_t *size, CUdeviceptr point
 /* Answers a query for the beginning or the size of an allocation; false for other attributes. */
 static bool answers_range(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-    bool begins = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
+    bool wants_start = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
     CUdeviceptr first;
     size_t bytes;
 
-    if (!data || (!begins && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) ||
+    if (!data || (!wants_start && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) ||
         !facet_cuda_blocks_range(pointer, &first, &bytes))
         return false;
-    memcpy(data, begins ? (const void *)&first : &bytes, begins ? sizeof first : sizeof bytes);
+    memcpy(data, wants_start ? (const void *)&first : &bytes, wants_start ? sizeof first : sizeof bytes);
     return true;
 }
 
@@ -121,8 +121,8 @@ static CUresult pointer_attributes(unsigned count, CUpointer_attribute *attribut
     return result;
 }
 
-/* Refused for swappable memory: after the memory has left the device, the handle could lead to another allocation. */
-static CUresult refuse_handle(void *handle, CUdeviceptr pointer, size_t bytes, int type, unsigned long long flags)
+/* Refuses swappable memory: after it has left the device, its handle could lead to another allocation. */
+static CUresult handle_for_range(void *handle, CUdeviceptr pointer, size_t bytes, int type, unsigned long long flags)
 {
     CUdeviceptr first;
     size_t size;
@@ -143,7 +143,7 @@ void *facet_cuda_swap_target(const char *name, void *target)
     if (target == (void *)facet_cuda_unhooked.cuPointerGetAttributes)
         return (void *)pointer_attributes;
     if (target == (void *)facet_cuda_unhooked.cuMemGetHandleForAddressRange)
-        return (void *)refuse_handle;
+        return (void *)handle_for_range;
     return facet_cuda_guard_is_for(name) ? facet_cuda_guard(target) : target;
 }
 

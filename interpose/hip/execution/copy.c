@@ -2,7 +2,7 @@
 /*
  * Owns: copies of rows, boxes, arrays and symbols, batches of copies, and moving managed memory, in stream order.
  * Never: sizes an operation whose form it does not know, or a batch that lacks an array. Both count as size 0 and go
- * straight to the runtime, which refuses the invalid ones.
+ * straight to the runtime, which refuses an invalid operation.
  */
 #include "transfer.h"
 
@@ -13,7 +13,7 @@
 #define TRANSFER  FACET_HIP_TRANSFER
 #define TRANSFERS FACET_HIP_TRANSFERS
 
-/* `has_arrays`: whether the other required arrays are present. */
+/* `has_arrays`: whether the required arrays other than `sizes` are present. */
 static uint64_t sum_of_sizes(bool has_arrays, const size_t *sizes, size_t count)
 {
     return has_arrays ? facet_flight_batch(sizes, count, facet_flight_size_at) : 0;

@@ -50,7 +50,7 @@ hipError_t facet_hipLaunchCooperativeKernel_spt(SYMBOL_PARAMETERS, unsigned shar
     LAUNCH(true, grid_of(grid), facet_hip_driver.hipLaunchCooperativeKernel_spt(SYMBOL, shared, stream));
 }
 
-/* For a launch that also records an event of the program. */
+/* Called after a launch that also records the event `stop` of the program. */
 static hipError_t record_stop(hipEvent_t stop, hipStream_t stream, hipError_t result)
 {
     if (result == hipSuccess)
@@ -149,65 +149,66 @@ EXT_LAUNCH(_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream
 
 /* ---- one call, several devices ---- */
 
-/* One launch of a list, in the form that all three calls share. */
-struct part {
+/* One launch of a list, in a form that serves all three calls. */
+struct listed_launch {
     hipStream_t stream;
     const void *object;
     uint64_t size;
 };
 
-static void end_launches(struct facet_flight *launches, const struct part *parts, unsigned count, hipError_t result)
+static void end_launches(struct facet_flight *launches, const struct listed_launch *entries, unsigned count,
+                         hipError_t result)
 {
     for (unsigned i = 0; i < count; i++)
-        facet_flight_end(&launches[i], facet_flight_stream_of(parts[i].stream, false), result == hipSuccess);
+        facet_flight_end(&launches[i], facet_flight_stream_of(entries[i].stream, false), result == hipSuccess);
 }
 
-static bool begin_launches(struct facet_flight *launches, const struct part *parts, unsigned count)
+static bool begin_launches(struct facet_flight *launches, const struct listed_launch *entries, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        if (facet_flight_begin(&launches[i], facet_flight_stream_of(parts[i].stream, false), parts[i].object,
-                               parts[i].size))
+        if (facet_flight_begin(&launches[i], facet_flight_stream_of(entries[i].stream, false), entries[i].object,
+                               entries[i].size))
             continue;
-        end_launches(launches, parts, i, hipErrorNotInitialized);
+        end_launches(launches, entries, i, hipErrorNotInitialized);
         return false;
     }
     return true;
 }
 
-static struct part part_of_launch(const hipLaunchParams *parameters)
+static struct listed_launch from_launch_params(const hipLaunchParams *parameters)
 {
-    return (struct part){parameters->stream, parameters->func, grid_of(parameters->gridDim)};
+    return (struct listed_launch){parameters->stream, parameters->func, grid_of(parameters->gridDim)};
 }
 
-static struct part part_of_function_launch(const hipFunctionLaunchParams *parameters)
+static struct listed_launch from_function_launch_params(const hipFunctionLaunchParams *parameters)
 {
-    return (struct part){parameters->hStream, parameters->function,
-                         facet_flight_grid(parameters->gridDimX, parameters->gridDimY, parameters->gridDimZ)};
+    return (struct listed_launch){parameters->hStream, parameters->function,
+                                  facet_flight_grid(parameters->gridDimX, parameters->gridDimY, parameters->gridDimZ)};
 }
 
 /* A process has at most FACET_FLIGHT_DEVICES vGPUs, so the runtime shows no more devices and refuses a longer list. */
-#define LAUNCH_ON_DEVICES(symbol, type, number, to_part)                                                               \
+#define LAUNCH_ON_DEVICES(symbol, type, number, convert)                                                               \
     hipError_t facet_##symbol(type *list, number count, unsigned flags)                                                \
     {                                                                                                                  \
         struct facet_flight launches[FACET_FLIGHT_DEVICES];                                                            \
-        struct part parts[FACET_FLIGHT_DEVICES];                                                                       \
+        struct listed_launch entries[FACET_FLIGHT_DEVICES];                                                            \
         unsigned launch_count = (unsigned)count;                                                                       \
                                                                                                                        \
         if (!list || !launch_count || launch_count > FACET_FLIGHT_DEVICES)                                             \
             return facet_hip_driver.symbol(list, count, flags);                                                        \
         for (unsigned i = 0; i < launch_count; i++)                                                                    \
-            parts[i] = to_part(&list[i]);                                                                              \
-        if (!begin_launches(launches, parts, launch_count))                                                            \
+            entries[i] = convert(&list[i]);                                                                            \
+        if (!begin_launches(launches, entries, launch_count))                                                          \
             return facet_hip_refuse();                                                                                 \
         hipError_t result = facet_hip_driver.symbol(list, count, flags);                                               \
-        end_launches(launches, parts, launch_count, result);                                                           \
+        end_launches(launches, entries, launch_count, result);                                                         \
         return result;                                                                                                 \
     }
 
-LAUNCH_ON_DEVICES(hipLaunchCooperativeKernelMultiDevice, hipLaunchParams, int, part_of_launch)
-LAUNCH_ON_DEVICES(hipExtLaunchMultiKernelMultiDevice, hipLaunchParams, int, part_of_launch)
+LAUNCH_ON_DEVICES(hipLaunchCooperativeKernelMultiDevice, hipLaunchParams, int, from_launch_params)
+LAUNCH_ON_DEVICES(hipExtLaunchMultiKernelMultiDevice, hipLaunchParams, int, from_launch_params)
 LAUNCH_ON_DEVICES(hipModuleLaunchCooperativeKernelMultiDevice, hipFunctionLaunchParams, unsigned,
-                  part_of_function_launch)
+                  from_function_launch_params)
 
 /* ---- a launch in two calls: the first has the stream and the sizes ---- */
 

@@ -8,7 +8,7 @@
 
 _Static_assert(hipSuccess == 0, "a launch of the kit takes 0 for success");
 
-/* The result of a launch or copy without a vGPU; also sets the thread's last error. */
+/* Returns the result of a launch or copy without a vGPU, and sets the thread's last error. */
 hipError_t facet_hip_refuse(void);
 
 /* The body of a hook; `call` is the call to the runtime. */

@@ -57,7 +57,7 @@ static inline enum facet_flight_copy facet_hip_transfer_direction(hipMemcpyKind 
 {
     if (kind == hipMemcpyDefault)
         return FACET_FLIGHT_COPY_UNKNOWN;
-    return kind == hipMemcpyDeviceToHost ? FACET_FLIGHT_COPY_TO_HOST : FACET_FLIGHT_COPY_ELSEWHERE;
+    return kind == hipMemcpyDeviceToHost ? FACET_FLIGHT_COPY_TO_HOST : FACET_FLIGHT_COPY_NOT_TO_HOST;
 }
 
 /* The hook of a copy without a stream argument that may go to the host, around copy_##name. */

@@ -77,7 +77,7 @@ COPY_TO_HOST(hipDrvMemcpy2DUnaligned, (const hip_Memcpy2D *copy), false, facet_h
 COPY_TO_HOST(hipDrvMemcpy3D, (const HIP_MEMCPY3D *copy), false, facet_hip_transfer_unknown(copy),
              FACET_FLIGHT_COPY_UNKNOWN, copy)
 COPIES_TO_HOST(hipMemcpy3D, (const hipMemcpy3DParms *copy), facet_hip_transfer_copy(copy),
-               copy ? facet_hip_transfer_direction(copy->kind) : FACET_FLIGHT_COPY_ELSEWHERE, copy)
+               copy ? facet_hip_transfer_direction(copy->kind) : FACET_FLIGHT_COPY_NOT_TO_HOST, copy)
 COPY(hipMemcpy3DPeer, (hipMemcpy3DPeerParms * copy), false, facet_hip_transfer_peer_copy(copy), copy)
 
 COPIES(hipMemset, (void *to, int value, size_t size), size, to, value, size)

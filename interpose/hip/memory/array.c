@@ -76,17 +76,17 @@ static int destroy_levels(uint64_t handle, void *stream)
 /* ---- after the quota has refused: would the runtime refuse too? ---- */
 
 #define SMALL_SIZE 64u /* texels of each dimension: some formats need several */
-#define SIDE_SIZE  4u
+#define SIDE_SIZE  4u  /* texels of the other dimensions when one dimension is checked */
 
 enum call { PLAIN, PLAIN_3D, LEVELS, DESCRIBED, DESCRIBED_3D, DESCRIBED_LEVELS };
 
 struct request {
     enum call call;
     bool has_result;
-    const hipChannelFormatDesc *channels; /* used by the first three */
+    const hipChannelFormatDesc *channels; /* used by PLAIN, PLAIN_3D and LEVELS */
     hipExtent extent;
     unsigned flags;
-    HIP_ARRAY3D_DESCRIPTOR descriptor; /* used by the others, for its format */
+    HIP_ARRAY3D_DESCRIPTOR descriptor; /* used by the DESCRIBED calls, for its format */
 };
 
 static hipError_t make_array(const struct request *request, hipExtent extent, hipArray_t *array)

@@ -6,10 +6,10 @@
  * Never: charges one allocation twice: older runtimes call their own exported functions, and so our hooks.
  *
  * Charges by kind:
- *   - plain, managed: the requested size, in steps of 4 KiB, as the runtime allocates it. Managed memory in full on
- *     each GPU that the program sees, wherever its pages are (interpose/kit/memory/managed.h). Unused parts of the
- *     runtime's blocks for small allocations are not charged.
- *   - pitched: as plain, of the pitch that the runtime chose times the height.
+ *   - plain, managed: the requested size, in steps of 4 KiB, as the runtime allocates it. Managed memory is charged in
+ *     full on each GPU that the program sees, wherever its pages are (interpose/kit/memory/managed.h). Unused parts of
+ *     the runtime's blocks for small allocations are not charged.
+ *   - pitched: like plain memory of the pitch that the runtime chose times the height.
  *   - arrays: rows in steps of 512 bytes, times rows and layers and levels, in steps of 64 KiB.
  *   - pools: the memory that a pool holds, in use or not (interpose/kit/memory/pool.h).
  *   - virtual: the memory of hipMemCreate, until its last handle and mapping are gone (.../virtual.h).
@@ -52,11 +52,11 @@ static inline uint64_t facet_hip_owner(uint32_t device)
 hipError_t facet_hip_charge_take(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 
 /*
- * For an allocation that the quota refuses. The runtime might refuse it for another reason: a pointer is NULL, a flag
- * is wrong, or this is a child of fork(). `_begin` returns a size that exceeds the device's memory. The caller then
- * calls the runtime with the same arguments and that size, and frees the result if there is one. `_end` returns the
- * result for the program. That is the runtime's error, unless it is success or out of memory: then the quota refuses,
- * and the denial is counted.
+ * Called for an allocation that the quota refuses. The runtime might refuse it for another reason: a pointer is NULL, a
+ * flag is wrong, or this is a child of fork(). `_begin` returns a size that exceeds the device's memory. The caller
+ * then calls the runtime with the same arguments and that size, and frees the result if there is one. `_end` returns
+ * the result for the program. That is the runtime's error, unless it is success or out of memory: then the quota
+ * refuses, and the denial is counted.
  */
 size_t facet_hip_probe_begin(uint32_t device, uint64_t bytes);
 hipError_t facet_hip_probe_end(const struct facet_memory_charge *charge, hipError_t runtime_result);

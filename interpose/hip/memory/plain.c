@@ -228,8 +228,8 @@ hipError_t facet_hipFree(void *pointer)
 }
 
 /*
- * The charge is released when the free is enqueued. For memory of a pool, the pool stays charged until the stream gets
- * there. For other memory there is no way to learn when the runtime has freed it.
+ * The charge is released when the free is enqueued. For memory of a pool, the pool stays charged until the stream
+ * reaches the free. For other memory there is no way to learn when the runtime has freed it.
  */
 hipError_t facet_hipFreeAsync(void *pointer, hipStream_t stream)
 {

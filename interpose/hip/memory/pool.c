@@ -89,7 +89,7 @@ hipError_t facet_hipMallocAsync(void **pointer, size_t bytes, hipStream_t stream
 }
 
 /* The device of a pool that this process did not make: the device whose default or current pool it is. */
-static uint32_t device_of(hipMemPool_t pool, uint32_t otherwise)
+static uint32_t device_of(hipMemPool_t pool, uint32_t fallback)
 {
     hipMemPool_t found = NULL;
 
@@ -99,7 +99,7 @@ static uint32_t device_of(hipMemPool_t pool, uint32_t otherwise)
         if (facet_hip_unhooked.hipDeviceGetMemPool(&found, (int)i) == hipSuccess && found == pool)
             return i;
     }
-    return otherwise;
+    return fallback;
 }
 
 hipError_t facet_hipMallocFromPoolAsync(void **pointer, size_t bytes, hipMemPool_t pool, hipStream_t stream)
@@ -127,7 +127,7 @@ static enum facet_pool_place place_of(const hipMemPoolProps *properties, uint32_
     *ret_device = is_on_device ? (uint32_t)properties->location.id : 0;
     if (properties && properties->allocType == hipMemAllocationTypeManaged)
         return FACET_POOL_MANAGED;
-    return is_on_device ? FACET_POOL_ON_DEVICE : FACET_POOL_ELSEWHERE;
+    return is_on_device ? FACET_POOL_ON_DEVICE : FACET_POOL_ON_HOST;
 }
 
 hipError_t facet_hipMemPoolCreate(hipMemPool_t *pool, const hipMemPoolProps *properties)

@@ -28,7 +28,7 @@ struct facet_flight_sample {
 };
 
 /* A position in a counter: launches, their charges and expected time, and the number without an expectation. */
-struct facet_flight_mark {
+struct facet_flight_position {
     uint64_t submitted, charged, expected, unknown;
 };
 
@@ -82,8 +82,8 @@ struct facet_flight_counter {
     _Atomic bool settled;         /* everything is reported */
 
     /* Protected by the track lock. */
-    struct facet_flight_mark waited; /* known by the program to be complete */
-    bool must_query;                 /* the program may have waited for later launches too: query the driver */
+    struct facet_flight_position waited; /* up to here the program knows that launches are complete */
+    bool must_query;                     /* the program may have waited for later launches too: query the driver */
     struct facet_flight_sample *first_sample, **last_sample;
     uint64_t sampled;                  /* part of `submitted`, up to the last sample */
     _Atomic bool stream_destroyed;     /* the stream is destroyed: query events only */
@@ -95,13 +95,13 @@ struct facet_flight_counter {
 
 #define FACET_FLIGHT_NO_STREAM ((void *)-1)
 
-static inline struct facet_flight_mark facet_flight_mark_of(const struct facet_flight_counter *counter)
+static inline struct facet_flight_position facet_flight_position_of(const struct facet_flight_counter *counter)
 {
     uint64_t submitted = atomic_load_explicit(&counter->submitted, memory_order_acquire);
 
-    return (struct facet_flight_mark){submitted, atomic_load_explicit(&counter->charged, memory_order_relaxed),
-                                      atomic_load_explicit(&counter->expected, memory_order_relaxed),
-                                      atomic_load_explicit(&counter->unknown, memory_order_relaxed)};
+    return (struct facet_flight_position){submitted, atomic_load_explicit(&counter->charged, memory_order_relaxed),
+                                          atomic_load_explicit(&counter->expected, memory_order_relaxed),
+                                          atomic_load_explicit(&counter->unknown, memory_order_relaxed)};
 }
 
 /*

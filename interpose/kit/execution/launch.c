@@ -16,7 +16,7 @@
 #define SAMPLE_PROMPT_NS (200 * FACET_NS_PER_US)
 #define SAMPLE_ALONE_NS  FACET_NS_PER_MS
 
-/* Launches without an estimate between two samples, alone on the device. */
+/* While the vGPU is alone on the device: of launches without an estimate, one in this many is sampled. */
 #define UNSAMPLED_MOST 8u
 
 _Thread_local uint64_t facet_flight_accumulated_bytes[FACET_FLIGHT_DEVICES];
@@ -119,7 +119,8 @@ bool facet_flight_admitted(struct facet_flight *launch, struct facet_flight_coun
 
 /*
  * The time to request from the limiter. Two launches may be in flight even if they slightly exceed the depth together:
- * with only one, the device would idle from its end until the next is submitted. So each requests half the depth.
+ * with only one, the device would idle from its end until the next is submitted. So a launch whose estimate exceeds
+ * half the depth by no more than an eighth requests half the depth.
  */
 static uint64_t requested_ns(const struct facet_tenant *tenant, uint64_t estimate_ns)
 {

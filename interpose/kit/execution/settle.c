@@ -5,8 +5,8 @@
  *
  * A sample gives the exact beginning and end of its own launch. For the launches between two samples there is an upper
  * bound, the time between the samples, and an expected time, from estimates or the mean. If the two agree, the device
- * was busy throughout, and the time between the samples counts. If that is longer than the expected time, the stream
- * was idle in between, and the expected time counts.
+ * was busy throughout, and the time between the samples counts. If the time between the samples is longer than the
+ * expected time, the stream was idle in between, and the expected time counts.
  */
 #include "settle.h"
 
@@ -27,10 +27,11 @@
 
 /*
  * A per-thread stream can be queried by its own thread only, and a destroyed stream not at all. The tail of such a
- * stream counts as complete when it is overdue by this time.
+ * stream counts as complete after twice its expected time and OVERDUE_NS more.
  */
 #define OVERDUE_NS FACET_NS_PER_MS
 
+/* One report to the limiter: the number of launches, their charges, and the device time that they used. */
 struct batch {
     uint64_t count, charged, busy_ns;
 };
@@ -46,33 +47,36 @@ static void report_batch(struct facet_flight_counter *counter, const struct batc
                                  batch->busy_ns, end_ns);
 }
 
-static struct facet_flight_mark mark_of_sample(const struct facet_flight_sample *sample)
+static struct facet_flight_position position_of_sample(const struct facet_flight_sample *sample)
 {
-    return (struct facet_flight_mark){sample->submitted, sample->charged, sample->expected, sample->unknown};
+    return (struct facet_flight_position){sample->submitted, sample->charged, sample->expected, sample->unknown};
 }
 
-/* The expected time of the launches up to a mark. A launch without an estimate counts as the current mean. */
-static uint64_t expected_ns(const struct facet_flight_counter *counter, struct facet_flight_mark mark)
+/* The expected time of the launches up to a position. A launch without an estimate counts as the current mean. */
+static uint64_t expected_ns(const struct facet_flight_counter *counter, struct facet_flight_position position)
 {
-    return mark.expected - counter->measured_expected +
-           (mark.unknown - counter->measured_unknown) * atomic_load_explicit(&counter->mean_ns, memory_order_relaxed);
+    return position.expected - counter->measured_expected +
+           (position.unknown - counter->measured_unknown) *
+               atomic_load_explicit(&counter->mean_ns, memory_order_relaxed);
 }
 
-/* Adds the launches up to a mark to the batch. */
-static void count_launches(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
+/* Adds the launches up to a position to the batch. */
+static void count_launches(struct facet_flight_counter *counter, struct facet_flight_position position,
+                           struct batch *batch)
 {
-    batch->count += mark.submitted - atomic_load(&counter->reported);
-    batch->charged += mark.charged - counter->reported_charge;
-    counter->reported_charge = mark.charged;
-    atomic_store(&counter->reported, mark.submitted);
+    batch->count += position.submitted - atomic_load(&counter->reported);
+    batch->charged += position.charged - counter->reported_charge;
+    counter->reported_charge = position.charged;
+    atomic_store(&counter->reported, position.submitted);
 }
 
-/* Adds the launches up to a mark to the batch, and marks their time as accounted. */
-static void account_launches(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
+/* Adds the launches up to a position to the batch, and notes their time as accounted. */
+static void account_launches(struct facet_flight_counter *counter, struct facet_flight_position position,
+                             struct batch *batch)
 {
-    count_launches(counter, mark, batch);
-    counter->measured_expected = mark.expected;
-    counter->measured_unknown = mark.unknown;
+    count_launches(counter, position, batch);
+    counter->measured_expected = position.expected;
+    counter->measured_unknown = position.unknown;
 }
 
 /* Adds measured time to the batch, less the time that was reported ahead. */
@@ -142,7 +146,7 @@ static void measure_sampled_launch(struct facet_flight_counter *counter, const s
 static void measure_sample(struct facet_flight_counter *counter, const struct facet_flight_sample *sample,
                            uint64_t now_ns, struct batch *batch)
 {
-    struct facet_flight_mark before = mark_of_sample(sample);
+    struct facet_flight_position before = position_of_sample(sample);
     uint64_t start_ns, end_ns;
     void *start = sample->start ? sample->start : sample->end;
 
@@ -179,7 +183,7 @@ static bool settle_first_sample(struct facet_flight_counter *counter, struct fac
     facet_flight_query_end();
     if (state == FACET_FLIGHT_RUNNING)
         return false;
-    account_launches(counter, mark_of_sample(sample), batch);
+    account_launches(counter, position_of_sample(sample), batch);
     facet_flight_sample_drop_first(counter);
     return true;
 }
@@ -210,33 +214,34 @@ static bool is_overdue(const struct facet_flight_counter *counter, uint64_t expe
     return now_ns > counter->until_ns + 2 * expected + OVERDUE_NS;
 }
 
-/* Accounts the launches after the last sample, up to a mark, once they are complete. */
-static void account_tail(struct facet_flight_counter *counter, struct facet_flight_mark mark, bool lost,
+/* Accounts the launches after the last sample, up to a position, once they are complete. */
+static void account_tail(struct facet_flight_counter *counter, struct facet_flight_position position, bool lost,
                          struct batch *batch)
 {
     uint64_t now_ns = facet_clock_now_ns();
 
     if (!lost)
-        add_measured(counter, use_expected_time(counter, expected_ns(counter, mark), counter->until_ns, now_ns), batch);
+        add_measured(counter, use_expected_time(counter, expected_ns(counter, position), counter->until_ns, now_ns),
+                     batch);
     counter->until_ns = now_ns;
     counter->until_is_bound = true;
-    account_launches(counter, mark, batch);
+    account_launches(counter, position, batch);
 }
 
 static void settle_tail(struct facet_flight_counter *counter, struct batch *batch)
 {
-    struct facet_flight_mark mark = facet_flight_mark_of(counter);
-    uint64_t expected = expected_ns(counter, mark);
+    struct facet_flight_position position = facet_flight_position_of(counter);
+    uint64_t expected = expected_ns(counter, position);
     enum facet_flight_state state;
 
-    if (mark.submitted == atomic_load(&counter->reported))
+    if (position.submitted == atomic_load(&counter->reported))
         return;
     if (atomic_load(&counter->stream) == FACET_FLIGHT_PER_THREAD || atomic_load(&counter->stream_destroyed))
         state = is_overdue(counter, expected, facet_clock_now_ns()) ? FACET_FLIGHT_DONE : FACET_FLIGHT_RUNNING;
     else
         state = query_stream(counter);
     if (state != FACET_FLIGHT_RUNNING)
-        account_tail(counter, mark, state == FACET_FLIGHT_LOST, batch);
+        account_tail(counter, position, state == FACET_FLIGHT_LOST, batch);
 }
 
 static void settle_counter(struct facet_flight_counter *counter, struct batch *batch)
@@ -251,12 +256,13 @@ static void settle_counter(struct facet_flight_counter *counter, struct batch *b
 }
 
 /*
- * For launches that are complete while later ones are in flight. Their end is unknown until the next sample. Until then
- * their expected time is reported, limited by the time that has passed.
+ * Accounts launches that are complete while later ones are in flight. Their end is unknown until the next sample. Until
+ * then their expected time is reported, limited by the time that has passed.
  */
-static void account_ahead(struct facet_flight_counter *counter, struct facet_flight_mark mark, struct batch *batch)
+static void account_ahead(struct facet_flight_counter *counter, struct facet_flight_position position,
+                          struct batch *batch)
 {
-    uint64_t now_ns = facet_clock_now_ns(), ahead_ns = expected_ns(counter, mark);
+    uint64_t now_ns = facet_clock_now_ns(), ahead_ns = expected_ns(counter, position);
     uint64_t possible_ns = now_ns > counter->until_ns ? now_ns - counter->until_ns : 0;
 
     possible_ns -= facet_flight_timeline_used(counter->timeline, now_ns - possible_ns, now_ns);
@@ -266,7 +272,7 @@ static void account_ahead(struct facet_flight_counter *counter, struct facet_fli
         batch->busy_ns += ahead_ns - counter->reported_ahead_ns;
         counter->reported_ahead_ns = ahead_ns;
     }
-    count_launches(counter, mark, batch);
+    count_launches(counter, position, batch);
 }
 
 /*
@@ -278,31 +284,31 @@ static void settle_waited(struct facet_flight_counter *counter, struct batch *ba
     struct facet_flight_sample *sample;
 
     pthread_mutex_lock(&facet_flight_track_lock);
-    struct facet_flight_mark mark = counter->waited;
+    struct facet_flight_position position = counter->waited;
     bool must_query = counter->must_query;
     counter->must_query = false;
     pthread_mutex_unlock(&facet_flight_track_lock);
     if (must_query)
         settle_counter(counter, batch);
-    while ((sample = facet_flight_sample_first(counter)) && sample->submitted <= mark.submitted)
-        if (!settle_first_sample(counter, sample, facet_flight_query_begin_patiently, batch))
+    while ((sample = facet_flight_sample_first(counter)) && sample->submitted <= position.submitted)
+        if (!settle_first_sample(counter, sample, facet_flight_query_begin_with_retries, batch))
             return;
-    if (mark.submitted <= atomic_load(&counter->reported))
+    if (position.submitted <= atomic_load(&counter->reported))
         return;
-    if (sample || mark.submitted != atomic_load_explicit(&counter->submitted, memory_order_acquire))
-        account_ahead(counter, mark, batch);
+    if (sample || position.submitted != atomic_load_explicit(&counter->submitted, memory_order_acquire))
+        account_ahead(counter, position, batch);
     else
-        account_tail(counter, mark, false, batch);
+        account_tail(counter, position, false, batch);
 }
 
 /*
- * For a counter whose context has ended, and with it all its launches. If their events could not be read in time, the
- * launches count for as long as they can have used the device.
+ * Accounts a counter whose context has ended, and with it all its launches. If their events could not be read in time,
+ * the launches count for as long as they can have used the device.
  */
 static void settle_ended(struct facet_flight_counter *counter, struct batch *batch)
 {
     const struct facet_flight_sample *first = facet_flight_sample_first(counter);
-    struct facet_flight_mark mark = facet_flight_mark_of(counter);
+    struct facet_flight_position position = facet_flight_position_of(counter);
 
     if (first)
         add_measured(counter,
@@ -313,13 +319,13 @@ static void settle_ended(struct facet_flight_counter *counter, struct batch *bat
     else
         add_measured(
             counter,
-            use_expected_time(counter, expected_ns(counter, mark), counter->until_ns, counter->context_ended_ns),
+            use_expected_time(counter, expected_ns(counter, position), counter->until_ns, counter->context_ended_ns),
             batch);
     while (facet_flight_sample_first(counter))
         facet_flight_sample_drop_first(counter);
     counter->until_ns = counter->context_ended_ns;
     counter->until_is_bound = true;
-    account_launches(counter, mark, batch);
+    account_launches(counter, position, batch);
 }
 
 /* ---- one look ---- */
@@ -331,10 +337,10 @@ bool facet_flight_settled(const struct facet_flight_counter *counter)
 }
 
 /* The earliest time at which the oldest launch in flight can have started. Called with the track lock. */
-static uint64_t earliest_start_ns(const struct facet_flight_counter *counter, struct facet_flight_mark mark,
+static uint64_t earliest_start_ns(const struct facet_flight_counter *counter, struct facet_flight_position position,
                                   uint64_t now_ns)
 {
-    uint64_t all_ns = expected_ns(counter, mark),
+    uint64_t all_ns = expected_ns(counter, position),
              expected = all_ns > counter->reported_ahead_ns ? all_ns - counter->reported_ahead_ns : 0;
     uint64_t begun_ns = counter->first_sample           ? counter->first_sample->launched_ns
                         : expected && expected < now_ns ? now_ns - expected
@@ -345,8 +351,8 @@ static uint64_t earliest_start_ns(const struct facet_flight_counter *counter, st
 }
 
 /*
- * The time that other counters have used since then is reported already, so the unreported time begins that
- * much later.
+ * The time that other counters have used since unreported_since_ns is reported already, so the unreported time begins
+ * that much later.
  */
 static void note_unreported_time(const struct facet_flight_counter *counter, uint64_t now_ns,
                                  struct facet_flight_look *look)
@@ -366,13 +372,13 @@ static void plan_next_look(struct facet_flight_counter *counter, bool reported, 
                            struct facet_flight_look *look)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
-    struct facet_flight_mark mark =
-        counter->first_sample ? mark_of_sample(counter->first_sample) : facet_flight_mark_of(counter);
+    struct facet_flight_position position =
+        counter->first_sample ? position_of_sample(counter->first_sample) : facet_flight_position_of(counter);
     bool settled = facet_flight_settled(counter);
     if (settled)
         counter->unreported_since_ns = 0;
     else if (reported || !counter->unreported_since_ns)
-        counter->unreported_since_ns = earliest_start_ns(counter, mark, now_ns);
+        counter->unreported_since_ns = earliest_start_ns(counter, position, now_ns);
     pthread_mutex_unlock(&facet_flight_track_lock);
     if (settled) {
         if (atomic_load(&counter->stream) == FACET_FLIGHT_NO_STREAM)
@@ -380,7 +386,7 @@ static void plan_next_look(struct facet_flight_counter *counter, bool reported, 
         return;
     }
     note_unreported_time(counter, now_ns, look);
-    uint64_t end_ns = counter->until_ns + expected_ns(counter, mark) + MARGIN_NS;
+    uint64_t end_ns = counter->until_ns + expected_ns(counter, position) + MARGIN_NS;
     if (end_ns < look->next_end_ns)
         look->next_end_ns = end_ns > now_ns ? end_ns : now_ns;
 }

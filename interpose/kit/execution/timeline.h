@@ -18,8 +18,8 @@
 struct facet_flight_timeline; /* one context's */
 
 /*
- * Finds or makes a context's timeline; NULL when memory is out. That of an ended context is not found again. Called
- * with the track lock.
+ * Finds or makes a context's timeline; NULL when memory is out. The timeline of an ended context is not found again.
+ * Called with the track lock.
  */
 struct facet_flight_timeline *facet_flight_timeline_of(void *context, uint32_t device);
 
@@ -34,10 +34,10 @@ void *facet_flight_event_take(struct facet_flight_timeline *timeline);
 void facet_flight_event_give(struct facet_flight_timeline *timeline, void *event);
 
 /*
- * The times of two complete events on this machine's clock: not before `begun_ns`, when the first was recorded, and not
- * after `now_ns`. False when the driver cannot tell. This function and those below need the look lock.
+ * The times of two complete events on this machine's clock: not before `launched_ns`, when the first was recorded, and
+ * not after `now_ns`. False when the driver cannot tell. This function and those below need the look lock.
  */
-bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *start, void *end, uint64_t begun_ns,
+bool facet_flight_timeline_read(struct facet_flight_timeline *timeline, void *start, void *end, uint64_t launched_ns,
                                 uint64_t now_ns, uint64_t *ret_start_ns, uint64_t *ret_end_ns);
 
 /* Adds used time, and returns the part of it that is new. */

@@ -19,7 +19,7 @@
 #define NAP_LEAST_NS  (50 * FACET_NS_PER_US) /* between looks while others wait */
 #define NAP_MOST_NS   (500 * FACET_NS_PER_US)
 #define LINGER_NS     (100 * FACET_NS_PER_MS) /* how long the thread stays when nothing is in flight */
-#define SUPERVISE_NS  (4 * FACET_NS_PER_MS)
+#define SUPERVISE_NS  (4 * FACET_NS_PER_MS)   /* between calls of facet_tenant_supervise() */
 #define PARK_TRIES    20                      /* at exit, 5 ms each */
 #define LOOK_TRIES    20                      /* waits for one look, 1 ms each */
 #define LOOK_LOCK_NS  (100 * FACET_NS_PER_MS) /* a waiting program's limit for getting the look lock to report */
@@ -66,7 +66,7 @@ bool facet_flight_query_begin(void)
     return false;
 }
 
-bool facet_flight_query_begin_patiently(void)
+bool facet_flight_query_begin_with_retries(void)
 {
     for (int i = 0; i < QUERY_TRIES && !atomic_load(&exit_step); i++) {
         if (facet_flight_query_begin())
@@ -209,20 +209,20 @@ static void watch_gate(void)
         facet_futex_wait(word, gate, LOOK_ALONE_NS);
 }
 
-/* The time to sleep: until work is expected to end. If the work is overdue, it is short at first, then longer. */
-static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless)
+/* The time to sleep: until work is expected to end. If the work is overdue, naps are short at first, then longer. */
+static uint64_t nap_ns(const struct facet_flight_look *look, uint32_t fruitless_looks)
 {
     uint64_t now_ns = facet_clock_now_ns();
-    uint64_t nap =
-        look->next_end_ns > now_ns ? look->next_end_ns - now_ns : NAP_LEAST_NS << (fruitless < 3 ? fruitless : 3);
+    uint64_t nap = look->next_end_ns > now_ns ? look->next_end_ns - now_ns
+                                              : NAP_LEAST_NS << (fruitless_looks < 3 ? fruitless_looks : 3);
 
     return nap < NAP_MOST_NS ? nap : NAP_MOST_NS;
 }
 
-static void rest_until_due(const struct facet_flight_look *look, uint32_t seen_wakes, uint32_t fruitless)
+static void rest_until_due(const struct facet_flight_look *look, uint32_t seen_wakes, uint32_t fruitless_looks)
 {
     if (is_prompt())
-        facet_futex_wait(&wake_count, seen_wakes, nap_ns(look, fruitless));
+        facet_futex_wait(&wake_count, seen_wakes, nap_ns(look, fruitless_looks));
     else
         watch_gate();
 }
@@ -278,7 +278,7 @@ static void park_helper(void)
 
 static void *run_helper(void *unused)
 {
-    uint32_t fruitless = 0;
+    uint32_t fruitless_looks = 0;
 
     prctl(PR_SET_NAME, "facet-track");
     prctl(PR_SET_TIMERSLACK, 1UL); /* this thread's own timer slack, so that short sleeps stay short */
@@ -295,9 +295,9 @@ static void *run_helper(void *unused)
         facet_futex_wake(&look_count);
         if (last)
             park_helper();
-        fruitless = look.reported ? 0 : fruitless + 1;
+        fruitless_looks = look.reported ? 0 : fruitless_looks + 1;
         if (anything_in_flight()) {
-            rest_until_due(&look, seen_wakes, fruitless);
+            rest_until_due(&look, seen_wakes, fruitless_looks);
             continue;
         }
         sweep_counters();

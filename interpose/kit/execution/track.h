@@ -46,7 +46,7 @@ void facet_flight_report_waited(void);
  * another thread has put queries on hold.
  */
 bool facet_flight_query_begin(void);
-bool facet_flight_query_begin_patiently(void); /* for a hold that is short */
+bool facet_flight_query_begin_with_retries(void); /* tries again while a hold lasts, a bounded number of times */
 void facet_flight_query_end(void);
 
 /* Called by the interposer's fork handlers. */

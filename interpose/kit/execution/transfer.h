@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 
+/* In bytes: smaller transfers accumulate up to this threshold; each transfer counts the fixed number in addition. */
 #define FACET_FLIGHT_TRANSFER_LEAST (UINT64_C(1) << 20)
 #define FACET_FLIGHT_TRANSFER_FIXED (UINT64_C(64) << 10)
 
@@ -36,8 +37,8 @@ static inline uint64_t facet_flight_transfer_counts(uint64_t bytes)
 }
 
 /*
- * The bytes for which this transfer must be admitted; 0: it passes. A transfer of 0 bytes, which the library may
- * refuse, is not counted.
+ * The bytes for which this transfer must be admitted; 0: it needs no admission. A transfer of 0 bytes, which the
+ * library may refuse, is not counted.
  */
 static inline uint64_t facet_flight_transfer_due(void *stream, uint64_t bytes)
 {
@@ -76,7 +77,7 @@ static inline uint64_t facet_flight_size_at(const void *sizes, size_t index)
     return ((const size_t *)sizes)[index];
 }
 
-/* As facet_flight_begin(), for `due` bytes. The call's name, which is no kernel's address, identifies the kind. */
+/* Like facet_flight_begin(), for `due` bytes. The call's name, which is no kernel's address, identifies the kind. */
 bool facet_flight_transfer_begin(struct facet_flight *launch, void *stream, const char *name, uint64_t bytes,
                                  uint64_t due);
 

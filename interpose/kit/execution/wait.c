@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: marks of counters for waits, and the table of recorded events. Never: holds the track lock while the driver is
- * called.
+ * Owns: positions of counters for waits, and the table of recorded events. Never: holds the track lock while the driver
+ * is called.
  */
 #include "wait.h"
 
@@ -102,7 +102,7 @@ static void note_counters(struct facet_flight_wait *wait, const struct target *t
         struct facet_flight_waited_counter *entry = wait_entry_of(wait, counter->id);
         if (!entry)
             break;
-        *entry = (struct facet_flight_waited_counter){counter->id, facet_flight_mark_of(counter),
+        *entry = (struct facet_flight_waited_counter){counter->id, facet_flight_position_of(counter),
                                                       set != UNTARGETED && completion_is_certain(target, counter)};
     }
 }
@@ -115,7 +115,7 @@ static void note_target(struct facet_flight_wait *wait, const struct target *tar
     pthread_mutex_unlock(&facet_flight_track_lock);
 }
 
-static void note_own(struct facet_flight_wait *wait, const struct target *target)
+static void note_own_counters(struct facet_flight_wait *wait, const struct target *target)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
     note_counters(wait, target, TARGETED_OWN);
@@ -152,33 +152,33 @@ void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context
         note_target(ret_wait, &target);
 }
 
-/* Returns whether the mark is new. Called with the track lock. */
+/* Returns whether the position is new. Called with the track lock. */
 static bool raise_waited(const struct facet_flight_waited_counter *waited)
 {
     struct facet_flight_counter *counter = facet_flight_counters;
 
     while (counter && counter->id != waited->id)
         counter = counter->next;
-    if (!counter || waited->mark.submitted <= atomic_load(&counter->reported))
+    if (!counter || waited->position.submitted <= atomic_load(&counter->reported))
         return false;
     if (!waited->certain)
         counter->must_query = true;
-    else if (waited->mark.submitted > counter->waited.submitted)
-        counter->waited = waited->mark;
+    else if (waited->position.submitted > counter->waited.submitted)
+        counter->waited = waited->position;
     return true;
 }
 
 void facet_flight_waited(const struct facet_flight_wait *wait)
 {
-    bool mark_is_new = false;
+    bool is_new = false;
 
     if (!wait->count)
         return;
     pthread_mutex_lock(&facet_flight_track_lock);
     for (uint32_t i = 0; i < wait->count; i++)
-        mark_is_new = raise_waited(&wait->counters[i]) || mark_is_new;
+        is_new = raise_waited(&wait->counters[i]) || is_new;
     pthread_mutex_unlock(&facet_flight_track_lock);
-    if (mark_is_new)
+    if (is_new)
         facet_flight_report_waited();
 }
 
@@ -234,7 +234,7 @@ void facet_flight_event_launched(void *event, void *stream)
     if (!event)
         return;
     if (find_target(stream, &target))
-        note_own(&wait, &target);
+        note_own_counters(&wait, &target);
     facet_flight_event_recorded(event, &wait);
 }
 
@@ -273,13 +273,13 @@ void facet_flight_copy_begins(struct facet_flight_wait *ret_wait, void *stream, 
         facet_flight_wait_stream(ret_wait, stream);
 }
 
-/* During the copy this thread has launched nothing else. */
+/* The thread launched nothing else during the copy, so what its counters have now includes the copy and no more. */
 void facet_flight_copy_ended(struct facet_flight_wait *wait, void *stream, enum facet_flight_copy copy, bool done)
 {
     struct target target;
 
     if (done && copy == FACET_FLIGHT_COPY_TO_HOST && find_target(stream, &target)) {
-        note_own(wait, &target);
+        note_own_counters(wait, &target);
         facet_flight_waited(wait);
     } else if (done && copy == FACET_FLIGHT_COPY_UNKNOWN) {
         facet_flight_catch_up();

@@ -24,7 +24,7 @@ struct facet_flight_wait {
     uint32_t count;
     struct facet_flight_waited_counter {
         uint64_t id;
-        struct facet_flight_mark mark;
+        struct facet_flight_position position;
         bool certain; /* false: the wait may have included this counter's launches, so the driver is queried */
     } counters[FACET_FLIGHT_WAIT_COUNTERS];
 };
@@ -39,8 +39,8 @@ void facet_flight_wait_context(struct facet_flight_wait *ret_wait, void *context
 void facet_flight_waited(const struct facet_flight_wait *wait);
 
 /*
- * `_recorded`: an event was recorded after the launches in `wait`; `_launched`: by this thread's last launch. `_gone`:
- * it was destroyed. `_waited`: the driver said that it is complete.
+ * `_recorded`: the event was recorded after the launches in `wait`. `_launched`: this thread's last launch recorded the
+ * event. `_gone`: the event was destroyed. `_waited`: the driver said that the event is complete.
  */
 void facet_flight_event_recorded(void *event, const struct facet_flight_wait *wait);
 void facet_flight_event_launched(void *event, void *stream);
@@ -49,7 +49,7 @@ void facet_flight_event_waited(void *event);
 
 /* The target of a copy without a stream argument: the library waits for a copy to the host. */
 enum facet_flight_copy {
-    FACET_FLIGHT_COPY_ELSEWHERE,
+    FACET_FLIGHT_COPY_NOT_TO_HOST,
     FACET_FLIGHT_COPY_TO_HOST,
     FACET_FLIGHT_COPY_UNKNOWN, /* only the library can tell, from the pointer */
 };

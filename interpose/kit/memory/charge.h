@@ -64,7 +64,7 @@ enum facet_memory_refusal facet_charge_take(uint32_t device, uint64_t bytes, str
 enum facet_memory_refusal facet_charge_try(uint32_t device, uint64_t bytes, struct facet_memory_charge *ret_charge);
 void facet_charge_refuse(const struct facet_memory_charge *charge);
 
-/* A size beyond a device of `total` bytes, rounded as `bytes` is. */
+/* A size beyond a device of `total` bytes, with the same remainder as `bytes` when divided by 2 MiB. */
 static inline uint64_t facet_memory_beyond_device(uint64_t bytes, uint64_t total)
 {
     uint64_t most = UINT64_C(1) << 56, twice = (total < most ? 2 * total : 2 * most) & ~((UINT64_C(2) << 20) - 1);

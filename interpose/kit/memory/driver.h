@@ -3,7 +3,7 @@
  * The functions of a vendor's library that charging memory needs, in terms that every vendor shares.
  *
  * Owns: the table. An interposer defines facet_memory_driver.
- * Never: is used for plain memory in a vGPU that has room.
+ * Never: calls the library for plain memory in a vGPU that has room.
  */
 #ifndef FACET_MEMORY_DRIVER_H
 #define FACET_MEMORY_DRIVER_H
@@ -27,10 +27,10 @@ struct facet_memory_driver {
     /* Makes a pool release its unused memory. */
     void (*pool_trim)(void *pool);
     /*
-     * The device of a pool that this process did not make; `otherwise` when it is not found. NULL in interposers whose
+     * The device of a pool that this process did not make; `fallback` when it is not found. NULL in interposers whose
      * hooks pass the right device themselves.
      */
-    uint32_t (*pool_device)(void *pool, uint32_t otherwise);
+    uint32_t (*pool_device)(void *pool, uint32_t fallback);
     /* The most likely step of a pool's growth, and the step of its release. */
     uint64_t pool_growth, pool_step;
     /* The memory that the library holds on a device for graphs, the used part of it, and releasing the unused part. */

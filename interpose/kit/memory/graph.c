@@ -15,7 +15,7 @@ _Atomic bool facet_graphs_used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t charged[FACET_GRAPH_DEVICES];
 
-/* As settle_pool() in pool.c: false when the quota has too little left; then only `reserved` is added to the charge. */
+/* Like settle_pool() in pool.c: false when the quota has too little left; then the charge grows by `reserved`. */
 static bool settle_charge(uint32_t device, uint64_t reserved)
 {
     struct facet_tenant *tenant = facet_memory_driver.tenant(device);

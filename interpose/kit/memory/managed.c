@@ -12,7 +12,7 @@ static void release_devices(uint32_t count, uint64_t bytes)
         facet_tenant_release(facet_memory_driver.tenant(i), bytes);
 }
 
-/* The number of GPUs; first attaches in a child of fork(). */
+/* The number of GPUs. The call of tenant() attaches the process if it is a child of fork(). */
 static uint32_t count_devices(void)
 {
     return facet_memory_driver.tenant(0) ? facet_memory_driver.devices() : 0;

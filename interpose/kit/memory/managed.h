@@ -12,10 +12,10 @@
 
 #include "charge.h"
 
-/* As facet_charge_try(), on each GPU. After a refusal, *ret_charge is for the vGPU whose quota refused. */
+/* Like facet_charge_try(), on each GPU. After a refusal, *ret_charge is for the vGPU whose quota refused. */
 enum facet_memory_refusal facet_managed_try(uint64_t bytes, struct facet_memory_charge *ret_charge);
 
-/* For callers that hold the pools' lock, so that pools cannot release memory. */
+/* Charges each GPU, or none if a quota refuses. For callers that hold the pools' lock: no pool releases memory. */
 bool facet_managed_reserve(uint64_t bytes);
 
 void facet_managed_release(uint64_t bytes);

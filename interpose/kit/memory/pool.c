@@ -32,7 +32,7 @@ static struct pool *pools;
 
 static bool is_charged(const struct pool *pool)
 {
-    return pool->place != FACET_POOL_ELSEWHERE;
+    return pool->place != FACET_POOL_ON_HOST;
 }
 
 static bool is_charged_on(const struct pool *pool, uint32_t device)
@@ -152,7 +152,7 @@ static void trim_pools(uint32_t device)
     }
 }
 
-/* Releases on each GPU where `pool` is charged. */
+/* Makes the pools of each GPU where `pool` is charged release their unused memory. */
 static void trim_pools_of(const struct pool *pool)
 {
     uint32_t count = pool->place == FACET_POOL_MANAGED ? facet_memory_driver.devices() : 0;
@@ -221,12 +221,12 @@ static int allocate_from_charged(struct pool *pool, uint64_t asked, struct facet
     if (refusal != FACET_MEMORY_CHARGED)
         return refusal == FACET_MEMORY_OVER_QUOTA ? allocation->quota_result : allocation->no_vgpu_result;
     int result = allocation->allocate(allocation);
-    bool charged_bytes = settle_pool(pool, reserved);
-    if (result != 0 || (charged_bytes && remember_block(pool, allocation->pointer, bytes)))
+    bool fits_quota = settle_pool(pool, reserved);
+    if (result != 0 || (fits_quota && remember_block(pool, allocation->pointer, bytes)))
         return result;
     allocation->undo(allocation);
     settle_pool(pool, 0);
-    allocation->refused_by = charged_bytes ? NULL : facet_memory_driver.tenant(pool->device);
+    allocation->refused_by = fits_quota ? NULL : facet_memory_driver.tenant(pool->device);
     return allocation->quota_result;
 }
 

@@ -36,7 +36,7 @@ void facet_pools_settle_if_free(uint32_t device);
 /* Makes the library release unused memory, then settles. */
 void facet_pools_trim(uint32_t device);
 
-/* A pointer from a pool was freed, by either call. */
+/* A pointer from a pool was freed, at once or in stream order. */
 void facet_pool_freed(const struct facet_ledger_entry *entry);
 
 /* One allocation from a pool: the vendor's call, and a function that undoes it with the pool's growth. */
@@ -53,12 +53,15 @@ int facet_pool_allocate(void *pool, uint32_t device, uint64_t bytes, struct face
 
 /* The place of a pool's memory, which decides which vGPUs are charged. */
 enum facet_pool_place {
-    FACET_POOL_ELSEWHERE, /* host memory: not charged */
+    FACET_POOL_ON_HOST, /* host memory: not charged */
     FACET_POOL_ON_DEVICE,
     FACET_POOL_MANAGED, /* charged on each GPU (managed.h) */
 };
 
-/* A pool was made; a pool of the library was returned. False when memory is out: the pool is not recorded. */
+/*
+ * `_made`: the program made the pool. `_found`: the library returned a pool of its own, perhaps again. False when
+ * memory is out: the pool is not recorded.
+ */
 bool facet_pool_made(void *pool, uint32_t device, enum facet_pool_place place);
 bool facet_pool_found(void *pool, uint32_t device, enum facet_pool_place place);
 

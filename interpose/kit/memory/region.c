@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the table of regions, their counts and notes. Never: lets a region be charged twice, or not at all. The thread
- * that raises a count from 0 to 1 keeps the charge, the thread that lowers it from 1 to 0 releases it, others change
- * nothing.
+ * that raises a count from 0 to 1 keeps the charge, the thread that lowers it from 1 to 0 releases it, and other
+ * threads change no charge.
  */
 #include "region.h"
 

@@ -52,8 +52,8 @@ uint64_t facet_regions_leave(uint32_t device, uint64_t address, uint64_t bytes);
 bool facet_regions_note(uint32_t device, uint64_t address, uint64_t bytes, uint64_t owner);
 
 /*
- * Takes the note of the block that begins there; false when there is none. If two threads call, one gets it. The block
- * stays counted.
+ * Takes the note of the block that begins at `address`; false when there is none. If two threads call, one gets it. The
+ * block stays counted.
  */
 bool facet_regions_take_note(uint64_t address, uint32_t *ret_device, uint64_t *ret_owner);
 

@@ -2,7 +2,8 @@
 /*
  * A fake libamd_smi.so: initialisation, sockets and processors, their names, their connections.
  *
- * Owns: the count of initialisations, the tables of handles. Compiled with FAKE_OLD it is a library of another release.
+ * Owns: the count of initialisations, and the tables of handles. Compiled with FAKE_OLD, the library is one of another
+ * release, whose structs differ.
  * Never: uses real hardware.
  */
 #include <stdarg.h>
@@ -80,11 +81,11 @@ amdsmi_processor_handle fake_processor_handle(uint32_t device, uint32_t part)
     return &processors[device][part];
 }
 
-static bool in_table(const void *handle, const void *table, size_t size, size_t each)
+static bool in_table(const void *handle, const void *table, size_t size, size_t entry_size)
 {
     uintptr_t offset = (uintptr_t)handle - (uintptr_t)table;
 
-    return offset < size && offset % each == 0;
+    return offset < size && offset % entry_size == 0;
 }
 
 amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool arguments_valid, struct fake_processor *ret_processor)
@@ -102,7 +103,7 @@ amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool arguments_valid,
 }
 
 /* `count`: in, the room in `handles`; out, the number of handles that exist. */
-static amdsmi_status_t copy_handles(void *const *all, uint32_t available, uint32_t *count, void **handles)
+static amdsmi_status_t copy_handles(void *const *existing, uint32_t available, uint32_t *count, void **handles)
 {
     uint32_t room = *count;
 
@@ -110,7 +111,7 @@ static amdsmi_status_t copy_handles(void *const *all, uint32_t available, uint32
     if (!handles)
         return AMDSMI_STATUS_SUCCESS;
     for (uint32_t i = 0; i < available && i < room; i++)
-        handles[i] = all[i];
+        handles[i] = existing[i];
     if (room < available)
         *count = room;
     return AMDSMI_STATUS_SUCCESS;
@@ -118,21 +119,21 @@ static amdsmi_status_t copy_handles(void *const *all, uint32_t available, uint32
 
 amdsmi_status_t amdsmi_get_socket_handles(uint32_t *count, amdsmi_socket_handle *handles)
 {
-    void *all[FAKE_DEVICES];
+    void *existing[FAKE_DEVICES];
 
     if (atomic_load(&initialised) == 0)
         return AMDSMI_STATUS_NOT_INIT;
     if (!count)
         return AMDSMI_STATUS_INVAL;
     for (uint32_t i = 0; i < FAKE_DEVICES; i++)
-        all[i] = &sockets[i];
-    return copy_handles(all, fake_state()->device_count, count, handles);
+        existing[i] = &sockets[i];
+    return copy_handles(existing, fake_state()->device_count, count, handles);
 }
 
 amdsmi_status_t amdsmi_get_processor_handles(amdsmi_socket_handle socket, uint32_t *count,
                                              amdsmi_processor_handle *handles)
 {
-    void *all[FAKE_DIES];
+    void *existing[FAKE_DIES];
 
     if (atomic_load(&initialised) == 0)
         return AMDSMI_STATUS_NOT_INIT;
@@ -140,8 +141,8 @@ amdsmi_status_t amdsmi_get_processor_handles(amdsmi_socket_handle socket, uint32
         return AMDSMI_STATUS_INVAL;
     uint32_t device = (uint32_t)((char *)socket - sockets);
     for (uint32_t i = 0; i < FAKE_DIES; i++)
-        all[i] = &processors[device][i];
-    return copy_handles(all, fake_parts(device), count, handles);
+        existing[i] = &processors[device][i];
+    return copy_handles(existing, fake_parts(device), count, handles);
 }
 
 /* --- identity --- */
@@ -209,7 +210,7 @@ amdsmi_status_t amdsmi_get_gpu_kfd_info(amdsmi_processor_handle handle, amdsmi_k
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* --- topology: XGMI connects all GPUs; each half of them is at one of two processors --- */
+/* --- topology: XGMI connects all GPUs; each half of the GPUs is at one of the host's two processors --- */
 
 amdsmi_status_t amdsmi_topo_get_numa_node_number(amdsmi_processor_handle handle, uint32_t *node)
 {
@@ -220,24 +221,24 @@ amdsmi_status_t amdsmi_topo_get_numa_node_number(amdsmi_processor_handle handle,
 
 amdsmi_status_t amdsmi_topo_get_link_weight(amdsmi_processor_handle from, amdsmi_processor_handle to, uint64_t *weight)
 {
-    FAKE_ENTER(from, weight, one);
-    struct fake_processor other;
-    amdsmi_status_t result = fake_enter(to, true, &other);
+    FAKE_ENTER(from, weight, first);
+    struct fake_processor second;
+    amdsmi_status_t result = fake_enter(to, true, &second);
     if (result != AMDSMI_STATUS_SUCCESS)
         return result;
-    *weight = one.device == other.device ? 0 : XGMI_WEIGHT;
+    *weight = first.device == second.device ? 0 : XGMI_WEIGHT;
     return AMDSMI_STATUS_SUCCESS;
 }
 
 amdsmi_status_t amdsmi_topo_get_link_type(amdsmi_processor_handle from, amdsmi_processor_handle to, uint64_t *hops,
                                           int *type)
 {
-    FAKE_ENTER(from, hops && type, one);
-    struct fake_processor other;
-    amdsmi_status_t result = fake_enter(to, true, &other);
+    FAKE_ENTER(from, hops && type, first);
+    struct fake_processor second;
+    amdsmi_status_t result = fake_enter(to, true, &second);
     if (result != AMDSMI_STATUS_SUCCESS)
         return result;
-    if (one.device == other.device)
+    if (first.device == second.device)
         return AMDSMI_STATUS_INVAL;
     *hops = 1;
     *type = AMDSMI_LINK_TYPE_XGMI;

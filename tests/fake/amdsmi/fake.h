@@ -51,7 +51,7 @@ amdsmi_status_t fake_enter(amdsmi_processor_handle handle, bool arguments_valid,
 #endif
 void fake_abort_for_other_release(const char *function);
 
-/* Writes text as the library does: AMDSMI_STATUS_INSUFFICIENT_SIZE when it does not fit. */
+/* Writes text like the vendor's library: returns AMDSMI_STATUS_INSUFFICIENT_SIZE when the text does not fit. */
 amdsmi_status_t fake_text(char *text, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* The numbers of parts into which a GPU's dies, and its memory, are divided now. */

@@ -3,7 +3,7 @@
 """Make a folder with the files of the kernel's drivers amdgpu and amdkfd for the fake AMD GPUs.
 
 Owns: the files of /sys that the provider rocm reads (FACET_ROCM_ROOT), for GPUs like those of tests/fake/hip.
-Never: changes with the state of the fake machine: a mode that the library reports is not in these files.
+Never: changes a file after the build. A mode that a test sets in the fake library does not appear in these files.
 
 usage: kernel_files.py ROOT [DEVICES]
 """
@@ -22,7 +22,7 @@ def put(path, text):
 
 
 def make_function(root, index):
-    """A PCI function, as amdgpu drives it."""
+    """Makes the files of a PCI function whose driver is amdgpu."""
     address = f"0000:{0x05 + 0x20 * index:02x}:00.0"
     function = root / "sys/bus/pci/devices" / address
     (root / "sys/bus/pci/drivers/amdgpu" / address).mkdir(parents=True)
@@ -51,7 +51,7 @@ def make_function(root, index):
 
 
 def make_nodes(root, devices):
-    """The compute driver's nodes: a processor, and each die of each GPU."""
+    """Makes the compute driver's nodes: one for the processor, and one for each die of each GPU."""
     nodes = root / "sys/class/kfd/kfd/topology/nodes"
     put(nodes / "0/gpu_id", "0")
     put(nodes / "0/properties", "cpu_cores_count 96\nsimd_count 0")
@@ -79,6 +79,7 @@ def main():
     for index in range(devices):
         make_function(root, index)
     make_nodes(root, devices)
+    # Process 4242 has 2 GiB on the first die of GPU 0 (gpu_id 1001), and none on that of GPU 1 (gpu_id 1009).
     put(root / "sys/class/kfd/kfd/proc/4242/vram_1001", str(2 << 30))
     put(root / "sys/class/kfd/kfd/proc/4242/vram_1009", "0")
     put(root / "sys/module/amdgpu/version", "6.14.14")

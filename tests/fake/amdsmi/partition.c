@@ -3,16 +3,16 @@
  * Owns: the compute and memory modes of the fake GPUs, and which of them can be combined.
  * Never: changes a mode under a process that has memory on the GPU.
  *
- * m is the number of parts of the memory. One part of all dies needs m = 1; two parts, m = 1 or 2; three parts, m = 1
- * or 3; four parts, m = 1 or 4; a part of each die, an m that divides the number of dies. The number of parts must
- * divide the number of dies, too.
+ * m is the number of parts of the memory. If all dies form one part, m must be 1; if they form two parts, 1 or 2; three
+ * parts, 1 or 3; four parts, 1 or 4. If each die is a part, m must divide the number of dies. The number of parts of
+ * the dies must divide the number of dies, too.
  */
 #include "fake.h"
 
 static const struct {
     const char *name;
     int mode;
-    uint32_t parts, memory[2]; /* memory: allowed numbers of parts of the memory; 0: any that divides the dies */
+    uint32_t parts, memory[2]; /* memory: the allowed values of m; 0: each that divides the number of dies */
 } compute_modes[] = {
     {"SPX", AMDSMI_COMPUTE_PARTITION_SPX, 1, {1, 1}},         {"DPX", AMDSMI_COMPUTE_PARTITION_DPX, 2, {1, 2}},
     {"TPX", AMDSMI_COMPUTE_PARTITION_TPX, 3, {1, 3}},         {"QPX", AMDSMI_COMPUTE_PARTITION_QPX, 4, {1, 4}},
@@ -75,7 +75,7 @@ amdsmi_status_t amdsmi_set_gpu_compute_partition(amdsmi_processor_handle handle,
     return AMDSMI_STATUS_SUCCESS;
 }
 
-/* A real change reloads the driver, so all dies are one part afterwards. */
+/* On a real GPU a change of this mode reloads the driver, which chooses the compute mode anew. */
 amdsmi_status_t amdsmi_set_gpu_memory_partition(amdsmi_processor_handle handle, int mode)
 {
     FAKE_ENTER_STRUCT(handle,

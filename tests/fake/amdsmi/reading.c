@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the measurements of the fake libamd_smi.so: memory, power, temperature, clocks, activity, errors, processes.
- * Never: makes a number up that the shared state contradicts: a busy device is warm, and draws power.
+ * Never: returns a number that contradicts the shared state: a busy device is warm, and draws power.
  */
 #include "fake.h"
 
 #define IDLE_W     140u
 #define LOAD_W     610u /* in addition, when busy */
 #define IDLE_C     40
-#define LOAD_C     30
+#define LOAD_C     30 /* in addition, when busy */
 #define IDLE_MHZ   132u
 #define LOAD_MHZ   2100u
 #define MEMORY_MHZ 1300u
@@ -35,10 +35,10 @@ uint64_t fake_busy_ns(uint32_t device)
 
 static uint64_t memory_of(const struct fake_processor *processor)
 {
-    uint64_t whole = fake_state()->devices[processor->device].memory_bytes;
+    uint64_t total = fake_state()->devices[processor->device].memory_bytes;
     uint32_t parts = fake_parts(processor->device);
 
-    return parts == fake_memory_parts(processor->device) ? whole / parts : whole;
+    return parts == fake_memory_parts(processor->device) ? total / parts : total;
 }
 
 amdsmi_status_t amdsmi_get_gpu_memory_total(amdsmi_processor_handle handle, int type, uint64_t *bytes)
@@ -106,13 +106,13 @@ amdsmi_status_t amdsmi_get_gpu_activity(amdsmi_processor_handle handle, amdsmi_e
 amdsmi_status_t amdsmi_get_temp_metric(amdsmi_processor_handle handle, int sensor, int metric, int64_t *celsius)
 {
     FAKE_ENTER_STRUCT(handle, celsius, processor);
-    uint32_t set = atomic_load(&fake_state()->management.health[processor.device].celsius);
+    uint32_t set_celsius = atomic_load(&fake_state()->management.health[processor.device].celsius);
 
     /* GPUs like the MI300X have no edge sensor. */
     if ((sensor != AMDSMI_TEMPERATURE_TYPE_HOTSPOT && sensor != AMDSMI_TEMPERATURE_TYPE_VRAM) ||
         metric != AMDSMI_TEMP_CURRENT)
         return AMDSMI_STATUS_NOT_SUPPORTED;
-    *celsius = set ? (int64_t)set : IDLE_C + (fake_is_busy(processor.device) ? LOAD_C : 0);
+    *celsius = set_celsius ? (int64_t)set_celsius : IDLE_C + (fake_is_busy(processor.device) ? LOAD_C : 0);
     return AMDSMI_STATUS_SUCCESS;
 }
 

@@ -2,9 +2,9 @@
 /*
  * A fake libascendcl.so: eight devices whose memory is address space of this process.
  *
- * Owns: contexts and memory, with the rules that the reference states: nothing before aclInit, no second aclInit, and
- * memory belongs to the device of the context that is current in the thread. Compiled with FAKE_OLD it is a CANN
- * without resource limits.
+ * Owns: contexts and memory, with the rules that CANN's reference states: no call succeeds before aclInit, no second
+ * aclInit succeeds, and memory belongs to the device of the context that is current in the thread. Compiled with
+ * FAKE_OLD it is the library of an older CANN, which has no resource limits.
  * Never: uses real hardware.
  */
 #include <pthread.h>
@@ -21,9 +21,10 @@ ACL_TABLE(DECLARE)
 /* For the fake libdcmi: the bytes taken on a device. */
 FAKE_API size_t fake_ascend_used(int device);
 
-#define DEVICES     8
-#define MAX_BLOCKS  4096
-#define OFFSET      64 /* a block's offset in its page, if configured: the least documented alignment */
+#define DEVICES    8
+#define MAX_BLOCKS 4096
+#define OFFSET     64 /* a block's offset in its page, if configured: the least documented alignment */
+/* AscendCL's error codes. */
 #define NOT_STARTED 100001
 #define REPEATED    100002
 #define INVALID     107000
@@ -46,11 +47,11 @@ static bool started;
 static size_t used[DEVICES];
 static struct block blocks[MAX_BLOCKS];
 static _Thread_local struct context *current;
-static _Thread_local char recent[96];
+static _Thread_local char recent_error[96];
 
 static int fail_call(const char *function, int code)
 {
-    snprintf(recent, sizeof recent, "EZ%04d: %s was told to fail", code % 10000, function);
+    snprintf(recent_error, sizeof recent_error, "EZ%04d: %s was told to fail", code % 10000, function);
     return code;
 }
 
@@ -93,7 +94,7 @@ int aclFinalize(void)
 
 const char *aclGetRecentErrMsg(void)
 {
-    return recent;
+    return recent_error;
 }
 
 const char *aclrtGetSocName(void)

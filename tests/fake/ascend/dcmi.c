@@ -2,7 +2,7 @@
 /*
  * A fake libdcmi.so: eight cards with one 910B3 each, HCCS between all of them, unless the scenario says otherwise.
  *
- * Owns: the answers. Compiled with FAKE_OLD it is an old driver: functions that came later are missing.
+ * Owns: the answers. Compiled with FAKE_OLD it is an old driver's library, which lacks the functions that came later.
  * Never: uses real hardware.
  */
 #include <dlfcn.h>
@@ -12,9 +12,11 @@
 
 #include "../../../providers/ascend/dcmi.h"
 
-/* The declarations as the provider calls them, so that the fake cannot drift from the header. */
+/* The declarations with which the provider calls the functions: the compiler checks the definitions against them. */
 #define DECLARE(name, parameters) FAKE_API int dcmi_##name parameters;
 DCMI_TABLE(DECLARE)
+
+#define NO_SUCH_CARD (-8008) /* the library's code for a device that does not exist */
 
 #define FAIL_IF_CONFIGURED(card)                                                                                       \
     do {                                                                                                               \
@@ -22,7 +24,7 @@ DCMI_TABLE(DECLARE)
         if (code_)                                                                                                     \
             return code_;                                                                                              \
         if ((card) >= fake_number("cards", 8))                                                                         \
-            return -8008;                                                                                              \
+            return NO_SUCH_CARD;                                                                                       \
     } while (0)
 
 int dcmi_init(void)
@@ -97,7 +99,7 @@ int dcmi_get_device_utilization_rate(int card, int chip, int rate, unsigned int 
 {
     FAIL_IF_CONFIGURED(card);
     if (rate == DCMI_RATE_AI_CUBE && !fake_number("has_cube", 1))
-        return -8255;
+        return DCMI_NOT_OFFERED;
     *ret_percent = (unsigned)fake_card_number("percent", card, rate == DCMI_RATE_AI_CORE ? 37 : 12);
     return 0;
 }
@@ -156,7 +158,7 @@ int dcmi_get_device_ecc_info(int card, int chip, enum dcmi_component component, 
 {
     FAIL_IF_CONFIGURED(card);
     if (component != DCMI_COMPONENT_HBM)
-        return -8255;
+        return DCMI_NOT_OFFERED;
     *ret_info = (struct dcmi_ecc_info){.enabled = (int)fake_card_number("ecc_enabled", card, 1),
                                        .single_total = 3,
                                        .double_total = (unsigned)fake_card_number("ecc", card, 0)};
@@ -180,12 +182,12 @@ int dcmi_get_device_type(int card, int chip, enum dcmi_unit *ret_unit)
 
 int dcmi_get_device_die_v2(int card, int chip, enum dcmi_die die, struct dcmi_die_id *ret_id)
 {
-    long long same = fake_number("die", -1);
-    unsigned int own = (unsigned)(card * 16 + chip + 1);
+    long long fixed_word = fake_number("die", -1);
+    unsigned int chip_number = (unsigned)(card * 16 + chip + 1);
 
     FAIL_IF_CONFIGURED(card);
     for (unsigned i = 0; i < 5; i++)
-        ret_id->words[i] = same >= 0 ? (unsigned)same : own * 0x01010101u + i;
+        ret_id->words[i] = fixed_word >= 0 ? (unsigned)fixed_word : chip_number * 0x01010101u + i;
     return 0;
 }
 

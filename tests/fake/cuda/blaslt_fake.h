@@ -2,13 +2,13 @@
 /*
  * Products of matrices as cuBLASLt and hipBLASLt make them: the functions that both have, under the library's prefix.
  *
- * Owns: descriptors, layouts, their consistency, and multiplying. Never: accepts a layout whose leading dimension is
- * too small, or a workspace smaller than it asked for; is linked by anything that ships.
+ * Owns: descriptors and layouts, the checks that they fit together, and multiplying. Never: accepts a layout whose
+ * leading dimension is too small, or a workspace smaller than the algorithm's; is linked by anything that ships.
  *
  * Included by one file of a fake library, which defines before:
  *
  *     BLASLT(name), BLASLT_NUMBER(name), BLAS_NUMBER(name)  as providers/kit/gpu/blaslt.h says
- *     BLASLT_RESULT, BLASLT_COMPUTE, BLASLT_TYPE, BLASLT_STREAM  the types with other names
+ *     BLASLT_RESULT, BLASLT_COMPUTE, BLASLT_TYPE, BLASLT_STREAM  types that the two libraries name differently
  *     BLASLT_ALGORITHM  the initializer of the algorithm that is chosen
  *     blaslt_type_of(type, &fake_type)  false: the library has no such elements
  *     blaslt_has(compute, factor, result, scale)  whether the library multiplies these types
@@ -19,7 +19,7 @@
 #include "living_fake.h"
 #include "math_fake.h"
 
-#define WORKSPACE 4096u
+#define WORKSPACE 4096u /* bytes that the algorithm asks for */
 
 struct BLASLT(Context) {
     int alive;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: checkpoints of processes. Their states are running, locked, checkpointed, and back by locked to running.
+ * Owns: checkpoints of processes. A process goes from running through locked to checkpointed, and the same way back.
  * Never: copies memory: a checkpointed process holds no device memory, and its next call waits.
  */
 #include "vendor/cuda/checkpoint.h"

@@ -320,9 +320,9 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 /* Before 11.0 an active context could not be changed. */
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 {
-    unsigned now;
+    unsigned current_flags;
     int active;
-    CUresult result = cuDevicePrimaryCtxGetState(device, &now, &active);
+    CUresult result = cuDevicePrimaryCtxGetState(device, &current_flags, &active);
 
     if (result == CUDA_SUCCESS && active)
         result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;

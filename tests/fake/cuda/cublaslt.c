@@ -45,5 +45,5 @@ int fake_cublas_compute(void)
 
 int fake_cublas_living(void)
 {
-    return living;
+    return live_objects;
 }

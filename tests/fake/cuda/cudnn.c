@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: convolution, adding, softmax and normalization as cuDNN makes them. Never: takes tensors that do not fit each
- * other. */
+/*
+ * Owns: convolution, adding, softmax and normalization as cuDNN makes them. Never: takes tensors whose sizes or types
+ * do not fit together.
+ */
 #include "vendor/cuda/cudnn.h"
 
 #include "cudnn_fake.h"
@@ -8,7 +10,10 @@
 #include "living_fake.h"
 
 #define VERSION   91900u
-#define WORKSPACE 8192u
+#define WORKSPACE 8192u /* bytes that a convolution asks for */
+
+/* Numbers of two algorithms for convolutions: the first is not supported. */
+enum { UNSUPPORTED_ALGORITHM = 6, ALGORITHM = 1 };
 
 struct cudnnContext {
     CUstream stream;
@@ -35,7 +40,7 @@ int fake_cudnn_math(void)
 
 int fake_cudnn_living(void)
 {
-    return living;
+    return live_objects;
 }
 
 void *fake_cudnn_make(size_t size)
@@ -153,8 +158,8 @@ cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, cudnn
 {
     if (!handle || wanted < 2 || !shapes_fit(convolution, x, w, y))
         return CUDNN_STATUS_BAD_PARAM;
-    results[0] = (cudnnConvolutionFwdAlgoPerf_t){.algo = 6, .status = CUDNN_STATUS_NOT_SUPPORTED};
-    results[1] = (cudnnConvolutionFwdAlgoPerf_t){.algo = 1, .memory = WORKSPACE, .mathType = convolution->math};
+    results[0] = (cudnnConvolutionFwdAlgoPerf_t){.algo = UNSUPPORTED_ALGORITHM, .status = CUDNN_STATUS_NOT_SUPPORTED};
+    results[1] = (cudnnConvolutionFwdAlgoPerf_t){.algo = ALGORITHM, .memory = WORKSPACE, .mathType = convolution->math};
     *count = 2;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -167,7 +172,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
 {
     const struct fake_convolution computation = fake_convolution_of(convolution, x_tensor, w_filter, y_tensor);
 
-    if (!handle || !handle->stream || algorithm != 1 || !workspace || workspace_bytes < WORKSPACE ||
+    if (!handle || !handle->stream || algorithm != ALGORITHM || !workspace || workspace_bytes < WORKSPACE ||
         *(const float *)alpha != 1 || *(const float *)beta != 0 ||
         !shapes_fit(convolution, x_tensor, w_filter, y_tensor))
         return CUDNN_STATUS_BAD_PARAM;
@@ -215,7 +220,8 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, cudnnTensorDescriptor_t y_t
     return CUDNN_STATUS_SUCCESS;
 }
 
-struct normalizing {
+/* The arguments of one normalization. */
+struct normalization {
     enum fake_type type;
     const int *sizes;
     const void *x;
@@ -228,30 +234,32 @@ static bool check_normalization(cudnnHandle_t handle, int mode, const void *alph
                                 const struct cudnnTensorStruct *x, const struct cudnnTensorStruct *y,
                                 const struct cudnnTensorStruct *channels)
 {
-    const int *of = channels->sizes;
+    const int *sizes = channels->sizes;
 
     return handle && mode == CUDNN_BATCHNORM_SPATIAL && *(const float *)alpha == 1 && *(const float *)beta == 0 &&
-           memcmp(x, y, sizeof *x) == 0 && channels->type == CUDNN_DATA_FLOAT && of[0] == 1 && of[1] == x->sizes[1] &&
-           of[2] == 1 && of[3] == 1;
+           memcmp(x, y, sizeof *x) == 0 && channels->type == CUDNN_DATA_FLOAT && sizes[0] == 1 &&
+           sizes[1] == x->sizes[1] && sizes[2] == 1 && sizes[3] == 1;
 }
 
-/* Element i of a channel, counted over all images. */
-static uint64_t place_of(const struct normalizing *of, int channel, int i)
+/* The index of element `i` of a channel, counted over all images. */
+static uint64_t place_of(const struct normalization *normalization, int channel, int i)
 {
-    uint64_t positions = (uint64_t)of->sizes[2] * (uint64_t)of->sizes[3], at = (uint64_t)i;
+    uint64_t positions = (uint64_t)normalization->sizes[2] * (uint64_t)normalization->sizes[3], at = (uint64_t)i;
 
-    return (at / positions * (uint64_t)of->sizes[1] + (uint64_t)channel) * positions + at % positions;
+    return (at / positions * (uint64_t)normalization->sizes[1] + (uint64_t)channel) * positions + at % positions;
 }
 
-static void normalize_channel(const struct normalizing *of, int channel, double mean, double variance)
+static void normalize_channel(const struct normalization *normalization, int channel, double mean, double variance)
 {
-    int count = of->sizes[0] * of->sizes[2] * of->sizes[3];
+    int count = normalization->sizes[0] * normalization->sizes[2] * normalization->sizes[3];
 
     for (int i = 0; i < count; i++) {
-        uint64_t at = place_of(of, channel, i);
-        double value = (fake_get(of->type, of->x, at) - mean) / sqrt(variance + of->epsilon);
+        uint64_t at = place_of(normalization, channel, i);
+        double value =
+            (fake_get(normalization->type, normalization->x, at) - mean) / sqrt(variance + normalization->epsilon);
 
-        fake_put(of->type, of->y, at, (float)(value * of->scale[channel] + of->bias[channel]));
+        fake_put(normalization->type, normalization->y, at,
+                 (float)(value * normalization->scale[channel] + normalization->bias[channel]));
     }
 }
 
@@ -262,24 +270,26 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, int 
                                                       const void *bias, const void *mean, const void *variance,
                                                       double epsilon)
 {
-    const struct normalizing of = {fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y, scale, bias, epsilon};
+    const struct normalization normalization = {
+        fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y, scale, bias, epsilon};
 
     if (!check_normalization(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias || !mean ||
         !variance)
         return CUDNN_STATUS_BAD_PARAM;
-    for (int channel = 0; channel < of.sizes[1]; channel++)
-        normalize_channel(&of, channel, (double)((const float *)mean)[channel],
+    for (int channel = 0; channel < normalization.sizes[1]; channel++)
+        normalize_channel(&normalization, channel, (double)((const float *)mean)[channel],
                           (double)((const float *)variance)[channel]);
     return CUDNN_STATUS_SUCCESS;
 }
 
-static void measure_channel(const struct normalizing *of, int channel, double *ret_mean, double *ret_variance)
+static void measure_channel(const struct normalization *normalization, int channel, double *ret_mean,
+                            double *ret_variance)
 {
-    int count = of->sizes[0] * of->sizes[2] * of->sizes[3];
+    int count = normalization->sizes[0] * normalization->sizes[2] * normalization->sizes[3];
     double sum = 0, squares = 0;
 
     for (int i = 0; i < count; i++) {
-        double value = (double)fake_get(of->type, of->x, place_of(of, channel, i));
+        double value = (double)fake_get(normalization->type, normalization->x, place_of(normalization, channel, i));
 
         sum += value;
         squares += value * value;
@@ -304,18 +314,19 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, int m
                                                      void *running_variance, double epsilon, void *saved_mean,
                                                      void *saved_inverse_deviation)
 {
-    const struct normalizing of = {fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y, scale, bias, epsilon};
-    int count = of.sizes[0] * of.sizes[2] * of.sizes[3];
+    const struct normalization normalization = {
+        fake_cudnn_type(x_tensor->type), x_tensor->sizes, x, y, scale, bias, epsilon};
+    int count = normalization.sizes[0] * normalization.sizes[2] * normalization.sizes[3];
     double mean, variance;
 
     if (!check_normalization(handle, mode, alpha, beta, x_tensor, y_tensor, channels) || !scale || !bias ||
         !running_mean || !running_variance || !saved_mean != !saved_inverse_deviation)
         return CUDNN_STATUS_BAD_PARAM;
-    for (int channel = 0; channel < of.sizes[1]; channel++) {
-        measure_channel(&of, channel, &mean, &variance);
+    for (int channel = 0; channel < normalization.sizes[1]; channel++) {
+        measure_channel(&normalization, channel, &mean, &variance);
         update_running(running_mean, channel, factor, mean);
         update_running(running_variance, channel, factor, variance * count / (count - 1));
-        normalize_channel(&of, channel, mean, variance);
+        normalize_channel(&normalization, channel, mean, variance);
     }
     return CUDNN_STATUS_SUCCESS;
 }

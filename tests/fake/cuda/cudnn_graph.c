@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: cuDNN's graphs, of one pointwise operation each: descriptors with attributes, and their execution.
- * Never: takes a descriptor that is not finalized, or changes one that is.
+ * Never: takes a descriptor that is not finalized, or changes a finalized descriptor.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -9,12 +9,12 @@
 
 #include "cudnn_fake.h"
 
-#define ATTRIBUTES 8
-#define BYTES      64
-#define WORKSPACE  INT64_C(512)
+#define ATTRIBUTES 8            /* the most of a descriptor */
+#define BYTES      64           /* the most of an attribute */
+#define WORKSPACE  INT64_C(512) /* bytes that a plan asks for */
 
 /* Attributes of an engine's configuration: the graph that it was found for, and whether it refuses to make a plan. */
-enum { OF_GRAPH = 10000, REFUSES };
+enum { ENGINE_GRAPH = 10000, ENGINE_REFUSES };
 
 struct attribute {
     int name, type;
@@ -33,19 +33,19 @@ static size_t size_of(int type)
     return type == CUDNN_TYPE_DATA_TYPE || type == CUDNN_TYPE_HEUR_MODE || type == CUDNN_TYPE_POINTWISE_MODE ? 4 : 8;
 }
 
-static const struct attribute *find_attribute(const struct descriptor *in, int name)
+static const struct attribute *find_attribute(const struct descriptor *descriptor, int name)
 {
-    for (int i = 0; in && i < in->used; i++) {
-        if (in->attributes[i].name == name)
-            return &in->attributes[i];
+    for (int i = 0; descriptor && i < descriptor->used; i++) {
+        if (descriptor->attributes[i].name == name)
+            return &descriptor->attributes[i];
     }
     return NULL;
 }
 
-static int64_t number_attribute(const struct descriptor *in, int name, int64_t otherwise)
+static int64_t number_attribute(const struct descriptor *descriptor, int name, int64_t fallback)
 {
-    const struct attribute *found = find_attribute(in, name);
-    int64_t wide = otherwise;
+    const struct attribute *found = find_attribute(descriptor, name);
+    int64_t wide = fallback;
     int narrow;
 
     if (found && size_of(found->type) == sizeof wide)
@@ -58,9 +58,9 @@ static int64_t number_attribute(const struct descriptor *in, int name, int64_t o
 }
 
 /* The descriptor in an attribute, if it is finalized; else NULL. */
-static struct descriptor *descriptor_attribute(const struct descriptor *in, int name)
+static struct descriptor *descriptor_attribute(const struct descriptor *descriptor, int name)
 {
-    const struct attribute *found = find_attribute(in, name);
+    const struct attribute *found = find_attribute(descriptor, name);
     struct descriptor *to = NULL;
 
     if (found && found->type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
@@ -137,7 +137,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     if (!object || object->final || !has_required_attributes(object))
         return CUDNN_STATUS_BAD_PARAM;
     if (object->kind == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR &&
-        find_attribute(descriptor_attribute(object, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), REFUSES))
+        find_attribute(descriptor_attribute(object, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), ENGINE_REFUSES))
         return CUDNN_STATUS_NOT_SUPPORTED;
     object->final = true;
     return CUDNN_STATUS_SUCCESS;
@@ -149,9 +149,9 @@ static cudnnStatus_t answer_engine(struct descriptor *engine, struct descriptor 
 
     if (!engine || engine->kind != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
         return CUDNN_STATUS_BAD_PARAM;
-    cudnnStatus_t result = cudnnBackendSetAttribute(engine, OF_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+    cudnnStatus_t result = cudnnBackendSetAttribute(engine, ENGINE_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
     if (result == CUDNN_STATUS_SUCCESS && refuses)
-        result = cudnnBackendSetAttribute(engine, REFUSES, CUDNN_TYPE_INT64, 1, &yes);
+        result = cudnnBackendSetAttribute(engine, ENGINE_REFUSES, CUDNN_TYPE_INT64, 1, &yes);
     engine->final = true;
     return result;
 }
@@ -195,9 +195,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, int 
 
 /* ---- executing ---- */
 
-static double real_attribute(const struct descriptor *in, int name)
+static double real_attribute(const struct descriptor *descriptor, int name)
 {
-    const struct attribute *found = find_attribute(in, name);
+    const struct attribute *found = find_attribute(descriptor, name);
     double value = 0;
 
     if (found)
@@ -255,7 +255,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
 {
     const struct descriptor *engine = descriptor_attribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
     const struct descriptor *node =
-        descriptor_attribute(descriptor_attribute(engine, OF_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS);
+        descriptor_attribute(descriptor_attribute(engine, ENGINE_GRAPH), CUDNN_ATTR_OPERATIONGRAPH_OPS);
 
     if (!handle || !node || !((const struct descriptor *)pack)->final)
         return CUDNN_STATUS_BAD_PARAM;

@@ -151,11 +151,11 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 /* The form from before CUDA 3.2, for at most 4 GiB. */
 CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device)
 {
-    size_t all;
-    CUresult result = bytes ? cuDeviceTotalMem_v2(&all, device) : CUDA_ERROR_INVALID_VALUE;
+    size_t total;
+    CUresult result = bytes ? cuDeviceTotalMem_v2(&total, device) : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
-        *bytes = all > UINT32_MAX ? UINT32_MAX : (unsigned)all;
+        *bytes = total > UINT32_MAX ? UINT32_MAX : (unsigned)total;
     return result;
 }
 

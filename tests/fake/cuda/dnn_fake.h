@@ -22,6 +22,7 @@ struct fake_convolution {
     const int *input, *filter, *output; /* four sizes each */
 };
 
+/* The height (0) or width (1) of the output that the other sizes give. */
 static inline int fake_outputs(const struct fake_convolution *convolution, int i)
 {
     const struct fake_window *w = convolution->window;
@@ -39,7 +40,8 @@ static inline bool fake_convolution_fits(const struct fake_convolution *convolut
            fake_outputs(convolution, 1) == convolution->output[3];
 }
 
-static inline float fake_output_at(const struct fake_convolution *convolution, const float *from, const float *with,
+/* One number of the output, at {image, channel, row, column}. */
+static inline float fake_output_at(const struct fake_convolution *convolution, const float *from, const float *weights,
                                    const int at[4])
 {
     const int *filter = convolution->filter, *input = convolution->input;
@@ -56,12 +58,12 @@ static inline float fake_output_at(const struct fake_convolution *convolution, c
                 if (y < 0 || x < 0 || y >= input[2] || x >= input[3])
                     continue;
                 sum += from[((at[0] * input[1] + first + c) * input[2] + y) * input[3] + x] *
-                       with[((at[1] * filter[1] + c) * filter[2] + i) * filter[3] + j];
+                       weights[((at[1] * filter[1] + c) * filter[2] + i) * filter[3] + j];
             }
     return sum;
 }
 
-static inline void fake_convolve(const struct fake_convolution *convolution, const float *from, const float *with,
+static inline void fake_convolve(const struct fake_convolution *convolution, const float *from, const float *weights,
                                  float *to)
 {
     const int *sizes = convolution->output;
@@ -70,7 +72,7 @@ static inline void fake_convolve(const struct fake_convolution *convolution, con
         for (int k = 0; k < sizes[1]; k++)
             for (int i = 0; i < sizes[2]; i++)
                 for (int j = 0; j < sizes[3]; j++)
-                    *to++ = fake_output_at(convolution, from, with, (const int[]){n, k, i, j});
+                    *to++ = fake_output_at(convolution, from, weights, (const int[]){n, k, i, j});
 }
 
 static inline void fake_add_channels(const int sizes[4], const float *numbers, float factor, float *to)
@@ -81,6 +83,7 @@ static inline void fake_add_channels(const int sizes[4], const float *numbers, f
                 *to++ += factor * numbers[k];
 }
 
+/* Softmax over `count` elements, from index `at` on, `step` elements apart. */
 static inline void fake_softmax_of(enum fake_type type, const void *x, void *y, uint64_t at, uint64_t step, int count)
 {
     float most = -INFINITY, sum = 0;

@@ -14,7 +14,7 @@ enum { NOT_STARTED, READY, INHERITED };
 static _Atomic int init_state;
 static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t visible[FAKE_DEVICES], visible_count;
-static struct fake_part visible_part; /* the MIG device that is visible instead of a GPU; memory_bytes 0: none is */
+static struct fake_part visible_part; /* the MIG device that is visible; its memory_bytes are 0 if GPUs are visible */
 
 /* Like the real driver, refuses all calls of a child whose parent has initialized the driver. */
 static void driver_forked(void)

@@ -167,7 +167,7 @@ struct fake_allocation *fake_allocation_at(uint64_t address);
 uint64_t fake_allocation_address(const struct fake_allocation *allocation);
 uint64_t fake_allocation_bytes(const struct fake_allocation *allocation);
 uint32_t fake_allocation_device(const struct fake_allocation *allocation);
-/* Graphs and executables each hold the objects that their nodes name. */
+/* Graphs and executables each hold a reference to every allocation that their nodes name. */
 void fake_allocation_reference(struct fake_allocation *allocation);
 void fake_allocation_unreference(struct fake_allocation *allocation);
 /* Runs the nodes of memory among `works`: all, or none. `free_first`: memory left from the last run is freed. */
@@ -178,8 +178,8 @@ CUresult fake_allocations_upload(const struct fake_work *works, size_t count);
 /* ---- capture ---- */
 
 /*
- * Called before work is put into the stream. CUDA_SUCCESS with `*ret_graph` NULL: the work runs. With a graph: it is
- * added there. Else the error; a call that is not allowed ends captures.
+ * Called before work is put into the stream. CUDA_SUCCESS with `*ret_graph` NULL: the work runs. CUDA_SUCCESS with a
+ * graph: the work is added to that graph. An error: the call is not allowed, and has invalidated captures.
  */
 CUresult fake_capture_work(CUstream stream, CUgraph *ret_graph);
 

@@ -5,7 +5,7 @@
  */
 #include "execution.h"
 
-/* All captures that were begun and not ended; under the lock. `capture_count` lets other calls check without it. */
+/* All captures that were begun and not ended; under the lock. `capture_count`, read without the lock, counts them. */
 static struct fake_capture *captures;
 static _Atomic uint32_t capture_count;
 static _Atomic uint64_t next_id = 1;
@@ -76,11 +76,12 @@ CUresult fake_capture_wait_context(CUcontext context)
 
 static bool forbids_unsafe_calls(const struct fake_capture *capture)
 {
-    bool own = pthread_equal(capture->thread, pthread_self());
+    bool is_of_this_thread = pthread_equal(capture->thread, pthread_self());
 
     if (capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED || thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return false;
-    return own || (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    return is_of_this_thread ||
+           (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 CUresult fake_capture_unsafe(void)

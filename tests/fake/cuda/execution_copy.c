@@ -9,8 +9,8 @@
 #include "memory.h"
 #include "vendor/cuda/copy.h"
 
-#define COPY_BYTES_NS 50u               /* 50 GB/s */
-#define MOST          ((size_t)1 << 20) /* entries of a batch; a real driver refuses an impossible count, too */
+#define COPY_BYTES_NS 50u               /* bytes that are copied in 1 ns: 50 GB/s */
+#define BATCH_MOST    ((size_t)1 << 20) /* entries of a batch; a real driver refuses an impossible count, too */
 
 /* One side of a copy of boxes. */
 struct side {
@@ -47,26 +47,26 @@ static bool is_usable(const struct side *side, const struct box *box)
     return usable;
 }
 
-static CUresult submit_copy(CUstream handle, bool per_thread, uint64_t bytes, bool *ret_now)
+static CUresult submit_copy(CUstream handle, bool per_thread, uint64_t bytes, bool *ret_moves_now)
 {
     CUstream stream;
     CUresult result = fake_stream(handle, per_thread, &stream);
 
     if (result != CUDA_SUCCESS)
         return result;
-    *ret_now = !atomic_load(&stream->captured);
+    *ret_moves_now = !atomic_load(&stream->captured);
     return fake_submit(stream, (struct fake_work){.cost_ns = bytes / COPY_BYTES_NS});
 }
 
 /* A copy from or to an array takes its time, and moves nothing. */
 static CUresult copy_box(CUstream stream, bool per_thread, const struct box *box)
 {
-    bool linear = is_linear(&box->to) && is_linear(&box->from), now = false;
+    bool linear = is_linear(&box->to) && is_linear(&box->from), moves_now = false;
 
     if (linear && (!is_usable(&box->to, box) || !is_usable(&box->from, box)))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = submit_copy(stream, per_thread, box->width * box->height * box->depth, &now);
-    for (size_t z = 0; result == CUDA_SUCCESS && linear && now && z < box->depth; z++)
+    CUresult result = submit_copy(stream, per_thread, box->width * box->height * box->depth, &moves_now);
+    for (size_t z = 0; result == CUDA_SUCCESS && linear && moves_now && z < box->depth; z++)
         for (size_t y = 0; y < box->height; y++)
             memmove((void *)(uintptr_t)row_of(&box->to, y, z), (const void *)(uintptr_t)row_of(&box->from, y, z),
                     box->width);
@@ -113,12 +113,12 @@ FAKE_BOTH_FORMS(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream s
 static CUresult copy_batch(bool per_thread, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
                            size_t count, CUstream stream)
 {
-    CUresult result = to && from && sizes && count && count <= MOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    bool now = false;
+    CUresult result = to && from && sizes && count && count <= BATCH_MOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool moves_now = false;
 
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
-        result = submit_copy(stream, per_thread, sizes[i], &now);
-        if (result == CUDA_SUCCESS && now)
+        result = submit_copy(stream, per_thread, sizes[i], &moves_now);
+        if (result == CUDA_SUCCESS && moves_now)
             memmove((void *)(uintptr_t)to[i], (const void *)(uintptr_t)from[i], sizes[i]);
     }
     return result;
@@ -148,11 +148,11 @@ FAKE_BOTH_FORMS(cuMemcpyBatchAsync,
 static CUresult do_cuMemBatchDecompressAsync(bool per_thread, const CUmemDecompressParams *list, size_t count,
                                              CUstream stream)
 {
-    CUresult result = list && count && count <= MOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    bool now;
+    CUresult result = list && count && count <= BATCH_MOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool moves_now;
 
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-        result = submit_copy(stream, per_thread, list[i].srcNumBytes, &now);
+        result = submit_copy(stream, per_thread, list[i].srcNumBytes, &moves_now);
     return result;
 }
 FAKE_BOTH_FORMS(cuMemBatchDecompressAsync,
@@ -161,9 +161,9 @@ FAKE_BOTH_FORMS(cuMemBatchDecompressAsync,
 
 static CUresult move_managed(bool per_thread, CUdeviceptr pointer, size_t bytes, CUdevice device, CUstream stream)
 {
-    bool now;
-    CUresult result =
-        fake_memory_usable(pointer, bytes) ? submit_copy(stream, per_thread, bytes, &now) : CUDA_ERROR_INVALID_VALUE;
+    bool moves_now;
+    CUresult result = fake_memory_usable(pointer, bytes) ? submit_copy(stream, per_thread, bytes, &moves_now)
+                                                         : CUDA_ERROR_INVALID_VALUE;
 
     if (result == CUDA_SUCCESS)
         fake_managed_move(pointer, device);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: events: a moment in a stream's work. Never: frees an event. */
+/* Owns: events; each is a moment in a stream's work. Never: frees an event. */
 #include "execution.h"
 
 #define NS_PER_MS 1e6

@@ -171,8 +171,8 @@ CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 {
     if (!parameters)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v2 all = parameters_v2_of(parameters);
-    return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &all);
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters_v2 = parameters_v2_of(parameters);
+    return cuGraphAddKernelNode_v2(node, graph, dependencies, count, &parameters_v2);
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count)
@@ -382,8 +382,8 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node
 {
     if (!parameters)
         return CUDA_ERROR_INVALID_VALUE;
-    CUDA_KERNEL_NODE_PARAMS_v2 all = parameters_v2_of(parameters);
-    return cuGraphExecKernelNodeSetParams_v2(executable, node, &all);
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters_v2 = parameters_v2_of(parameters);
+    return cuGraphExecKernelNodeSetParams_v2(executable, node, &parameters_v2);
 }
 
 /* An update does not change which memory a node allocates or frees. */

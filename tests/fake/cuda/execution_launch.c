@@ -13,9 +13,9 @@
 #ifndef FAKE_LAUNCH_END /* the fake HIP runtime is compiled with HIP's value */
 #define FAKE_LAUNCH_END CU_LAUNCH_PARAM_END
 #endif
-#define MAX_BLOCK       1024u
-#define DEVICE_BYTES_NS 50u /* within a device */
-#define MAX_GRID_OTHER  65535u
+#define MAX_BLOCK       1024u  /* threads */
+#define DEVICE_BYTES_NS 50u    /* bytes that are copied in 1 ns within a device */
+#define MAX_GRID_OTHER  65535u /* blocks in the second, and in the third dimension */
 
 uint64_t fake_copy_ns(uint64_t bytes, bool on_device)
 {
@@ -96,7 +96,7 @@ struct word_arguments {
     uint64_t address, count, value;
 };
 
-/* The arguments, from `parameters` or `extra`; false if these have not three of them. */
+/* Reads three arguments from `parameters` or `extra`; false if `extra` does not have exactly three. */
 static bool take_arguments(void **parameters, void **extra, struct word_arguments *ret_arguments)
 {
     const void *buffer = NULL;
@@ -184,10 +184,10 @@ CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launches, unsi
     if (!launches || !count || flags > 3)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
-        const CUDA_LAUNCH_PARAMS *one = &launches[i];
+        const CUDA_LAUNCH_PARAMS *launch = &launches[i];
         CUresult result = do_cuLaunchCooperativeKernel(
-            false, one->function, (struct shape){one->gridDimX, one->gridDimY, one->gridDimZ},
-            (struct shape){one->blockDimX, one->blockDimY, one->blockDimZ}, one->hStream);
+            false, launch->function, (struct shape){launch->gridDimX, launch->gridDimY, launch->gridDimZ},
+            (struct shape){launch->blockDimX, launch->blockDimY, launch->blockDimZ}, launch->hStream);
 
         if (result != CUDA_SUCCESS)
             return result;
@@ -223,10 +223,10 @@ CUresult cuLaunch(CUfunction function)
 
 /*
  * Begins a copy or fill. The caller moves the bytes at once, which is earlier than on a real device; no program may
- * rely on that. `usable`: the device's side of the copy is an allocation. *ret_now: the stream, or NULL if it is
- * captured, and nothing moves now.
+ * rely on that. `usable`: the device's side of the copy is an allocation. *ret_uncaptured: the stream, or NULL if the
+ * stream is captured: then no bytes are moved.
  */
-static CUresult begin_move(CUstream handle, bool per_thread, bool usable, uint64_t cost_ns, CUstream *ret_now)
+static CUresult begin_move(CUstream handle, bool per_thread, bool usable, uint64_t cost_ns, CUstream *ret_uncaptured)
 {
     CUstream stream;
     CUresult result = fake_stream(handle, per_thread, &stream);
@@ -235,21 +235,21 @@ static CUresult begin_move(CUstream handle, bool per_thread, bool usable, uint64
         return result;
     if (!usable)
         return CUDA_ERROR_INVALID_VALUE;
-    *ret_now = atomic_load(&stream->captured) ? NULL : stream;
+    *ret_uncaptured = atomic_load(&stream->captured) ? NULL : stream;
     return fake_submit(stream, (struct fake_work){.cost_ns = cost_ns});
 }
 
 static CUresult queue_copy(CUstream stream, bool per_thread, bool usable, bool on_device, uint64_t to, uint64_t from,
                            size_t bytes)
 {
-    CUstream now = NULL;
-    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(bytes, on_device), &now);
+    CUstream uncaptured = NULL;
+    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(bytes, on_device), &uncaptured);
 
-    if (result != CUDA_SUCCESS || !now)
+    if (result != CUDA_SUCCESS || !uncaptured)
         return result;
     memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-    fake_virtual_set_used_until(to, bytes, atomic_load(&now->until_ns));
-    fake_virtual_set_used_until(from, bytes, atomic_load(&now->until_ns));
+    fake_virtual_set_used_until(to, bytes, atomic_load(&uncaptured->until_ns));
+    fake_virtual_set_used_until(from, bytes, atomic_load(&uncaptured->until_ns));
     return result;
 }
 
@@ -263,13 +263,13 @@ static CUresult queue_fill(CUstream stream, bool per_thread, struct fill fill)
 {
     size_t row = fill.width * fill.size, span = fill.height ? fill.pitch * (fill.height - 1) + row : 0;
     bool usable = fill.pitch >= row && fake_memory_usable(fill.to, span);
-    CUstream now = NULL;
-    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(row * fill.height, true), &now);
+    CUstream uncaptured = NULL;
+    CUresult result = begin_move(stream, per_thread, usable, fake_copy_ns(row * fill.height, true), &uncaptured);
 
-    for (size_t y = 0; result == CUDA_SUCCESS && now && y < fill.height; y++)
+    for (size_t y = 0; result == CUDA_SUCCESS && uncaptured && y < fill.height; y++)
         fake_fill(fill.to + y * fill.pitch, &fill.value, fill.size, fill.width);
-    if (result == CUDA_SUCCESS && now)
-        fake_virtual_set_used_until(fill.to, span, atomic_load(&now->until_ns));
+    if (result == CUDA_SUCCESS && uncaptured)
+        fake_virtual_set_used_until(fill.to, span, atomic_load(&uncaptured->until_ns));
     return result;
 }
 

@@ -21,7 +21,7 @@
 #define FAKE_OWN_IMAGE "FAKE-CUDA"
 #endif
 #define DEFAULT_WAVE_NS 10000u
-#define DEFAULT_FIT     8u
+#define DEFAULT_FIT     8u /* blocks that fit on a unit at a time */
 #define MAX_THREADS     1024u
 #define IMAGE_SIZE      65536u
 

@@ -11,7 +11,7 @@ _Atomic uint32_t fake_execution_misuse;
 
 static _Atomic uint64_t next_id = 3; /* the default streams have ids 1 and 2 */
 
-/* Links all objects to each other, so that a leak checker does not report those that a program has dropped. */
+/* Links all objects to each other, so that a leak checker does not report objects that a program has dropped. */
 void *fake_execution_allocate(size_t size)
 {
     static struct object {
@@ -106,8 +106,8 @@ CUresult fake_stream(CUstream handle, bool per_thread, CUstream *ret_stream)
         CUresult result = fake_enter(&context);
         if (result != CUDA_SUCCESS)
             return result;
-        bool own = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
-        *ret_stream = own ? thread_default_stream(context) : &fake_execution_of(context)->legacy;
+        bool is_per_thread = handle == CU_STREAM_PER_THREAD || (!handle && per_thread);
+        *ret_stream = is_per_thread ? thread_default_stream(context) : &fake_execution_of(context)->legacy;
         return CUDA_SUCCESS;
     }
     if (__builtin_expect(handle->magic != FAKE_STREAM || handle->dead, 0))
@@ -138,13 +138,13 @@ static bool blocks_legacy(const struct CUstream_st *stream)
 uint64_t fake_stream_ready_ns(CUstream stream)
 {
     struct fake_execution *execution = fake_execution_of(stream->context);
-    uint64_t own = atomic_load(&stream->until_ns), other = 0;
+    uint64_t own_end_ns = atomic_load(&stream->until_ns), other_end_ns = 0;
 
     if (stream->legacy)
-        other = atomic_load(&execution->blocking_ns);
+        other_end_ns = atomic_load(&execution->blocking_ns);
     else if (blocks_legacy(stream))
-        other = atomic_load(&execution->legacy.until_ns);
-    return own > other ? own : other;
+        other_end_ns = atomic_load(&execution->legacy.until_ns);
+    return own_end_ns > other_end_ns ? own_end_ns : other_end_ns;
 }
 
 void fake_stream_raise_end(CUstream stream, uint64_t end_ns)

@@ -18,7 +18,7 @@
 
 struct CUctx_st {
     struct CUctx_st *next;
-    uint64_t id;       /* never used again */
+    uint64_t id;       /* no later context has the same */
     CUdevice device;   /* as the program sees it */
     uint32_t physical; /* index of the device in fake_state()->devices */
     unsigned flags;
@@ -62,7 +62,7 @@ void fake_visit_contexts(bool (*visit)(CUcontext context, void *argument), void 
 extern _Atomic bool fake_faulted;
 void fake_fault(void);
 
-/* The error of a lost device, or after such a fault; else CUDA_SUCCESS. */
+/* The error of a lost device, or of a fault (fake_fault()); else CUDA_SUCCESS. */
 CUresult fake_device_check(uint32_t physical);
 
 /* Called when a context has ended, before its own memory is released; an absent part is not called. */

@@ -222,13 +222,13 @@ bool fake_green_is_dead(CUgreenCtx green)
 
 uint32_t fake_stream_units(CUstream stream)
 {
-    uint32_t of_context = stream->context->affinity_units;
+    uint32_t context_units = stream->context->affinity_units;
 
     if (stream->green)
         return stream->green->units;
     if (stream->masked_units)
         return stream->masked_units;
-    return of_context ? of_context : fake_state()->devices[stream->context->physical].units;
+    return context_units ? context_units : fake_state()->devices[stream->context->physical].units;
 }
 
 struct fake_lane *fake_stream_lane(CUstream stream)

@@ -19,7 +19,7 @@ void fake_uuid_text(const char *prefix, const char uuid[16], char text[FAKE_UUID
 /* The UUID of a compute instance; an instance that is made anew in the same place has another UUID. */
 void fake_mig_uuid(uint32_t device, uint32_t gpu_instance, uint32_t compute_instance, char uuid[16]);
 
-/* The driver's view of a GPU instance. Its memory counts as the whole GPU's: the fake does not count parts apart. */
+/* The driver's view of a GPU instance. Memory that is used in an instance is counted for the whole GPU only. */
 struct fake_part {
     char uuid[16];
     uint64_t memory_bytes;

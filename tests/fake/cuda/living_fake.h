@@ -2,8 +2,8 @@
 /*
  * Handles and descriptors of a fake library of mathematics.
  *
- * Owns: the count of live ones, which a test expects to be 0 at its end. Never: is included by two files of a library,
- * because each would have its own count; is linked by anything that ships.
+ * Owns: the number of live objects, which a test expects to be 0 at its end. Never: is included by two files of a
+ * library, because each would have a count of its own; is linked by anything that ships.
  */
 #ifndef FAKE_CUDA_LIVING_FAKE_H
 #define FAKE_CUDA_LIVING_FAKE_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-static _Atomic int living;
+static _Atomic int live_objects;
 
 static inline void *make_object(size_t size)
 {
@@ -20,14 +20,14 @@ static inline void *make_object(size_t size)
 
     if (!made)
         abort();
-    living++;
+    live_objects++;
     return made;
 }
 
-/* False for NULL. */
+/* Returns whether there was an object: false for NULL. */
 static inline bool free_object(void *object)
 {
-    living -= object != NULL;
+    live_objects -= object != NULL;
     free(object);
     return object;
 }

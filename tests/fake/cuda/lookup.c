@@ -48,7 +48,7 @@ static CUresult hidden_init(unsigned flags)
     return cuInit(flags);
 }
 
-/* Some drivers return such a function for cuInit; and a newer driver has forms that are not in our list. */
+/* Like drivers that return a function for cuInit that they do not export, or that have newer forms than our list. */
 static void *special_answer(const char *name, int version)
 {
     bool newer = getenv("FAKE_CUDA_NEWER") && version >= FAR_VERSION;

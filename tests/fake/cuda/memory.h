@@ -53,7 +53,7 @@ struct fake_block {
     enum fake_kind kind;
     uint64_t device_bytes; /* bytes of the device's memory that it takes */
     CUcontext context;     /* the block is freed with it; NULL: with no context */
-    uint64_t id;           /* never used again */
+    uint64_t id;           /* no later block has the same */
     void *type_data;       /* data that only blocks of its type have; freed with the block */
 };
 
@@ -194,7 +194,7 @@ struct fake_export {
     struct fake_export *next;
     int peer_fd;
 };
-int fake_shared_export(const struct fake_shared *shared, struct fake_export **list); /* -1: none */
+int fake_shared_export(const struct fake_shared *shared, struct fake_export **list); /* -1: no descriptor is left */
 bool fake_shared_read(int fd, uint32_t type, struct fake_shared *ret_shared);
 bool fake_shared_is_open(struct fake_export **list);
 

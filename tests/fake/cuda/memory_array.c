@@ -8,7 +8,7 @@
 
 struct array {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
-    uint64_t bytes; /* also without memory: the size of a mapping */
+    uint64_t bytes; /* of all levels, also when the program maps the memory */
     uint32_t levels;
     struct fake_block *level[LEVELS]; /* requested levels, which have no memory of their own */
 };

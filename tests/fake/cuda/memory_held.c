@@ -7,7 +7,7 @@
 
 #include "memory.h"
 
-/* Handles of multicast objects are above this; those of memory are below. */
+/* Handles of multicast objects are above this number, handles of memory below. */
 #define MULTICAST_BASE UINT64_C(0x4d000000)
 
 struct held {

@@ -22,7 +22,7 @@ struct CUmemPoolHandle_st {
     struct fake_export *exports;
 };
 
-static CUmemoryPool all_pools; /* destroyed ones, too, so that their handles are recognised */
+static CUmemoryPool all_pools; /* destroyed pools, too, so that their handles are recognised */
 static CUmemoryPool default_pools[FAKE_DEVICES], current_pools[FAKE_DEVICES];
 static CUmemoryPool managed_pools[FAKE_DEVICES], host_pool; /* cuMemGetDefaultMemPool's answers for other locations */
 
@@ -83,14 +83,14 @@ static CUmemoryPool default_pool_of_location(const CUmemLocation *location, CUme
     return *place;
 }
 
-static bool grow_pool(CUmemoryPool pool, uint64_t by)
+static bool grow_pool(CUmemoryPool pool, uint64_t bytes)
 {
-    if (pool->properties.maxSize && pool->reserved + by > fake_round_up(pool->properties.maxSize, FAKE_PAGE))
+    if (pool->properties.maxSize && pool->reserved + bytes > fake_round_up(pool->properties.maxSize, FAKE_PAGE))
         return false;
     /* Not fake_memory_reserve(), which trims pools: this pool is about to use its memory. */
-    if (!pool->on_host && !fake_device_reserve(pool->physical, FAKE_POOL, by))
+    if (!pool->on_host && !fake_device_reserve(pool->physical, FAKE_POOL, bytes))
         return false;
-    pool->reserved += by;
+    pool->reserved += bytes;
     pool->reserved_high = pool->reserved > pool->reserved_high ? pool->reserved : pool->reserved_high;
     return true;
 }
@@ -249,15 +249,15 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
     if (result != CUDA_SUCCESS)
         return result;
     CUcontext context;
-    bool anywhere = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED &&
-                    properties->location.type == CU_MEM_LOCATION_TYPE_INVALID;
-    bool on_host = !anywhere && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-    if (anywhere && fake_enter(&context) == CUDA_SUCCESS)
+    bool has_no_location = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED &&
+                           properties->location.type == CU_MEM_LOCATION_TYPE_INVALID;
+    bool on_host = !has_no_location && properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+    if (has_no_location && fake_enter(&context) == CUDA_SUCCESS)
         physical = context->physical;
-    if (!anywhere && !on_host && fake_physical(properties->location.id, &physical) != CUDA_SUCCESS)
+    if (!has_no_location && !on_host && fake_physical(properties->location.id, &physical) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     fake_memory_lock();
-    CUmemoryPool pool_made = make_pool(on_host || anywhere ? 0 : properties->location.id, physical);
+    CUmemoryPool pool_made = make_pool(on_host || has_no_location ? 0 : properties->location.id, physical);
     if (pool_made) {
         pool_made->properties = *properties;
         pool_made->on_host = on_host;
@@ -405,7 +405,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, CU
     return pool_made ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-_Static_assert(sizeof(struct fake_shared) <= sizeof(CUmemPoolPtrExportData), "the exported data holds all of it");
+_Static_assert(sizeof(struct fake_shared) <= sizeof(CUmemPoolPtrExportData), "exported data has room for it");
 
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: linear memory of another process, by cuIpc handles. Never: counts it: the process that allocated it does. */
+/*
+ * Owns: linear memory of another process, by cuIpc handles. Never: counts this memory as used: the process that
+ * allocated it does.
+ */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,7 +14,7 @@
 
 #include "memory.h"
 
-_Static_assert(sizeof(struct fake_shared) <= sizeof(CUipcMemHandle), "a handle holds all of it");
+_Static_assert(sizeof(struct fake_shared) <= sizeof(CUipcMemHandle), "a handle has room for it");
 
 int fake_shared_open(const struct fake_shared *shared)
 {

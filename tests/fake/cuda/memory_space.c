@@ -18,7 +18,7 @@
 
 #define PAGES (UINT64_C(128) << 10) /* 256 GiB of addresses, and as much in the file beyond them */
 
-/* Runs of pages, each marked with its owner. Searched from where the last search ended. */
+/* The owner of each page; NULL: free. A search for a run of free pages begins where the last search ended. */
 struct runs {
     void *pages[PAGES];
     uint64_t cursor;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the machine with NVIDIA's GPUs by default, without variables. Never: reads a variable. */
+/* Owns: the defaults of the machine with NVIDIA's GPUs. Never: reads a variable; state.c does. */
 #include <stdio.h>
 #include <string.h>
 

@@ -85,11 +85,11 @@ nvmlReturn_t fake_initialised(bool arguments_valid)
     return arguments_valid ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-static bool in_table(const void *handle, const void *table, size_t size, size_t each)
+static bool in_table(const void *handle, const void *table, size_t size, size_t entry_size)
 {
     uintptr_t offset = (uintptr_t)handle - (uintptr_t)table;
 
-    return (uintptr_t)handle >= (uintptr_t)table && offset < size && offset % each == 0;
+    return (uintptr_t)handle >= (uintptr_t)table && offset < size && offset % entry_size == 0;
 }
 
 static bool is_known(nvmlDevice_t handle)
@@ -330,11 +330,11 @@ struct pci_location {
 
 static bool has_pci_location(nvmlDevice_t handle, const void *wanted)
 {
-    const struct fake_device *one = &fake_state()->devices[handle->device];
+    const struct fake_device *device = &fake_state()->devices[handle->device];
     const struct pci_location *pci_location = wanted;
 
-    return !handle->is_mig && one->pci_domain == pci_location->domain && one->pci_bus == pci_location->bus &&
-           one->pci_device == pci_location->device;
+    return !handle->is_mig && device->pci_domain == pci_location->domain && device->pci_bus == pci_location->bus &&
+           device->pci_device == pci_location->device;
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)

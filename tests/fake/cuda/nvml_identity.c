@@ -69,19 +69,19 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major,
 
 void fake_pci(uint32_t device, nvmlPciInfo_t *ret_info)
 {
-    const struct fake_device *one = &fake_state()->devices[device];
+    const struct fake_device *described = &fake_state()->devices[device];
 
     *ret_info = (nvmlPciInfo_t){
-        .domain = one->pci_domain,
-        .bus = one->pci_bus,
-        .device = one->pci_device,
+        .domain = described->pci_domain,
+        .bus = described->pci_bus,
+        .device = described->pci_device,
         .pciDeviceId = PCI_DEVICE_ID,
         .pciSubSystemId = PCI_SUBSYSTEM_ID,
     };
-    snprintf(ret_info->busIdLegacy, sizeof ret_info->busIdLegacy, "%04X:%02X:%02X.0", one->pci_domain & 0xffffu,
-             one->pci_bus & 0xffu, one->pci_device & 0xffu);
-    snprintf(ret_info->busId, sizeof ret_info->busId, "%08X:%02X:%02X.0", one->pci_domain, one->pci_bus,
-             one->pci_device);
+    snprintf(ret_info->busIdLegacy, sizeof ret_info->busIdLegacy, "%04X:%02X:%02X.0", described->pci_domain & 0xffffu,
+             described->pci_bus & 0xffu, described->pci_device & 0xffu);
+    snprintf(ret_info->busId, sizeof ret_info->busId, "%08X:%02X:%02X.0", described->pci_domain, described->pci_bus,
+             described->pci_device);
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t *info)
@@ -105,8 +105,8 @@ nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, nvmlPciInfoExt_v1_t *i
     info->device = plain.device;
     info->pciDeviceId = plain.pciDeviceId;
     info->pciSubSystemId = plain.pciSubSystemId;
-    info->baseClass = 3;
-    info->subClass = 2;
+    info->baseClass = 3; /* a display controller, */
+    info->subClass = 2;  /* for 3D */
     memcpy(info->busId, plain.busId, sizeof info->busId);
     return NVML_SUCCESS;
 }

@@ -209,10 +209,10 @@ nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t handle, unsigned words, unsig
     return NVML_SUCCESS;
 }
 
-static uint64_t link_traffic(uint32_t device, uint32_t link, _Atomic uint64_t *each)
+static uint64_t link_traffic(uint32_t device, uint32_t link, _Atomic uint64_t *kib_of_each)
 {
     uint32_t links = link == ALL_LINKS ? links_up(device) : link_is_up(device, link);
-    return links * atomic_load(each);
+    return links * atomic_load(kib_of_each);
 }
 
 static bool is_link_field(unsigned field)

@@ -8,8 +8,9 @@
 #define MPS_DAEMON false /* there is no MPS daemon, so no process computes through it */
 
 /*
- * NVML's total includes memory that the driver keeps for itself: 480 MiB on an H100. No program can allocate it, and
- * cuDeviceTotalMem() does not include it. The first form of the call counts it as used, the second reports it apart.
+ * NVML's total includes memory that the driver keeps for itself: 480 MiB on an H100, 4 MiB here. No program can
+ * allocate it, and cuDeviceTotalMem() does not include it. nvmlDeviceGetMemoryInfo() counts it as used, and
+ * nvmlDeviceGetMemoryInfo_v2() as reserved.
  */
 #define RESERVED_BYTES (4ull << 20)
 

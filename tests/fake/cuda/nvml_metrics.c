@@ -51,7 +51,7 @@ static void begin_period(struct fake_sample *sample, uint64_t busy_ns, uint64_t 
     sample->sampled_ns = now_ns;
 }
 
-/* Ends the period when it is long enough. A count that went back is of a new process, whose first period begins. */
+/* Ends the period when it is long enough. A count lower than before is a new process's, whose first period begins. */
 static void step_sample(struct fake_sample *sample, uint64_t busy_ns, uint64_t now)
 {
     uint64_t period = now - sample->sampled_ns;

@@ -19,7 +19,7 @@ struct fake_gpu_profile {
     uint32_t memory_slices; /* a run of them, beginning at one of `starts` */
     uint32_t starts;        /* a bit for each memory slice */
     uint32_t max_count;     /* instances at a time */
-    uint32_t units, copy, decode, jpeg, flow;
+    uint32_t units, copy, decode, jpeg, flow; /* multiprocessors; engines for copies, video, JPEG, optical flow */
     const char *suffix;
 };
 

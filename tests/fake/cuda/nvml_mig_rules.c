@@ -43,9 +43,9 @@ const struct fake_gpu_profile *fake_gpu_profile_by_id(uint32_t id, uint32_t *ret
  */
 uint32_t fake_gpu_instance_id(uint32_t start, uint32_t memory_slices)
 {
-    uint32_t of_size = FAKE_MEMORY_SLICES / memory_slices;
+    uint32_t placements = FAKE_MEMORY_SLICES / memory_slices;
 
-    return of_size - 1 + (start / memory_slices + of_size / 2) % of_size;
+    return placements - 1 + (start / memory_slices + placements / 2) % placements;
 }
 
 uint32_t fake_compute_slices(uint32_t profile_index)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define FAKE_EVENTS        64u
-#define FAKE_GPU_INSTANCES 15u /* one past the highest number that a GPU instance can have */
+#define FAKE_GPU_INSTANCES 15u /* one past the highest id that a GPU instance can have */
 #define FAKE_SLICES        7u  /* compute slices of a GPU */
 
 /* Written by tests. */

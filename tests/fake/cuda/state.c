@@ -70,7 +70,7 @@ static void describe_device(struct fake_device *device, uint32_t index, uint64_t
 static void make_state(struct fake_state *made)
 {
     const char *memory = machine_variable("MEMORY");
-    uint64_t each = fake_model.memory_bytes;
+    uint64_t device_bytes = fake_model.memory_bytes;
 
     made->size = sizeof *made;
     made->device_count = variable_number("DEVICES", fake_model.devices, FAKE_DEVICES);
@@ -84,8 +84,8 @@ static void make_state(struct fake_state *made)
     made->assumes_live = variable_number("TRUST", 0, 1);
     for (uint32_t i = 0; i < made->device_count; i++) {
         made->management.mig[i].mode = made->management.mig[i].pending = variable_number("MIG", 0, 1);
-        each = bytes_of(memory, each);
-        describe_device(&made->devices[i], i, each);
+        device_bytes = bytes_of(memory, device_bytes);
+        describe_device(&made->devices[i], i, device_bytes);
         memory = memory ? strchr(memory, ',') : NULL;
         memory = memory ? memory + 1 : NULL;
     }
@@ -149,7 +149,7 @@ static int open_state(void)
     int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666) : memfd_create("fake-machine", MFD_CLOEXEC);
 
     if (fd < 0)
-        abort_with_error(path ? path : "memfd");
+        abort_with_error(path ? path : "cannot make a file for the state");
     return fd;
 }
 
@@ -175,12 +175,12 @@ static void join_state(void)
     process = NULL;
     state_fd = open_state();
     if (!set_lock(F_OFD_SETLKW, F_WRLCK, 0, 1))
-        abort_with_error("lock");
+        abort_with_error("cannot lock the state");
     if (ftruncate(state_fd, sizeof *state) != 0)
-        abort_with_error("truncate");
+        abort_with_error("cannot set the size of the state");
     void *mapped = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, state_fd, 0);
     if (mapped == MAP_FAILED)
-        abort_with_error("map");
+        abort_with_error("cannot map the state");
     state = mapped;
     if (atomic_load(&state->magic) != fake_model.magic)
         make_state(state);
@@ -220,7 +220,7 @@ void fake_lock(void)
     fake_state();
     pthread_mutex_lock(&lock);
     if (!set_lock(F_OFD_SETLKW, F_WRLCK, 0, 1))
-        abort_with_error("lock");
+        abort_with_error("cannot lock the state");
 }
 
 void fake_unlock(void)
@@ -241,18 +241,18 @@ void fake_raise_event(uint32_t device, uint64_t type, uint64_t data)
     syscall(SYS_futex, &management->event_count, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-uint64_t fake_process_bytes(const struct fake_process *one, uint32_t device)
+uint64_t fake_process_bytes(const struct fake_process *slot, uint32_t device)
 {
     uint64_t sum = 0;
 
     for (uint32_t kind = 0; kind < FAKE_KINDS; kind++)
-        sum += atomic_load(&one->devices[device].bytes[kind]);
+        sum += atomic_load(&slot->devices[device].bytes[kind]);
     return sum;
 }
 
-static uint64_t used_bytes_of(const struct fake_process *one, uint32_t device)
+static uint64_t used_bytes_of(const struct fake_process *slot, uint32_t device)
 {
-    return atomic_load(&one->checkpoint) == CU_PROCESS_STATE_CHECKPOINTED ? 0 : fake_process_bytes(one, device);
+    return atomic_load(&slot->checkpoint) == CU_PROCESS_STATE_CHECKPOINTED ? 0 : fake_process_bytes(slot, device);
 }
 
 void fake_checkpoint_wait(void)
@@ -289,12 +289,12 @@ uint64_t fake_used_by(uint32_t device, uint32_t pid)
     return 0;
 }
 
-static uint64_t requested_bytes_of(const struct fake_process_device *one)
+static uint64_t requested_bytes_of(const struct fake_process_device *device)
 {
-    uint64_t sum = atomic_load(&one->slab_charged) - atomic_load(&one->slabs);
+    uint64_t sum = atomic_load(&device->slab_charged) - atomic_load(&device->slabs);
 
     for (uint32_t kind = 0; kind < FAKE_CONTEXT; kind++)
-        sum += atomic_load(&one->bytes[kind]);
+        sum += atomic_load(&device->bytes[kind]);
     return sum;
 }
 
@@ -329,17 +329,17 @@ static void report_change(uint32_t device)
 bool fake_device_reserve(uint32_t device, enum fake_kind kind, uint64_t bytes)
 {
     uint64_t size = fake_state()->devices[device].memory_bytes;
-    _Atomic uint64_t *mine = &fake_process()->devices[device].bytes[kind];
+    _Atomic uint64_t *own_bytes = &fake_process()->devices[device].bytes[kind];
 
     if (bytes > size)
         return false;
-    atomic_fetch_add(mine, bytes);
+    atomic_fetch_add(own_bytes, bytes);
     /* Usually there is room even with the memory of dead processes; only without room the locks are checked. */
     if (sum_used(device, NULL) <= size || sum_used(device, fake_slot_is_live) <= size) {
         report_change(device);
         return true;
     }
-    atomic_fetch_sub(mine, bytes);
+    atomic_fetch_sub(own_bytes, bytes);
     return false;
 }
 
@@ -357,17 +357,17 @@ void fake_device_release(uint32_t device, enum fake_kind kind, uint64_t bytes)
 bool fake_pin(uint64_t bytes)
 {
     uint64_t sum = 0, limit = fake_state()->host_bytes;
-    _Atomic uint64_t *mine = &fake_process()->pinned;
+    _Atomic uint64_t *own_bytes = &fake_process()->pinned;
 
     if (bytes > limit)
         return false;
-    atomic_fetch_add(mine, bytes);
+    atomic_fetch_add(own_bytes, bytes);
     for (uint32_t i = 0; i < FAKE_PROCESSES; i++)
         if (atomic_load(&state->processes[i].pid) && fake_slot_is_live(i))
             sum += atomic_load(&state->processes[i].pinned);
     if (sum <= limit)
         return true;
-    atomic_fetch_sub(mine, bytes);
+    atomic_fetch_sub(own_bytes, bytes);
     return false;
 }
 
@@ -392,11 +392,11 @@ uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns)
 void fake_count_launches(uint32_t device, uint64_t launches)
 {
     static _Atomic uint32_t threads;
-    static _Thread_local uint32_t own; /* the thread's tally, counted from 1; 0: not chosen yet */
+    static _Thread_local uint32_t own_tally; /* the thread's tally, counted from 1; 0: not chosen yet */
 
-    if (!own)
-        own = 1 + atomic_fetch_add(&threads, 1) % FAKE_TALLIES;
-    atomic_fetch_add_explicit(&fake_process()->devices[device].tallies[own - 1].launches, launches,
+    if (!own_tally)
+        own_tally = 1 + atomic_fetch_add(&threads, 1) % FAKE_TALLIES;
+    atomic_fetch_add_explicit(&fake_process()->devices[device].tallies[own_tally - 1].launches, launches,
                               memory_order_relaxed);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state that the fake libraries of a machine share among all processes: the truth that accounts are checked
- * against. NVIDIA's here; AMD's in tests/fake/hip, where the variables are called FAKE_HIP_ and fake_model holds the
- * differences.
+ * against. Comments here are about NVIDIA's machine. For AMD's (tests/fake/hip) the variables begin with FAKE_HIP_, and
+ * fake_model holds the other differences.
  *
  * Owns: one file that every process maps: devices, the memory of each process by kind, and when a device is busy.
  * Never: is linked by anything that ships.
@@ -27,8 +27,8 @@
  *   FAKE_CUDA_MIG        1: GPUs with MIG (80 GB and more) begin in MIG mode; default 0
  *   FAKE_CUDA_SYSFS      unset, or a folder that stands for the root of /proc in NVML's answers
  *
- * A process holds the open-file-description lock of its slot's byte. A process that sums checks the locks first
- * and releases the memory of dead processes, as the real driver does when a process ends.
+ * A process holds the open-file-description lock of its slot's byte. A process that sums the memory in use checks the
+ * locks, and does not count the memory of dead processes, which a real driver frees when a process ends.
  */
 #ifndef FAKE_CUDA_STATE_H
 #define FAKE_CUDA_STATE_H
@@ -83,7 +83,7 @@ struct fake_process {
     struct fake_process_device devices[FAKE_DEVICES];
 };
 
-/* Work on a part of a device by one process. It runs one after the other, at the same time as the engine's work. */
+/* One process's work on a part of a device: it runs piece after piece, at the same time as the engine's work. */
 struct fake_lane {
     _Atomic uint64_t busy_until_ns;
 };
@@ -146,7 +146,7 @@ void fake_device_release(uint32_t device, enum fake_kind kind, uint64_t bytes);
 bool fake_pin(uint64_t bytes);
 void fake_unpin(uint64_t bytes);
 
-/* The memory of a device that live processes hold, and that which process `pid` holds (0: there is no such process). */
+/* The memory of a device that live processes hold, and that process `pid` holds (0: there is no such process). */
 uint64_t fake_used(uint32_t device);
 uint64_t fake_used_by(uint32_t device, uint32_t pid);
 
@@ -162,7 +162,7 @@ uint64_t fake_used_of_kind(uint32_t device, enum fake_kind kind);
  */
 uint64_t fake_run(uint32_t device, uint64_t ready_ns, uint64_t cost_ns);
 
-/* As fake_run(), in a part of the device; `lane` NULL: in its engine. */
+/* Like fake_run(), in a part of the device; `lane` NULL: in its engine. */
 uint64_t fake_run_in(uint32_t device, struct fake_lane *lane, uint64_t ready_ns, uint64_t cost_ns);
 
 /*

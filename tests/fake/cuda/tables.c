@@ -4,8 +4,8 @@
  * Never: does more than the runtime needs in Facet's tests; any other function is not supported.
  *
  * A table begins with its size in bytes. The entries were observed with the runtime of CUDA 13.0. One of its functions
- * checks that the driver is the vendor's; the fake does not imitate that one. From there on a program that uses the
- * runtime gets the error that its call is not supported.
+ * checks that the driver is the vendor's. The fake does not imitate this function, so a program that uses the runtime
+ * gets an error that says that its call is not supported.
  */
 #include <string.h>
 

@@ -98,7 +98,7 @@ static hipError_t submit_rows(CUDA_MEMCPY2D rows, hipStream_t stream)
     return cuMemcpy2DAsync_v2(&rows, STREAM(stream));
 }
 
-static hipError_t submit_spt(CUDA_MEMCPY2D rows, hipStream_t stream)
+static hipError_t submit_rows_spt(CUDA_MEMCPY2D rows, hipStream_t stream)
 {
     return cuMemcpy2DAsync_v2_ptsz(&rows, STREAM(stream));
 }
@@ -106,7 +106,7 @@ static hipError_t submit_spt(CUDA_MEMCPY2D rows, hipStream_t stream)
 FAKE_HIP(hipMemcpy2DAsync, (VENDOR_HIP_ROWS, hipStream_t stream),
          submit_rows(plain_rows(to, to_pitch, from, from_pitch, width, height), stream))
 FAKE_HIP(hipMemcpy2DAsync_spt, (VENDOR_HIP_ROWS, hipStream_t stream),
-         submit_spt(plain_rows(to, to_pitch, from, from_pitch, width, height), stream))
+         submit_rows_spt(plain_rows(to, to_pitch, from, from_pitch, width, height), stream))
 FAKE_HIP(hipMemcpy2DToArrayAsync, (VENDOR_HIP_ROWS_TO_ARRAY, hipStream_t stream),
          submit_rows(rows_to_array(to, from, from_pitch, width, height), stream))
 FAKE_HIP(hipMemcpy2DFromArrayAsync, (VENDOR_HIP_ROWS_FROM_ARRAY, hipStream_t stream),
@@ -121,7 +121,7 @@ FAKE_HIP(hipMemcpyBatchAsync,
 FAKE_HIP(hipMemcpy3DBatchAsync,
          (size_t count, hipMemcpy3DBatchOp *list, size_t *wrong, unsigned long long flags, hipStream_t stream),
          copy_boxes(count, list, stream))
-/* The struct of this release has the layout of CUDA's. */
+/* HIP_MEMCPY3D of this release has the layout of CUDA_MEMCPY3D. */
 FAKE_HIP(hipDrvMemcpy3D, (const HIP_MEMCPY3D *copy),
          cuMemcpy3DAsync_v2((const CUDA_MEMCPY3D *)(const void *)copy, NULL))
 FAKE_HIP(hipDrvMemcpy3DAsync, (const HIP_MEMCPY3D *copy, hipStream_t stream),

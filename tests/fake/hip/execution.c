@@ -16,7 +16,10 @@
 #define EXEC(graph)    ((CUgraphExec)(graph))
 #define NODE(node)     ((CUgraphNode *)(node))
 
-/* Both forms of a function of a stream: HIP calls _spt what CUDA calls _ptsz. */
+/*
+ * Defines both forms of a function of a stream. HIP's form for the per-thread default stream ends in _spt, CUDA's in
+ * _ptsz.
+ */
 #define BOTH(hip, cuda, parameters, ...)                                                                               \
     FAKE_HIP(hip, parameters, cuda(__VA_ARGS__)) FAKE_HIP(hip##_spt, parameters, cuda##_ptsz(__VA_ARGS__))
 
@@ -172,17 +175,17 @@ static hipError_t add_kernel(hipGraphNode_t *node, hipGraph_t graph, const hipGr
     }
     if (result != hipSuccess)
         return result;
-    CUDA_KERNEL_NODE_PARAMS_v1 same = {.func = function,
-                                       .gridDimX = parameters->gridDim.x,
-                                       .gridDimY = parameters->gridDim.y,
-                                       .gridDimZ = parameters->gridDim.z,
-                                       .blockDimX = parameters->blockDim.x,
-                                       .blockDimY = parameters->blockDim.y,
-                                       .blockDimZ = parameters->blockDim.z,
-                                       .sharedMemBytes = parameters->sharedMemBytes,
-                                       .kernelParams = parameters->kernelParams,
-                                       .extra = parameters->extra};
-    return cuGraphAddKernelNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count, &same);
+    CUDA_KERNEL_NODE_PARAMS_v1 cuda_parameters = {.func = function,
+                                                  .gridDimX = parameters->gridDim.x,
+                                                  .gridDimY = parameters->gridDim.y,
+                                                  .gridDimZ = parameters->gridDim.z,
+                                                  .blockDimX = parameters->blockDim.x,
+                                                  .blockDimY = parameters->blockDim.y,
+                                                  .blockDimZ = parameters->blockDim.z,
+                                                  .sharedMemBytes = parameters->sharedMemBytes,
+                                                  .kernelParams = parameters->kernelParams,
+                                                  .extra = parameters->extra};
+    return cuGraphAddKernelNode(NODE(node), GRAPH(graph), (const CUgraphNode *)dependencies, count, &cuda_parameters);
 }
 
 FAKE_HIP(hipGraphCreate, (hipGraph_t * graph, unsigned flags), cuGraphCreate((CUgraph *)graph, flags))
@@ -198,9 +201,9 @@ static hipError_t instantiate_graph(CUgraphExec *executable, CUgraph graph, hipG
 {
     if (!parameters)
         return hipErrorInvalidValue;
-    CUDA_GRAPH_INSTANTIATE_PARAMS same = {.flags = parameters->flags,
-                                          .hUploadStream = STREAM(parameters->uploadStream)};
-    return cuGraphInstantiateWithParams(executable, graph, &same);
+    CUDA_GRAPH_INSTANTIATE_PARAMS cuda_parameters = {.flags = parameters->flags,
+                                                     .hUploadStream = STREAM(parameters->uploadStream)};
+    return cuGraphInstantiateWithParams(executable, graph, &cuda_parameters);
 }
 
 FAKE_HIP(hipGraphInstantiate,
@@ -213,7 +216,8 @@ FAKE_HIP(hipGraphUpload, (hipGraphExec_t executable, hipStream_t stream),
          cuGraphUpload(EXEC(executable), STREAM(stream)))
 BOTH(hipGraphLaunch, cuGraphLaunch, (hipGraphExec_t executable, hipStream_t stream), EXEC(executable), STREAM(stream))
 
-_Static_assert(sizeof(hipMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v1), "one layout");
+_Static_assert(sizeof(hipMemAllocNodeParams) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v1),
+               "HIP's and CUDA's struct must have the same layout");
 
 FAKE_HIP(hipGraphInstantiateWithParams,
          (hipGraphExec_t * executable, hipGraph_t graph, hipGraphInstantiateParams *parameters),

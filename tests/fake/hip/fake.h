@@ -4,15 +4,16 @@
  *
  * Owns: the parts that differ from CUDA: devices without contexts, which are initialized when they are first used;
  * visible devices; the last error; kernels by their host symbols; names and numbers. Memory, streams, modules and
- * graphs are those of the fake CUDA driver, compiled into this library and not exported: these have the same
- * structures, order and rules in both, and most results have the same numbers.
- * Never: initializes a device in a call that only queries; ships.
+ * graphs are those of the fake CUDA driver, compiled into this library and not exported: in CUDA and HIP these have the
+ * same structures, order and rules, and most results have the same numbers.
+ * Never: initializes a device in a call that only queries; is packaged.
  *
  * Environment: FAKE_HIP_STATE, FAKE_HIP_DEVICES (default 2), FAKE_HIP_MEMORY (192G), FAKE_HIP_CONTEXT (300M),
- * FAKE_HIP_CODE (0), FAKE_HIP_UNITS (304), FAKE_HIP_VERSION (70200000), as tests/fake/cuda/state.h says of
- * FAKE_CUDA_...; FAKE_HIP_KFD, the folder for the compute driver's files (kernel_files.h); FAKE_HIP_BEGIN, how many
- * milliseconds the initialization of a device takes before it takes memory, and again after that (0);
- * ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES are read as the real runtimes do (visible.c).
+ * FAKE_HIP_CODE (0), FAKE_HIP_UNITS (304), FAKE_HIP_VERSION (70200000), which mean what tests/fake/cuda/state.h says of
+ * FAKE_CUDA_...; FAKE_HIP_KFD, the folder for the compute driver's files (kernel_files.h); FAKE_HIP_BEGIN, for how many
+ * milliseconds the initialization of a device sleeps before it takes memory, and again after that (0);
+ * ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES, which mean what they mean for the real runtimes
+ * (visible.c).
  */
 #ifndef FAKE_HIP_FAKE_H
 #define FAKE_HIP_FAKE_H
@@ -23,13 +24,16 @@
 #include "vendor/cuda/execution.h"
 #include "vendor/hip/execution.h"
 
-/* Starts the runtime, as the first call of any function does. Fails in the child of a process that has started it. */
+/*
+ * Starts the runtime unless it has started. The first call of any other function does this too. Fails in the child of a
+ * process that has started the runtime.
+ */
 hipError_t fake_hip_init(void);
 
-/* fake_hip_init(), and initializes the calling thread's device, whose context becomes current. */
+/* Calls fake_hip_init(), and initializes the calling thread's device, whose context becomes current. */
 hipError_t fake_hip_enter(void);
 
-/* Sets and returns the calling thread's device; neither initializes it. */
+/* These set and return the calling thread's device. Neither initializes it. */
 hipError_t fake_hip_set_device(int device);
 int fake_hip_device(void);
 
@@ -55,7 +59,7 @@ hipError_t fake_hip_function(const void *host, CUfunction *ret_function);
         return fake_hip_record_error(result == hipSuccess ? (call) : result);                                          \
     }
 
-/* FAKE_HIP() for a function that initializes no device. */
+/* Like FAKE_HIP(), for a function that initializes no device. */
 #define FAKE_HIP_QUERY(name, parameters, call)                                                                         \
     hipError_t name parameters                                                                                         \
     {                                                                                                                  \

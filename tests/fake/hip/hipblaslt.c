@@ -2,8 +2,9 @@
 /*
  * The fake hipBLASLt, which computes on the processor.
  *
- * Owns: hipBLASLt's own part: types, its version (FAKE_HIP_HIPBLASLT; default 100100), and a test's questions about the
- * last call (tests/fake/cuda/blaslt_fake.h has the rest). Never: ships.
+ * Owns: hipBLASLt's own part: types, its version (FAKE_HIP_HIPBLASLT; default 100100), and the functions by which a
+ * test reads the compute type of the last call and the number of live objects. The part that cuBLASLt has too is in
+ * tests/fake/cuda/blaslt_fake.h. Never: is packaged.
  */
 #include "vendor/hip/hipblaslt.h"
 
@@ -26,15 +27,15 @@ static int blaslt_type_of(hipDataType type, enum fake_type *ret_type)
     static const struct {
         hipDataType type;
         enum fake_type fake_type;
-    } all[] = {{HIP_R_32F, FAKE_F32},
-               {HIP_R_16BF, FAKE_BF16},
-               {HIP_R_16F, FAKE_F16},
-               {HIP_R_8I, FAKE_INT8},
-               {HIP_R_32I, FAKE_INT32}};
+    } types[] = {{HIP_R_32F, FAKE_F32},
+                 {HIP_R_16BF, FAKE_BF16},
+                 {HIP_R_16F, FAKE_F16},
+                 {HIP_R_8I, FAKE_INT8},
+                 {HIP_R_32I, FAKE_INT32}};
 
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].type == type) {
-            *ret_type = all[i].fake_type;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type) {
+            *ret_type = types[i].fake_type;
             return 1;
         }
     return 0;
@@ -68,5 +69,5 @@ int fake_hipblas_compute(void)
 
 int fake_hipblas_living(void)
 {
-    return living;
+    return live_objects;
 }

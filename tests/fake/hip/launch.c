@@ -1,38 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: all calls that launch, by function and by host symbol. Never: lets the cost of a launch depend on its call. */
+/*
+ * Owns: all calls that launch a kernel, which a program names by its function or by its host symbol.
+ * Never: makes the cost of a launch depend on which of these calls launched it.
+ */
 #include "fake.h"
 #include "tests/fake/cuda/execution.h"
 
 #define STREAM(stream) ((CUstream)(stream))
 #define MOST_SHARED    (64u << 10)
 
-struct call {
+struct launch_configuration {
     dim3 grid, block;
     size_t shared;
     hipStream_t stream;
 };
 
 /* The configuration that __hipPushCallConfiguration and hipConfigureCall leave for the thread's next launch. */
-static _Thread_local struct call pushed_configuration;
+static _Thread_local struct launch_configuration pushed_configuration;
 
-static hipError_t launch_call(CUfunction function, const struct call *call, void **arguments, void **extra,
-                              bool per_thread)
+static hipError_t launch_configured(CUfunction function, const struct launch_configuration *configuration,
+                                    void **arguments, void **extra, bool per_thread)
 {
-    CUresult (*one)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
-                    void **) = per_thread ? cuLaunchKernel_ptsz : cuLaunchKernel;
+    CUresult (*launch_kernel)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              CUstream, void **, void **) = per_thread ? cuLaunchKernel_ptsz : cuLaunchKernel;
 
-    if (call->shared > MOST_SHARED)
+    if (configuration->shared > MOST_SHARED)
         return hipErrorInvalidValue;
-    return one(function, call->grid.x, call->grid.y, call->grid.z, call->block.x, call->block.y, call->block.z,
-               (unsigned)call->shared, STREAM(call->stream), arguments, extra);
+    return launch_kernel(function, configuration->grid.x, configuration->grid.y, configuration->grid.z,
+                         configuration->block.x, configuration->block.y, configuration->block.z,
+                         (unsigned)configuration->shared, STREAM(configuration->stream), arguments, extra);
 }
 
-static hipError_t launch_host(const void *host, struct call call, void **arguments, bool per_thread)
+static hipError_t launch_host(const void *host, struct launch_configuration configuration, void **arguments,
+                              bool per_thread)
 {
     CUfunction function;
     hipError_t result = fake_hip_function(host, &function);
 
-    return result == hipSuccess ? launch_call(function, &call, arguments, NULL, per_thread) : result;
+    return result == hipSuccess ? launch_configured(function, &configuration, arguments, NULL, per_thread) : result;
 }
 
 /* Runs a launch between the events that the program gives; either may be NULL. */
@@ -48,28 +53,29 @@ static hipError_t run_between_events(hipError_t (*run)(void *argument), void *ar
 
 struct host_launch {
     const void *host;
-    struct call call;
+    struct launch_configuration configuration;
     void **arguments;
 };
 
 static hipError_t run_host(void *argument)
 {
-    const struct host_launch *one = argument;
+    const struct host_launch *launch = argument;
 
-    return launch_host(one->host, one->call, one->arguments, false);
+    return launch_host(launch->host, launch->configuration, launch->arguments, false);
 }
 
 struct module_launch {
     hipFunction_t function;
-    struct call call;
+    struct launch_configuration configuration;
     void **arguments, **extra;
 };
 
 static hipError_t run_module(void *argument)
 {
-    const struct module_launch *one = argument;
+    const struct module_launch *launch = argument;
 
-    return launch_call((CUfunction)one->function, &one->call, one->arguments, one->extra, false);
+    return launch_configured((CUfunction)launch->function, &launch->configuration, launch->arguments, launch->extra,
+                             false);
 }
 
 static uint32_t block_count(uint32_t threads, uint32_t block)
@@ -79,16 +85,16 @@ static uint32_t block_count(uint32_t threads, uint32_t block)
 
 FAKE_HIP(hipLaunchKernel,
          (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream),
-         launch_host(host, (struct call){grid, block, shared, stream}, arguments, false))
+         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, false))
 FAKE_HIP(hipLaunchKernel_spt,
          (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream),
-         launch_host(host, (struct call){grid, block, shared, stream}, arguments, true))
+         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, true))
 FAKE_HIP(hipLaunchCooperativeKernel,
          (const void *host, dim3 grid, dim3 block, void **arguments, unsigned shared, hipStream_t stream),
-         launch_host(host, (struct call){grid, block, shared, stream}, arguments, false))
+         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, false))
 FAKE_HIP(hipLaunchCooperativeKernel_spt,
          (const void *host, dim3 grid, dim3 block, void **arguments, unsigned shared, hipStream_t stream),
-         launch_host(host, (struct call){grid, block, shared, stream}, arguments, true))
+         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, true))
 FAKE_HIP(hipExtLaunchKernel,
          (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream,
           hipEvent_t start, hipEvent_t stop, int flags),
@@ -97,32 +103,35 @@ FAKE_HIP(hipExtLaunchKernel,
              : run_between_events(run_host, &(struct host_launch){host, {grid, block, shared, stream}, arguments},
                                   stream, start, stop))
 FAKE_HIP(hipLaunchKernelExC, (const hipLaunchConfig_t *config, const void *host, void **arguments),
-         config
-             ? launch_host(host,
-                           (struct call){config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream},
-                           arguments, false)
-             : hipErrorInvalidValue)
+         config ? launch_host(host,
+                              (struct launch_configuration){config->gridDim, config->blockDim, config->dynamicSmemBytes,
+                                                            config->stream},
+                              arguments, false)
+                : hipErrorInvalidValue)
 FAKE_HIP(hipDrvLaunchKernelEx,
          (const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters, void **extra),
-         config ? launch_call((CUfunction)function,
-                              &(struct call){{config->gridDimX, config->gridDimY, config->gridDimZ},
-                                             {config->blockDimX, config->blockDimY, config->blockDimZ},
-                                             config->sharedMemBytes,
-                                             config->hStream},
-                              parameters, extra, false)
+         config ? launch_configured((CUfunction)function,
+                                    &(struct launch_configuration){
+                                        {config->gridDimX, config->gridDimY, config->gridDimZ},
+                                        {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                        config->sharedMemBytes,
+                                        config->hStream},
+                                    parameters, extra, false)
                 : hipErrorInvalidValue)
 FAKE_HIP(hipModuleLaunchKernel,
          (hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
           unsigned block_z, unsigned shared, hipStream_t stream, void **parameters, void **extra),
-         launch_call((CUfunction)function,
-                     &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters,
-                     extra, false))
+         launch_configured((CUfunction)function,
+                           &(struct launch_configuration){
+                               {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream},
+                           parameters, extra, false))
 FAKE_HIP(hipModuleLaunchCooperativeKernel,
          (hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
           unsigned block_z, unsigned shared, hipStream_t stream, void **parameters),
-         launch_call((CUfunction)function,
-                     &(struct call){{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream}, parameters,
-                     NULL, false))
+         launch_configured((CUfunction)function,
+                           &(struct launch_configuration){
+                               {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream},
+                           parameters, NULL, false))
 FAKE_HIP(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags),
          flags & ~(uint32_t)hipExtAnyOrderLaunch
              ? hipErrorInvalidValue
@@ -160,43 +169,45 @@ void _ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr
     hipLaunchKernel((const void *)host, *grid, *block, arguments, shared, stream); /* NOLINT: never dereferenced */
 }
 
-/* Launches each kernel on the device of its stream; the thread's own device stays. */
+/* Launches each kernel on the device of its stream, then makes the thread's previous device current again. */
 static hipError_t launch_many(hipLaunchParams *launches, int count)
 {
-    int own = fake_hip_device();
+    int previous_device = fake_hip_device();
     hipError_t result = launches && count > 0 ? hipSuccess : hipErrorInvalidValue;
 
     for (int i = 0; result == hipSuccess && i < count; i++) {
-        const hipLaunchParams *one = &launches[i];
+        const hipLaunchParams *launch = &launches[i];
 
-        fake_hip_set_device(hipGetStreamDeviceId(one->stream));
+        fake_hip_set_device(hipGetStreamDeviceId(launch->stream));
         result = fake_hip_enter();
         if (result == hipSuccess)
-            result = launch_host(one->func, (struct call){one->gridDim, one->blockDim, one->sharedMem, one->stream},
-                                 one->args, false);
+            result = launch_host(
+                launch->func,
+                (struct launch_configuration){launch->gridDim, launch->blockDim, launch->sharedMem, launch->stream},
+                launch->args, false);
     }
-    fake_hip_set_device(own);
+    fake_hip_set_device(previous_device);
     return result;
 }
 
 static hipError_t launch_many_functions(hipFunctionLaunchParams *launches, unsigned count)
 {
-    int own = fake_hip_device();
+    int previous_device = fake_hip_device();
     hipError_t result = launches && count ? hipSuccess : hipErrorInvalidValue;
 
     for (unsigned i = 0; result == hipSuccess && i < count; i++) {
-        const hipFunctionLaunchParams *one = &launches[i];
-        struct call call = {{one->gridDimX, one->gridDimY, one->gridDimZ},
-                            {one->blockDimX, one->blockDimY, one->blockDimZ},
-                            one->sharedMemBytes,
-                            one->hStream};
+        const hipFunctionLaunchParams *launch = &launches[i];
+        struct launch_configuration configuration = {{launch->gridDimX, launch->gridDimY, launch->gridDimZ},
+                                                     {launch->blockDimX, launch->blockDimY, launch->blockDimZ},
+                                                     launch->sharedMemBytes,
+                                                     launch->hStream};
 
-        fake_hip_set_device(hipGetStreamDeviceId(one->hStream));
+        fake_hip_set_device(hipGetStreamDeviceId(launch->hStream));
         result = fake_hip_enter();
         if (result == hipSuccess)
-            result = launch_call((CUfunction)one->function, &call, one->kernelParams, NULL, false);
+            result = launch_configured((CUfunction)launch->function, &configuration, launch->kernelParams, NULL, false);
     }
-    fake_hip_set_device(own);
+    fake_hip_set_device(previous_device);
     return result;
 }
 
@@ -210,7 +221,7 @@ FAKE_HIP(hipModuleLaunchCooperativeKernelMultiDevice,
 
 hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared, hipStream_t stream)
 {
-    pushed_configuration = (struct call){grid, block, shared, stream};
+    pushed_configuration = (struct launch_configuration){grid, block, shared, stream};
     return hipSuccess;
 }
 

@@ -10,6 +10,7 @@
 #include "entry_points.h"
 #include "fake.h"
 
+/* The newest version node of a runtime: 702 (hip_7.2) for version 70200000, which is 7.2.0. */
 static int node_of(int version)
 {
     return version / 10000000 * 100 + version / 100000 % 100;

@@ -7,7 +7,7 @@
 #include "fake.h"
 #include "vendor/cuda/execution.h"
 
-_Static_assert(sizeof(hipIpcMemHandle_t) == sizeof(CUipcMemHandle), "handles of one size");
+_Static_assert(sizeof(hipIpcMemHandle_t) == sizeof(CUipcMemHandle), "HIP's and CUDA's handle must have the same size");
 
 static CUdeviceptr device_address(const void *pointer)
 {
@@ -133,7 +133,7 @@ static hipError_t describe_pointer(hipPointerAttribute_t *attributes, const void
     return hipSuccess;
 }
 
-static hipError_t on_device(void **device, void *pointer)
+static hipError_t device_pointer_of(void **device, void *pointer)
 {
     CUdeviceptr address;
     hipError_t result = device ? cuMemHostGetDevicePointer_v2(&address, pointer, 0) : hipErrorInvalidValue;
@@ -209,7 +209,7 @@ FAKE_HIP(hipHostRegister, (void *pointer, size_t bytes, unsigned flags),
          cuMemHostRegister_v2(pointer, bytes, flags & 7))
 FAKE_HIP(hipHostUnregister, (void *pointer), cuMemHostUnregister(pointer))
 FAKE_HIP(hipHostGetDevicePointer, (void **device, void *pointer, unsigned flags),
-         flags ? hipErrorInvalidValue : on_device(device, pointer))
+         flags ? hipErrorInvalidValue : device_pointer_of(device, pointer))
 FAKE_HIP(hipHostGetFlags, (unsigned *flags, void *pointer), cuMemHostGetFlags(flags, pointer))
 
 FAKE_HIP(hipIpcGetMemHandle, (hipIpcMemHandle_t * handle, void *pointer),

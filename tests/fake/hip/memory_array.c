@@ -3,8 +3,8 @@
 #include "fake.h"
 #include "vendor/cuda/memory.h"
 
-_Static_assert((int)HIP_AD_FORMAT_FLOAT == (int)CU_AD_FORMAT_FLOAT, "the same number in both");
-_Static_assert((int)hipArrayCubemap == (int)CUDA_ARRAY3D_CUBEMAP, "the same number in both");
+_Static_assert((int)HIP_AD_FORMAT_FLOAT == (int)CU_AD_FORMAT_FLOAT, "HIP's and CUDA's number must be the same");
+_Static_assert((int)hipArrayCubemap == (int)CUDA_ARRAY3D_CUBEMAP, "HIP's and CUDA's number must be the same");
 
 static hipArray_Format format_of(const hipChannelFormatDesc *channels)
 {
@@ -35,7 +35,7 @@ static HIP_ARRAY3D_DESCRIPTOR descriptor_of_channels(const hipChannelFormatDesc 
                                     .Flags = flags};
 }
 
-static CUDA_ARRAY3D_DESCRIPTOR to_machine_form(const HIP_ARRAY3D_DESCRIPTOR *descriptor)
+static CUDA_ARRAY3D_DESCRIPTOR to_cuda_form(const HIP_ARRAY3D_DESCRIPTOR *descriptor)
 {
     return (CUDA_ARRAY3D_DESCRIPTOR){.Width = descriptor->Width,
                                      .Height = descriptor->Height,
@@ -49,8 +49,8 @@ static hipError_t make_array(hipArray_t *array, const HIP_ARRAY3D_DESCRIPTOR *de
 {
     if (!array || !descriptor)
         return hipErrorInvalidValue;
-    CUDA_ARRAY3D_DESCRIPTOR same = to_machine_form(descriptor);
-    return cuArray3DCreate_v2((CUarray *)array, &same);
+    CUDA_ARRAY3D_DESCRIPTOR cuda_descriptor = to_cuda_form(descriptor);
+    return cuArray3DCreate_v2((CUarray *)array, &cuda_descriptor);
 }
 
 static hipError_t make_array_of_channels(hipArray_t *array, const hipChannelFormatDesc *channels, hipExtent extent,
@@ -75,8 +75,8 @@ static hipError_t make_levels(hipMipmappedArray_t *array, const HIP_ARRAY3D_DESC
 {
     if (!array || !descriptor)
         return hipErrorInvalidValue;
-    CUDA_ARRAY3D_DESCRIPTOR same = to_machine_form(descriptor);
-    return cuMipmappedArrayCreate((CUmipmappedArray *)array, &same, levels);
+    CUDA_ARRAY3D_DESCRIPTOR cuda_descriptor = to_cuda_form(descriptor);
+    return cuMipmappedArrayCreate((CUmipmappedArray *)array, &cuda_descriptor, levels);
 }
 
 static hipError_t make_levels_of(hipMipmappedArray_t *array, const hipChannelFormatDesc *channels, hipExtent extent,

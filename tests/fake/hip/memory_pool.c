@@ -5,11 +5,14 @@
 #include "fake.h"
 #include "vendor/cuda/memory.h"
 
-_Static_assert(sizeof(hipMemPoolProps) == sizeof(CUmemPoolProps), "one layout");
-_Static_assert(offsetof(hipMemPoolProps, maxSize) == offsetof(CUmemPoolProps, maxSize), "one layout");
-_Static_assert(offsetof(hipMemAllocationProp, location) == offsetof(CUmemAllocationProp, location), "one beginning");
-_Static_assert(sizeof(hipMemAccessDesc) == sizeof(CUmemAccessDesc), "one layout");
-_Static_assert((int)hipMemPoolAttrReservedMemCurrent == (int)CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, "one number");
+#define SAME_LAYOUT "HIP's and CUDA's struct must have the same layout"
+_Static_assert(sizeof(hipMemPoolProps) == sizeof(CUmemPoolProps), SAME_LAYOUT);
+_Static_assert(offsetof(hipMemPoolProps, maxSize) == offsetof(CUmemPoolProps, maxSize), SAME_LAYOUT);
+_Static_assert(offsetof(hipMemAllocationProp, location) == offsetof(CUmemAllocationProp, location),
+               "the first members of HIP's and CUDA's struct must have the same layout");
+_Static_assert(sizeof(hipMemAccessDesc) == sizeof(CUmemAccessDesc), SAME_LAYOUT);
+_Static_assert((int)hipMemPoolAttrReservedMemCurrent == (int)CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+               "HIP's and CUDA's number must be the same");
 
 #define STREAM(stream) ((CUstream)(stream))
 #define POOL(pool)     ((CUmemoryPool)(pool))
@@ -33,19 +36,19 @@ static hipError_t allocate_pooled(void **pointer, size_t bytes, CUmemoryPool poo
     return result;
 }
 
-static hipError_t reserve_addresses(void **pointer, size_t bytes, size_t alignment, const void *wish,
+static hipError_t reserve_addresses(void **pointer, size_t bytes, size_t alignment, const void *wanted,
                                     unsigned long long flags)
 {
     CUdeviceptr address;
     hipError_t result =
-        pointer ? cuMemAddressReserve(&address, bytes, alignment, device_address(wish), flags) : hipErrorInvalidValue;
+        pointer ? cuMemAddressReserve(&address, bytes, alignment, device_address(wanted), flags) : hipErrorInvalidValue;
 
     if (result == hipSuccess)
         *pointer = (void *)(uintptr_t)address;
     return result;
 }
 
-static CUmemAllocationProp to_machine_form(const hipMemAllocationProp *properties)
+static CUmemAllocationProp to_cuda_form(const hipMemAllocationProp *properties)
 {
     return (CUmemAllocationProp){.type = properties->type,
                                  .requestedHandleTypes = properties->requestedHandleTypes,
@@ -59,8 +62,8 @@ static hipError_t create_handle(hipMemGenericAllocationHandle_t *handle, size_t 
 
     if (!handle || !properties)
         return hipErrorInvalidValue;
-    CUmemAllocationProp same = to_machine_form(properties);
-    hipError_t result = cuMemCreate(&made, bytes, &same, flags);
+    CUmemAllocationProp cuda_properties = to_cuda_form(properties);
+    hipError_t result = cuMemCreate(&made, bytes, &cuda_properties, flags);
     if (result == hipSuccess)
         *handle = (hipMemGenericAllocationHandle_t)(uintptr_t)made;
     return result;
@@ -70,20 +73,20 @@ static hipError_t granularity_of(size_t *bytes, const hipMemAllocationProp *prop
 {
     if (!bytes || !properties)
         return hipErrorInvalidValue;
-    CUmemAllocationProp same = to_machine_form(properties);
-    return cuMemGetAllocationGranularity(bytes, &same, option);
+    CUmemAllocationProp cuda_properties = to_cuda_form(properties);
+    return cuMemGetAllocationGranularity(bytes, &cuda_properties, option);
 }
 
 static hipError_t properties_of(hipMemAllocationProp *properties, hipMemGenericAllocationHandle_t handle)
 {
-    CUmemAllocationProp same;
+    CUmemAllocationProp found;
     hipError_t result =
-        properties ? cuMemGetAllocationPropertiesFromHandle(&same, HANDLE(handle)) : hipErrorInvalidValue;
+        properties ? cuMemGetAllocationPropertiesFromHandle(&found, HANDLE(handle)) : hipErrorInvalidValue;
 
     if (result == hipSuccess)
-        *properties = (hipMemAllocationProp){.type = same.type,
-                                             .requestedHandleTypes = same.requestedHandleTypes,
-                                             .location = {.type = same.location.type, .id = same.location.id}};
+        *properties = (hipMemAllocationProp){.type = found.type,
+                                             .requestedHandleTypes = found.requestedHandleTypes,
+                                             .location = {.type = found.location.type, .id = found.location.id}};
     return result;
 }
 
@@ -150,8 +153,8 @@ FAKE_HIP(hipDeviceGetDefaultMemPool, (hipMemPool_t * pool, int device),
 FAKE_HIP(hipDeviceGetMemPool, (hipMemPool_t * pool, int device), cuDeviceGetMemPool((CUmemoryPool *)pool, device))
 FAKE_HIP(hipDeviceSetMemPool, (int device, hipMemPool_t pool), cuDeviceSetMemPool(device, POOL(pool)))
 
-FAKE_HIP(hipMemAddressReserve, (void **pointer, size_t bytes, size_t alignment, void *wish, unsigned long long flags),
-         reserve_addresses(pointer, bytes, alignment, wish, flags))
+FAKE_HIP(hipMemAddressReserve, (void **pointer, size_t bytes, size_t alignment, void *wanted, unsigned long long flags),
+         reserve_addresses(pointer, bytes, alignment, wanted, flags))
 FAKE_HIP(hipMemAddressFree, (void *pointer, size_t bytes), cuMemAddressFree(device_address(pointer), bytes))
 FAKE_HIP(hipMemCreate,
          (hipMemGenericAllocationHandle_t * handle, size_t bytes, const hipMemAllocationProp *properties,

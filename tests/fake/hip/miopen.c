@@ -3,16 +3,16 @@
  * The fake MIOpen, which computes on the processor: convolution, activation, tensors and softmax
  * (tests/fake/cuda/dnn_fake.h).
  *
- * Owns: MIOpen's own part, and functions by which a test reads its state. Never: accepts tensors that do not fit each
- * other, a softmax in place, or less workspace than a solution asked for; ships.
+ * Owns: MIOpen's own part, and the function by which a test reads the number of live objects. Never: accepts tensors
+ * that do not fit together, a softmax in place, or less workspace than a solution asked for; is packaged.
  */
 #include "vendor/hip/miopen.h"
 
 #include "dnn_fake.h"
 #include "living_fake.h"
 
-#define WORKSPACE 8192u
-#define SOLUTION  85u
+#define WORKSPACE 8192u /* bytes that a reduction, and the usable solution of a convolution, need */
+#define SOLUTION  85u   /* the id of the usable solution */
 
 struct miopenHandle {
     hipStream_t stream;
@@ -34,7 +34,7 @@ struct miopenActivationDescriptor {
 
 int fake_miopen_living(void)
 {
-    return living;
+    return live_objects;
 }
 
 #define MAKE(name, type)                                                                                               \
@@ -83,9 +83,9 @@ static size_t element_count(miopenTensorDescriptor_t tensor)
     return (size_t)sizes[0] * (size_t)sizes[1] * (size_t)sizes[2] * (size_t)sizes[3];
 }
 
-static bool same_shape(miopenTensorDescriptor_t one, miopenTensorDescriptor_t other)
+static bool same_shape(miopenTensorDescriptor_t first, miopenTensorDescriptor_t second)
 {
-    return memcmp(one, other, sizeof *one) == 0;
+    return memcmp(first, second, sizeof *first) == 0;
 }
 
 static void combine_tensors(int operation, float a_factor, const float *a, float b_factor, const float *b, float *c,
@@ -185,11 +185,12 @@ miopenStatus_t miopenSetReduceTensorDescriptor(miopenReduceTensorDescriptor_t re
                : miopenStatusBadParm;
 }
 
-static bool is_vector_of(miopenTensorDescriptor_t vector, miopenTensorDescriptor_t whole)
+/* Whether `vector` has one number for each channel of `tensor`. */
+static bool is_vector_of(miopenTensorDescriptor_t vector, miopenTensorDescriptor_t tensor)
 {
     const int *sizes = vector->sizes;
 
-    return sizes[0] == 1 && sizes[1] == whole->sizes[1] && sizes[2] == 1 && sizes[3] == 1;
+    return sizes[0] == 1 && sizes[1] == tensor->sizes[1] && sizes[2] == 1 && sizes[3] == 1;
 }
 
 miopenStatus_t miopenGetReductionWorkspaceSize(miopenHandle_t handle, miopenReduceTensorDescriptor_t reduction,

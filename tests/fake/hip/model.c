@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the machine with AMD's GPUs by default, without variables: two MI300X. Never: reads a variable. */
+/* Owns: the defaults of the machine with AMD's GPUs: two like the MI300X. Never: reads a variable; state.c does. */
 #include <stdio.h>
 
 #include "kernel_files.h"

@@ -131,7 +131,7 @@ void __hipRegisterVar(void **modules, void *host, char *host_name, char *device_
     register_symbol(modules, host, device_name ? device_name : host_name);
 }
 
-/* As older runtimes do, this initializes the device. */
+/* Initializes the device, like the function of older runtimes. */
 void __hipRegisterManagedVar(void *modules, void **pointer, void *start, const char *name, size_t size,
                              unsigned alignment)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the runtime's start, each thread's device and last error. Never: initializes a device for a query. */
+/* Owns: the runtime's start; each thread's device and last error. Never: initializes a device for a query. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -40,8 +40,10 @@ hipError_t fake_hip_init(void)
         }
         pthread_mutex_unlock(&lock);
     }
-    int now = atomic_load(&state);
-    return now == READY ? hipSuccess : now == NO_DEVICES ? hipErrorNoDevice : hipErrorNotInitialized;
+    int current_state = atomic_load(&state);
+    return current_state == READY        ? hipSuccess
+           : current_state == NO_DEVICES ? hipErrorNoDevice
+                                         : hipErrorNotInitialized;
 }
 
 /* Called by the files of tests/fake/cuda, which run only after fake_hip_init(). */
@@ -130,20 +132,20 @@ int fake_hip_device(void)
     return device;
 }
 
-bool fake_hip_is_initialized(int which)
+bool fake_hip_is_initialized(int index)
 {
-    return atomic_load(&contexts[which]);
+    return atomic_load(&contexts[index]);
 }
 
-hipError_t fake_hip_reset_device(int which)
+hipError_t fake_hip_reset_device(int index)
 {
     hipError_t result = hipSuccess;
 
     pthread_mutex_lock(&lock);
-    CUcontext context = atomic_exchange(&contexts[which], NULL);
+    CUcontext context = atomic_exchange(&contexts[index], NULL);
     pthread_mutex_unlock(&lock);
     if (context)
-        result = cuDevicePrimaryCtxReset_v2(which);
+        result = cuDevicePrimaryCtxReset_v2(index);
     return result;
 }
 
@@ -156,10 +158,10 @@ hipError_t fake_hip_record_error(hipError_t result)
 
 hipError_t hipGetLastError(void)
 {
-    hipError_t before = last_error;
+    hipError_t error = last_error;
 
     last_error = hipSuccess;
-    return before;
+    return error;
 }
 
 hipError_t hipExtGetLastError(void)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the list of visible devices. ROCR_VISIBLE_DEVICES selects devices of the machine by index or UUID.
- * HIP_VISIBLE_DEVICES, or CUDA_VISIBLE_DEVICES if that is not set, selects among the devices that remain.
- * Never: reads a list beyond an item that names no device.
+ * HIP_VISIBLE_DEVICES, or CUDA_VISIBLE_DEVICES if HIP_VISIBLE_DEVICES is not set, selects among the devices that
+ * remain. Never: reads a list beyond an item that names no device.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fake.h"
 
-/* The first device whose UUID begins with the digits after "GPU-"; `count`: none. */
+/* The position in `from` of the first device whose UUID begins with the digits after "GPU-"; `count` if none does. */
 static uint32_t find_uuid(const char *item, const uint32_t *from, uint32_t count)
 {
     const char *digits = item + strlen(VENDOR_HIP_UUID);
@@ -39,13 +39,13 @@ static uint32_t choose_devices(const char *list, uint32_t visible[FAKE_DEVICES],
     strncpy(copy, list, sizeof copy - 1);
     copy[sizeof copy - 1] = 0;
     while ((item = strsep(&rest, ",")) && found < FAKE_DEVICES) {
-        uint32_t one = find_item(item, visible, count);
-        if (one == count)
+        uint32_t position = find_item(item, visible, count);
+        if (position == count)
             break;
         for (uint32_t i = 0; i < found; i++)
-            if (chosen[i] == visible[one])
+            if (chosen[i] == visible[position])
                 return 0;
-        chosen[found++] = visible[one];
+        chosen[found++] = visible[position];
     }
     memcpy(visible, chosen, found * sizeof *visible);
     return found;

@@ -50,9 +50,9 @@ struct _cl_device_id {
     struct fake_object base; /* references of a root device are not counted */
     cl_uint vendor_id;
     cl_uint units;
-    cl_device_id parent; /* NULL of a root device */
+    cl_device_id parent; /* NULL for a root device */
     cl_device_partition_property partition[FAKE_UNITS + 3];
-    size_t partition_words; /* the properties that it was made with; 0 of a root device */
+    size_t partition_words; /* the number of words of `partition` in use; 0 for a root device */
 };
 
 struct _cl_context {
@@ -81,7 +81,7 @@ struct fake_destructor {
 struct _cl_mem {
     struct fake_object base;
     cl_context context;
-    cl_mem parent; /* of a sub-buffer or an image over a buffer; owned */
+    cl_mem parent; /* the buffer of a sub-buffer or of an image over a buffer; owned */
     cl_mem_object_type type;
     size_t size, element;
     char *data; /* NULL for memory that is never read */

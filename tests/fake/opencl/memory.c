@@ -5,8 +5,10 @@
 
 #include "fake.h"
 
-#define ROW_ALIGNMENT 256
-#define FAKE_MAX_SIDE 2097152 /* of an image */
+#define ROW_ALIGNMENT       256
+#define FAKE_MAX_SIDE       2097152 /* elements, of an image */
+#define MOST_DATA           4096    /* bytes: the largest buffer that holds data */
+#define POINTER_HEADER_SIZE 64      /* bytes before an SVM or USM allocation; they hold its size */
 
 static void add_destructor(cl_mem memory, struct fake_destructor *destructor)
 {
@@ -55,7 +57,7 @@ static cl_mem create_buffer(cl_context context, cl_mem_flags flags, size_t size,
         fake_error(errcode_ret, check_host_pointer(flags, host));
         return NULL;
     }
-    cl_mem memory = make_memory(context, CL_MEM_OBJECT_BUFFER, size, size <= 4096, errcode_ret);
+    cl_mem memory = make_memory(context, CL_MEM_OBJECT_BUFFER, size, size <= MOST_DATA, errcode_ret);
     if (memory && memory->data && host)
         memcpy(memory->data, host, size);
     return memory;
@@ -219,23 +221,23 @@ static cl_int get_image_info(cl_mem image, cl_image_info name, size_t size, void
                                          : CL_INVALID_VALUE;
 }
 
-/* The size is stored before the memory, so that fake_pointer_free() can subtract it from the count. */
+/* The size is stored before the memory, so that fake_pointer_free() can subtract it from the sum of bytes. */
 static void *pointer_alloc(size_t size)
 {
-    size_t *block = size && size <= FAKE_MAX_ALLOC ? malloc(size + 64) : NULL;
+    size_t *block = size && size <= FAKE_MAX_ALLOC ? malloc(size + POINTER_HEADER_SIZE) : NULL;
 
     if (!block)
         return NULL;
     *block = size;
     atomic_fetch_add(&fake_counters.bytes, (int64_t)size);
-    return (char *)block + 64;
+    return (char *)block + POINTER_HEADER_SIZE;
 }
 
 void fake_pointer_free(void *pointer)
 {
     if (!pointer)
         return;
-    size_t *block = (size_t *)(void *)((char *)pointer - 64);
+    size_t *block = (size_t *)(void *)((char *)pointer - POINTER_HEADER_SIZE);
     atomic_fetch_sub(&fake_counters.bytes, (int64_t)*block);
     free(block);
 }

@@ -84,16 +84,16 @@ static cl_int get_platform_ids(cl_uint count, cl_platform_id *platforms, cl_uint
 static cl_int get_device_ids(cl_platform_id platform, cl_device_type type, cl_uint count, cl_device_id *devices,
                              cl_uint *ret)
 {
-    cl_uint all = type & CL_DEVICE_TYPE_DEFAULT && type != CL_DEVICE_TYPE_ALL ? 1 : FAKE_DEVICES;
+    cl_uint matching_count = type & CL_DEVICE_TYPE_DEFAULT && type != CL_DEVICE_TYPE_ALL ? 1 : FAKE_DEVICES;
 
     if (platform != &fake_platform)
         return CL_INVALID_PLATFORM;
     if (!(type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT)))
         return CL_DEVICE_NOT_FOUND;
-    for (cl_uint i = 0; devices && i < count && i < all; i++)
+    for (cl_uint i = 0; devices && i < count && i < matching_count; i++)
         devices[i] = &fake_devices[i];
     if (ret)
-        *ret = all;
+        *ret = matching_count;
     return CL_SUCCESS;
 }
 

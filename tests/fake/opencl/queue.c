@@ -30,6 +30,7 @@ static cl_command_queue create_queue_with_properties(cl_context context, cl_devi
     cl_command_queue_properties properties = 0;
     size_t words = 0;
 
+    /* Keeps seven pairs at most, so that the terminator fits into queue->list. */
     for (; list && list[words] && words < 14; words += 2)
         if (list[words] == CL_QUEUE_PROPERTIES)
             properties = (cl_command_queue_properties)list[words + 1];

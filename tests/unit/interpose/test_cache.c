@@ -12,15 +12,18 @@
 
 #include "interpose/kit/cache.h"
 
+/* The flags of an entry for this processor, and of an entry for 32-bit programs. */
 #if defined(__x86_64__)
 #define OURS 0x0303
 #else
 #define OURS 0x0a03
 #endif
-#define OTHER 0x0803 /* 32 bits */
+#define OTHER 0x0803
 
-#define HEADER 48
-#define ENTRY  24
+/* Sizes in bytes: of the header and of an entry, and of a cache in the older format with two entries. */
+#define HEADER    48
+#define ENTRY     24
+#define OLD_CACHE (16 + 2 * 12)
 
 static char file[64] = "/tmp/facet-cache-XXXXXX", seen[256];
 static unsigned char image[512];
@@ -31,8 +34,10 @@ static void put_word(size_t at, uint32_t value)
     memcpy(image + at, &value, sizeof value);
 }
 
-/* Makes a cache of three entries, behind `before` bytes of an older format: an entry of another processor, an entry of
- * another library, and the wanted entry. */
+/*
+ * Makes a cache of three entries, behind a cache of `before` bytes in the older format: an entry of another processor,
+ * an entry of another library, and the wanted entry. `key` and `value` are offsets in `strings`.
+ */
 static void build_cache(size_t before)
 {
     static const char strings[] = "libone.so\0/lib/one\0libtwo.so\0/lib/two\0/lib32/one";
@@ -76,7 +81,7 @@ static const char *paths_of_cache(const char *soname, size_t size)
     return seen;
 }
 
-static void test_entries_of_this_processor(void **state)
+static void test_only_entries_of_this_processor_are_found(void **state)
 {
     build_cache(0);
     assert_string_equal(paths_of_cache("libone.so", image_size), "/lib/one;");
@@ -86,7 +91,7 @@ static void test_entries_of_this_processor(void **state)
 
 static void test_entries_behind_the_older_format_are_found(void **state)
 {
-    build_cache(16 + 2 * 12);
+    build_cache(OLD_CACHE);
     assert_string_equal(paths_of_cache("libone.so", image_size), "/lib/one;");
 }
 
@@ -112,7 +117,7 @@ static void test_damaged_cache_is_read_safely(void **state)
         build_cache(0);
         put_word(at, UINT32_MAX);
         paths_of_cache("libone.so", image_size);
-        build_cache(16 + 2 * 12);
+        build_cache(OLD_CACHE);
         put_word(at, 0x7ffffff0);
         paths_of_cache("libone.so", image_size);
     }
@@ -144,7 +149,7 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_entries_of_this_processor),
+        cmocka_unit_test(test_only_entries_of_this_processor_are_found),
         cmocka_unit_test(test_entries_behind_the_older_format_are_found),
         cmocka_unit_test(test_an_entry_that_is_taken_ends_the_search),
         cmocka_unit_test(test_damaged_cache_is_read_safely),

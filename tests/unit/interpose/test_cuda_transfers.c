@@ -10,9 +10,13 @@ static const CUDA_MEMCPY3D_PEER box_of_peer = {.WidthInBytes = 21, .Height = 5, 
 /* A call reads as many of these sizes as its word for the count says, and none behind them. */
 static const size_t sizes[WORDS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 static CUDA_MEMCPY3D_BATCH_OP boxes[WORDS];
-static CUmemDecompressParams parts[WORDS];
+static CUmemDecompressParams decompressions[WORDS];
 #define SUM(count) ((UINT64_C(1) << (count)) - 1)
 
+/*
+ * The bytes that a call moves: word `n`; elements of `size` bytes, of which there are word `n` times the next word, or
+ * word `n`; `amount`, which the structure that the first word points at describes (21 * 5 or 21 * 5 * 3 bytes).
+ */
 #define SIZE_AT(n)            .unit = 1, .factors = {(n) + 1}
 #define AREA_AT(size, n)      .unit = (size), .factors = {(n) + 1, (n) + 2}
 #define COUNT_AT(size, n)     .unit = (size), .factors = {(n) + 1}
@@ -33,7 +37,7 @@ static const struct row rows[] = {
     {"cuMemcpyBatchAsync_v2", FIRST_WORDS(8), .bytes = SUM(WORD(3)), .pointers = {NULL, NULL, sizes}},
     {"cuMemcpy3DBatchAsync", FIRST_WORDS(5), .bytes = SUM(WORD(0)), .pointers = {NULL, boxes}},
     {"cuMemcpy3DBatchAsync_v2", FIRST_WORDS(4), .bytes = SUM(WORD(0)), .pointers = {NULL, boxes}},
-    {"cuMemBatchDecompressAsync", FIRST_WORDS(5), POINTED(parts, SUM(WORD(1)))},
+    {"cuMemBatchDecompressAsync", FIRST_WORDS(5), POINTED(decompressions, SUM(WORD(1)))},
     {"cuMemPrefetchAsync", FIRST_WORDS(4), SIZE_AT(1)},
     {"cuMemPrefetchAsync_v2", FIRST_WORDS(5), SIZE_AT(1)},
     {"cuMemPrefetchBatchAsync", FIRST_WORDS(8), .bytes = SUM(WORD(2)), .pointers = {NULL, sizes}},
@@ -70,11 +74,11 @@ static const struct row rows[] = {
 static int setup(void **state)
 {
     memset(boxes, 0xA5, sizeof boxes);
-    memset(parts, 0xA5, sizeof parts);
+    memset(decompressions, 0xA5, sizeof decompressions);
     for (unsigned i = 0; i < WORDS; i++) {
         boxes[i].extent = (CUextent3D){(size_t)1 << i, 1, 1};
-        parts[i].srcNumBytes = (size_t)1 << i;
-        parts[i].dstNumBytes = 0;
+        decompressions[i].srcNumBytes = (size_t)1 << i;
+        decompressions[i].dstNumBytes = 0;
     }
     return 0;
 }

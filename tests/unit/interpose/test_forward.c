@@ -27,9 +27,9 @@ static _Atomic int lookups;
 static struct large sum_all(int a, uint64_t b, double c, float d, int e, int f, int g, int h, double i, double j,
                             double k, double l, double m, double n, double o, struct large p)
 {
-    double all = c + (double)d + i + j + k + l + m + n + o;
+    double sum = c + (double)d + i + j + k + l + m + n + o;
 
-    return (struct large){{(uint64_t)a + b, (uint64_t)(e + f + g + h), (uint64_t)all, p.words[0], p.words[4]}};
+    return (struct large){{(uint64_t)a + b, (uint64_t)(e + f + g + h), (uint64_t)sum, p.words[0], p.words[4]}};
 }
 
 static int absent_function(void)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the memory that a graph may need, with graphs that are made up here. Never: needs a vendor, or
- * measures a time except to compare it with that of a smaller graph. */
+/*
+ * Owns: tests of the memory that a graph may need, with graphs that are made up here. Never: needs a vendor, or
+ * measures a time except to compare it with the time for a smaller graph.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,13 +17,13 @@
 #define KIB         UINT64_C(1024)
 #define MIB         (KIB * KIB)
 #define FEW_NODES   4000u
-#define NODE_FACTOR 8u
-#define ATTEMPTS    5u
+#define NODE_FACTOR 8u /* the larger graph has this many times as many nodes */
+#define ATTEMPTS    5u /* the best one counts, because other programs disturb the times */
 
 struct graph {
     struct facet_graph_node *nodes;
     size_t count, edge_count;
-    const size_t (*edges)[2]; /* numbers of nodes; NULL: each leads to the next */
+    const size_t (*edges)[2]; /* indices of nodes; NULL: each node leads to the next */
 };
 
 static size_t read_count;
@@ -106,7 +108,7 @@ static void test_a_chain_is_found_by_its_edges(void **state)
 }
 
 /* Freed memory makes room for another allocation at its address. A free node frees the latest allocation there. */
-static void test_addresses_are_used_again(void **state)
+static void test_a_free_ends_the_latest_allocation_at_its_address(void **state)
 {
     struct facet_graph_node nodes[] = {ALLOCATES(1, 2 * MIB), FREES(1), ALLOCATES(1, 8 * MIB), FREES(1),
                                        ALLOCATES(1, 9 * MIB)};
@@ -125,16 +127,16 @@ static void test_freeing_memory_of_another_graph_makes_no_room(void **state)
 
 static void test_children_are_counted_beside_their_parent(void **state)
 {
-    struct facet_graph_node below[] = {ALLOCATES(1, 3 * MIB), FREES(1), ALLOCATES(2, 2 * MIB)};
-    struct graph child = CHAIN(below);
+    struct facet_graph_node child_nodes[] = {ALLOCATES(1, 3 * MIB), FREES(1), ALLOCATES(2, 2 * MIB)};
+    struct graph child = CHAIN(child_nodes);
     struct facet_graph_node nodes[] = {{.kind = FACET_GRAPH_CHILD, .child = &child}, ALLOCATES(1, MIB)};
     struct graph graph = CHAIN(nodes);
-    struct facet_graph_node none[] = {{.kind = FACET_GRAPH_OTHER}, FREES(1)};
-    struct graph empty = CHAIN(none);
+    struct facet_graph_node other_nodes[] = {{.kind = FACET_GRAPH_OTHER}, FREES(1)};
+    struct graph allocates_nothing = CHAIN(other_nodes);
     struct facet_graph_needs needs;
 
     assert_int_equal(needed_bytes(&graph), 4 * MIB);
-    assert_false(facet_graph_needs(&reader, &empty, &needs));
+    assert_false(facet_graph_needs(&reader, &allocates_nothing, &needs));
 }
 
 static void test_sizes_are_rounded_and_do_not_overflow(void **state)
@@ -147,8 +149,11 @@ static void test_sizes_are_rounded_and_do_not_overflow(void **state)
     assert_int_equal(needed_bytes(&too_large), UINT64_MAX);
 }
 
-/* All allocations are alive at once, and then freed: no free node is near its allocation. */
-static uint64_t time_of(uint32_t count)
+/*
+ * The processor time, in ns, for a graph with `count` allocations. All are alive at once and then freed, so that no
+ * free node is near its allocation.
+ */
+static uint64_t time_for_graph(uint32_t count)
 {
     struct facet_graph_node *nodes = calloc(2 * (size_t)count, sizeof *nodes);
     struct graph graph = {.nodes = nodes, .count = 2 * (size_t)count, .edge_count = 2 * (size_t)count - 1};
@@ -168,16 +173,18 @@ static uint64_t time_of(uint32_t count)
     return (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000u + (uint64_t)end.tv_nsec - (uint64_t)begin.tv_nsec;
 }
 
-/* If the code searched all nodes for each node, eight times as many nodes would take 64 times as long. */
+/*
+ * If the code searched all nodes for each node, 8 times as many nodes would take 64 times as long. The bound is 24.
+ */
 static void test_many_nodes_cost_hardly_more_each_than_few(void **state)
 {
     double best = 1000;
 
     for (uint32_t i = 0; i < ATTEMPTS; i++) {
-        uint64_t few = time_of(FEW_NODES), many = time_of(FEW_NODES * NODE_FACTOR);
-        double grows = (double)many / (double)few;
+        uint64_t few = time_for_graph(FEW_NODES), many = time_for_graph(FEW_NODES * NODE_FACTOR);
+        double growth = (double)many / (double)few;
 
-        best = grows < best ? grows : best;
+        best = growth < best ? growth : best;
     }
     assert_true(best < 3 * NODE_FACTOR);
 }
@@ -187,7 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_chain_needs_the_most_that_is_alive_at_a_time),
         cmocka_unit_test(test_a_chain_is_found_by_its_edges),
-        cmocka_unit_test(test_addresses_are_used_again),
+        cmocka_unit_test(test_a_free_ends_the_latest_allocation_at_its_address),
         cmocka_unit_test(test_freeing_memory_of_another_graph_makes_no_room),
         cmocka_unit_test(test_children_are_counted_beside_their_parent),
         cmocka_unit_test(test_sizes_are_rounded_and_do_not_overflow),

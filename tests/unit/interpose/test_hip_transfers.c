@@ -22,6 +22,10 @@ static hipMemcpy3DBatchOp boxes[WORDS];
 #define FILL_BOX(registers) .words = 0
 #endif
 
+/*
+ * The bytes that a call moves: word `n`; elements of `size` bytes, of which there are word `n` times the next word, or
+ * word `n`; `amount`, which the structure that the first word points at describes (21 * 5 or 21 * 5 * 3 bytes).
+ */
 #define SIZE_AT(n)            .unit = 1, .factors = {(n) + 1}
 #define AREA_AT(size, n)      .unit = (size), .factors = {(n) + 1, (n) + 2}
 #define COUNT_AT(size, n)     .unit = (size), .factors = {(n) + 1}
@@ -62,7 +66,7 @@ static const struct row rows[] = {
     {"hipMemsetD2D32Async", FIRST_WORDS(6), AREA_AT(4, 3)},
     {"hipMemcpy3DPeerAsync", FIRST_WORDS(2), POINTED(&box_of_peer, 315)},
     {"hipMemcpyParam2DAsync", FIRST_WORDS(2), POINTED(&rows_2d, 105)},
-    {.name = "hipDrvMemcpy3DAsync"}, /* always large: tests/integration/hip */
+    {.name = "hipDrvMemcpy3DAsync"}, /* this call and the next count as large at any size: tests/integration/hip */
     {.name = "hipDrvMemcpy3D"},
     {"hipMemcpyAtoHAsync", FIRST_WORDS(5), SIZE_AT(3)},
     {"hipMemcpyHtoAAsync", FIRST_WORDS(5), SIZE_AT(3)},

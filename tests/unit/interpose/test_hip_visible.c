@@ -71,6 +71,7 @@ static void test_lists_longer_than_the_buffer_are_refused(void **state)
     const uint32_t chosen[] = {0, 1};
     char text[48];
 
+    /* Two uuids of 20 characters, a comma, and the terminator. */
     assert_false(facet_hip_visible_uuids(addresses, chosen, 2, text, 41));
     assert_true(facet_hip_visible_uuids(addresses, chosen, 2, text, 42));
     assert_false(facet_hip_visible_indices(3, text, 5));

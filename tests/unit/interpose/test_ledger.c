@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the ledger against a plain model, from threads and over fork. Never: needs a vendor, or time. */
+/* Owns: tests of the ledger against a plain model, from threads and over fork. Never: needs a vendor, or a clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -113,7 +113,7 @@ static void sum_removed(uint64_t key, const struct facet_ledger_entry *entry, vo
     sum->count++;
 }
 
-/* Numbers of entries around those at which shards grow, so that probing goes round the end of tables. */
+/* Some numbers of entries are close to those at which shards grow, so that probing wraps around the end of tables. */
 static void test_a_drain_takes_all_that_belongs_and_nothing_else(void **state)
 {
     for (uint32_t total = 1; total < 6000; total = total * 5 / 4 + 1) {
@@ -177,7 +177,7 @@ static void test_threads_do_not_disturb_one_another(void **state)
     facet_ledger_destroy(ledger);
 }
 
-static void test_a_child_begins_with_nothing(void **state)
+static void test_a_child_of_fork_begins_with_an_empty_ledger(void **state)
 {
     struct facet_ledger *ledger = facet_ledger_create();
     struct facet_ledger_entry entry;
@@ -208,7 +208,7 @@ int main(void)
         cmocka_unit_test(test_a_ledger_holds_a_million_entries),
         cmocka_unit_test(test_a_drain_takes_all_that_belongs_and_nothing_else),
         cmocka_unit_test(test_threads_do_not_disturb_one_another),
-        cmocka_unit_test(test_a_child_begins_with_nothing),
+        cmocka_unit_test(test_a_child_of_fork_begins_with_an_empty_ledger),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the gate between threads that allocate and threads that read. Never: needs a vendor, or waits for a
+ * Owns: tests of the gate between threads that allocate and threads that read. Never: needs a vendor, or waits for a
  * time.
  */
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 #include "interpose/kit/pending.h"
 
 #define MIB     (UINT64_C(1) << 20)
-#define NO_WAIT UINT64_C(1)
-#define LONG_NS UINT64_C(3600000000000)
+#define NO_WAIT UINT64_C(1)             /* ns */
+#define LONG_NS UINT64_C(3600000000000) /* an hour: longer than any test */
 
 /* A thread that has `bytes` pending until `may_leave` is set. */
 struct caller {
@@ -78,11 +78,11 @@ static void test_pending_bytes_are_counted_and_waited_for_once(void **state)
 
     start_caller(&caller, 3, 5 * MIB);
     wait_for(&caller.entered);
-    assert_true(facet_pending_quiesce(2, LONG_NS, &remaining)); /* another device's */
+    assert_true(facet_pending_quiesce(2, LONG_NS, &remaining)); /* the bytes are pending on device 3 */
     facet_pending_open();
     assert_false(facet_pending_quiesce(3, NO_WAIT, &remaining));
     facet_pending_open();
-    assert_false(facet_pending_quiesce(3, LONG_NS, &remaining)); /* given up */
+    assert_false(facet_pending_quiesce(3, LONG_NS, &remaining)); /* returns at once: no reader waits for this call */
     facet_pending_open();
     assert_int_equal(remaining.count, 1);
     assert_int_equal(remaining.parts[0].bytes, 5 * MIB);
@@ -142,7 +142,7 @@ static void test_growth_is_explained_by_completed_allocations(void **state)
     assert_int_equal(facet_pending_subtract(72 * MIB, &remaining), 8 * MIB);
     end_caller(&large);
     assert_int_equal(facet_pending_subtract(584 * MIB, &remaining), 8 * MIB);
-    assert_int_equal(facet_pending_subtract(200 * MIB, &remaining), 0); /* 384 MiB or more are pending again */
+    assert_int_equal(facet_pending_subtract(200 * MIB, &remaining), 0); /* less than the completed 576 MiB */
     remaining.count = 0;
     assert_int_equal(facet_pending_subtract(584 * MIB, &remaining), 584 * MIB);
 }
@@ -165,37 +165,37 @@ static void test_a_thread_that_is_pending_again_has_completed_its_first_call(voi
 #define THREADS 4u
 #define ROUNDS  effort(20000, 1000)
 
-static _Atomic uint64_t here, there;
-static _Atomic uint32_t at_gate;
+static _Atomic uint64_t first_sum, second_sum;
+static _Atomic uint32_t running_threads;
 
-static void *move_repeatedly(void *argument)
+static void *add_to_both_sums(void *argument)
 {
     for (uint32_t i = 0; i < ROUNDS; i++) {
         facet_pending_enter(0, MIB);
-        atomic_fetch_add(&here, 1);
+        atomic_fetch_add(&first_sum, 1);
         if (i % 64 == 0)
             sched_yield();
-        atomic_fetch_add(&there, 1);
+        atomic_fetch_add(&second_sum, 1);
         facet_pending_leave();
     }
-    atomic_fetch_sub(&at_gate, 1);
+    atomic_fetch_sub(&running_threads, 1);
     return argument;
 }
 
-static void test_a_reader_sees_both_sides_agree(void **state)
+static void test_a_reader_sees_both_sums_agree(void **state)
 {
     pthread_t threads[THREADS];
     struct facet_pending remaining;
 
-    atomic_store(&at_gate, THREADS);
+    atomic_store(&running_threads, THREADS);
     for (uint32_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, move_repeatedly, NULL), 0);
-    while (atomic_load(&at_gate)) {
+        assert_int_equal(pthread_create(&threads[i], NULL, add_to_both_sums, NULL), 0);
+    while (atomic_load(&running_threads)) {
         assert_true(facet_pending_quiesce(0, LONG_NS, &remaining));
-        uint64_t first = atomic_load(&here);
+        uint64_t first = atomic_load(&first_sum);
         sched_yield();
-        assert_int_equal(first, atomic_load(&there));
-        assert_int_equal(first, atomic_load(&here));
+        assert_int_equal(first, atomic_load(&second_sum));
+        assert_int_equal(first, atomic_load(&first_sum));
         facet_pending_open();
     }
     for (uint32_t i = 0; i < THREADS; i++)
@@ -211,7 +211,7 @@ int main(void)
         cmocka_unit_test(test_a_thread_that_arrives_while_the_gate_is_shut_waits),
         cmocka_unit_test(test_growth_is_explained_by_completed_allocations),
         cmocka_unit_test(test_a_thread_that_is_pending_again_has_completed_its_first_call),
-        cmocka_unit_test(test_a_reader_sees_both_sides_agree),
+        cmocka_unit_test(test_a_reader_sees_both_sums_agree),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

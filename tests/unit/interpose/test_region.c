@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each region is charged exactly while a block is in it, with several threads, too. Never: needs a
+ * Owns: tests that each region is charged exactly while a block is in it, with several threads, too. Never: needs a
  * vendor's library or a clock.
  */
 #include <setjmp.h>
@@ -26,12 +26,13 @@
 #define ROUNDS  effort(50000, 1000)
 #define PASSES  400u
 
+/* Returns the bytes of the charge to release. */
 static uint64_t add_block(uint32_t device, uint64_t address, uint64_t bytes)
 {
-    uint64_t left = 77;
+    uint64_t surplus = 77; /* no valid result: the call must replace it */
 
-    assert_true(facet_regions_add(device, address, bytes, &left));
-    return left;
+    assert_true(facet_regions_add(device, address, bytes, &surplus));
+    return surplus;
 }
 
 static void test_the_first_block_of_a_region_charges_and_the_last_one_releases(void **state)
@@ -48,7 +49,7 @@ static void test_the_first_block_of_a_region_charges_and_the_last_one_releases(v
     assert_false(facet_regions_join(0, BASE, 512));
 }
 
-static void test_a_block_over_a_border_pays_for_both(void **state)
+static void test_a_block_over_a_border_is_charged_for_both_regions(void **state)
 {
     uint64_t across = BASE + REGION - 256;
 
@@ -66,28 +67,28 @@ static void test_a_block_over_a_border_pays_for_both(void **state)
 
 static void test_devices_have_their_own_regions_and_addresses_are_bounded(void **state)
 {
-    uint64_t left = 0;
+    uint64_t surplus = 0;
 
     assert_int_equal(add_block(0, BASE, 1), 0);
     assert_false(facet_regions_join(1, BASE, 1));
     assert_int_equal(add_block(1, BASE, 1), 0);
     assert_int_equal(facet_regions_leave(0, BASE, 1), REGION);
     assert_int_equal(facet_regions_leave(1, BASE, 1), REGION);
-    assert_false(facet_regions_add(0, UINT64_C(1) << 57, 1, &left));
-    assert_false(facet_regions_add(0, (UINT64_C(1) << 57) - 1, 2, &left));
+    assert_false(facet_regions_add(0, UINT64_C(1) << 57, 1, &surplus));
+    assert_false(facet_regions_add(0, (UINT64_C(1) << 57) - 1, 2, &surplus));
     assert_false(facet_regions_join(0, (UINT64_C(1) << 57) - 1, 1));
-    assert_false(facet_regions_add(FACET_REGION_DEVICES, BASE, 1, &left));
+    assert_false(facet_regions_add(FACET_REGION_DEVICES, BASE, 1, &surplus));
 }
 
 /* ---- notes ---- */
 
-static uint64_t ended_regions[4];
-static uint32_t ended_count, ended_device;
+static uint64_t drained_addresses[4];
+static uint32_t drained_count, drained_device;
 
-static void note_ended(uint32_t device, uint64_t address)
+static void record_drained(uint32_t device, uint64_t address)
 {
-    ended_device = device;
-    ended_regions[ended_count++ % 4] = address;
+    drained_device = device;
+    drained_addresses[drained_count++ % 4] = address;
 }
 
 static void test_a_note_gives_its_device_and_owner_once(void **state)
@@ -127,7 +128,7 @@ static void test_a_block_that_no_note_can_describe_is_refused(void **state)
     assert_int_equal(facet_regions_leave(0, BASE + REGION, 512), REGION);
 }
 
-static void test_an_owner_takes_its_notes_along(void **state)
+static void test_draining_an_owner_takes_its_notes_and_no_others(void **state)
 {
     uint64_t last = BASE + REGION - 512, owner;
     uint32_t device;
@@ -138,14 +139,14 @@ static void test_an_owner_takes_its_notes_along(void **state)
     }
     assert_true(facet_regions_join(5, BASE + 512, 512));
     assert_true(facet_regions_note(5, BASE + 512, 512, 48));
-    ended_count = 0;
-    facet_regions_drain(40, note_ended);
-    assert_int_equal(ended_count, 2);
-    assert_int_equal(ended_device, 5);
-    assert_int_equal(ended_regions[0], BASE);
-    assert_int_equal(ended_regions[1], last);
-    facet_regions_drain(40, note_ended);
-    assert_int_equal(ended_count, 2);
+    drained_count = 0;
+    facet_regions_drain(40, record_drained);
+    assert_int_equal(drained_count, 2);
+    assert_int_equal(drained_device, 5);
+    assert_int_equal(drained_addresses[0], BASE);
+    assert_int_equal(drained_addresses[1], last);
+    facet_regions_drain(40, record_drained);
+    assert_int_equal(drained_count, 2);
     assert_true(facet_regions_take_note(BASE + 512, &device, &owner));
     assert_int_equal(facet_regions_leave(5, BASE, 512), 0);
     assert_int_equal(facet_regions_leave(5, BASE + 512, 512), 0);
@@ -155,7 +156,7 @@ static void test_an_owner_takes_its_notes_along(void **state)
 /* ---- threads ---- */
 
 /* When several threads free the same block, one of them takes its note. */
-static pthread_barrier_t together;
+static pthread_barrier_t pass_barrier; /* the beginning and the end of each pass */
 static _Atomic uint32_t taken, awake;
 
 static void *take_all_notes(void *argument)
@@ -164,14 +165,14 @@ static void *take_all_notes(void *argument)
     uint64_t owner;
 
     for (uint32_t pass = 0; pass < PASSES; pass++) {
-        pthread_barrier_wait(&together); /* all notes are taken down */
+        pthread_barrier_wait(&pass_barrier); /* all notes have been made */
         atomic_fetch_add(&awake, 1);
         while (atomic_load(&awake) < (pass + 1) * THREADS) /* all threads must be awake before one begins */
             sched_yield();
         for (uint64_t at = BASE; at < BASE + REGION; at += 512)
             if (facet_regions_take_note(at, &device, &owner))
                 atomic_fetch_add(&taken, 1);
-        pthread_barrier_wait(&together);
+        pthread_barrier_wait(&pass_barrier);
     }
     return NULL;
 }
@@ -181,19 +182,19 @@ static void test_one_of_several_threads_takes_a_note(void **state)
     pthread_t threads[THREADS];
 
     assert_int_equal(add_block(0, BASE, 512), 0);
-    assert_int_equal(pthread_barrier_init(&together, NULL, THREADS + 1), 0);
+    assert_int_equal(pthread_barrier_init(&pass_barrier, NULL, THREADS + 1), 0);
     for (uint32_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_all_notes, NULL), 0);
     for (uint32_t pass = 0; pass < PASSES; pass++) {
         for (uint64_t at = BASE; at < BASE + REGION; at += 512)
             assert_true(facet_regions_note(0, at, 512, 8));
-        pthread_barrier_wait(&together);
-        pthread_barrier_wait(&together);
+        pthread_barrier_wait(&pass_barrier);
+        pthread_barrier_wait(&pass_barrier);
         assert_int_equal(atomic_exchange(&taken, 0), REGION / 512);
     }
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    pthread_barrier_destroy(&together);
+    pthread_barrier_destroy(&pass_barrier);
     assert_int_equal(facet_regions_leave(0, BASE, 512), REGION);
 }
 
@@ -202,16 +203,16 @@ static _Atomic uint32_t short_charges; /* counts the moments in which less is ch
 
 static void charge_and_add(uint64_t address, uint64_t bytes)
 {
-    uint64_t left = 0;
+    uint64_t surplus = 0;
 
     if (facet_regions_join(0, address, bytes))
         return;
     atomic_fetch_add(&charged, (int64_t)facet_regions_touched(address, bytes));
-    if (facet_regions_add(0, address, bytes, &left))
-        atomic_fetch_sub(&charged, (int64_t)left);
+    if (facet_regions_add(0, address, bytes, &surplus))
+        atomic_fetch_sub(&charged, (int64_t)surplus);
 }
 
-static void *come_and_go(void *argument)
+static void *add_and_remove_blocks(void *argument)
 {
     uint64_t seed = (uintptr_t)argument, blocks[BLOCKS] = {0};
 
@@ -232,12 +233,12 @@ static void *come_and_go(void *argument)
     return NULL;
 }
 
-static void test_threads_pay_for_each_region_once(void **state)
+static void test_threads_charge_each_region_once(void **state)
 {
     pthread_t threads[THREADS];
 
     for (uintptr_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, (void *)(i + 1)), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, add_and_remove_blocks, (void *)(i + 1)), 0);
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(atomic_load(&charged), 0);
@@ -246,7 +247,7 @@ static void test_threads_pay_for_each_region_once(void **state)
         assert_false(facet_regions_join(0, BASE + i * REGION, 1));
 }
 
-static void test_a_child_begins_with_nothing(void **state)
+static void test_a_child_of_fork_begins_without_regions(void **state)
 {
     int status = -1;
 
@@ -270,14 +271,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_block_of_a_region_charges_and_the_last_one_releases),
-        cmocka_unit_test(test_a_block_over_a_border_pays_for_both),
+        cmocka_unit_test(test_a_block_over_a_border_is_charged_for_both_regions),
         cmocka_unit_test(test_devices_have_their_own_regions_and_addresses_are_bounded),
         cmocka_unit_test(test_a_note_gives_its_device_and_owner_once),
         cmocka_unit_test(test_a_block_that_no_note_can_describe_is_refused),
-        cmocka_unit_test(test_an_owner_takes_its_notes_along),
+        cmocka_unit_test(test_draining_an_owner_takes_its_notes_and_no_others),
         cmocka_unit_test(test_one_of_several_threads_takes_a_note),
-        cmocka_unit_test(test_threads_pay_for_each_region_once),
-        cmocka_unit_test(test_a_child_begins_with_nothing),
+        cmocka_unit_test(test_threads_charge_each_region_once),
+        cmocka_unit_test(test_a_child_of_fork_begins_without_regions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that one thread at a time has the lock, and that no thread waits for it without end. */
+/* Owns: tests that one thread at a time has the lock, and that no thread waits for it without end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,13 +52,16 @@ static void test_a_lock_that_is_held_is_not_taken_again(void **state)
     facet_timed_lock_release(&lock);
 }
 
+/* The result of a thread. */
+enum { LOCK_TAKEN = 1, GAVE_UP };
+
 static void *take_or_give_up(void *most_ns)
 {
     bool taken = facet_timed_lock_take(&lock, (uintptr_t)most_ns);
 
     if (taken)
         facet_timed_lock_release(&lock);
-    return (void *)(uintptr_t)(taken ? 1 : 2);
+    return (void *)(uintptr_t)(taken ? LOCK_TAKEN : GAVE_UP);
 }
 
 static uintptr_t take_in_another_thread(uint64_t most_ns)
@@ -75,10 +78,10 @@ static uintptr_t take_in_another_thread(uint64_t most_ns)
 static void test_no_thread_waits_without_end(void **state)
 {
     assert_true(facet_timed_lock_take(&lock, 0));
-    assert_int_equal(take_in_another_thread(0), 2);
-    assert_int_equal(take_in_another_thread(FACET_NS_PER_MS), 2);
+    assert_int_equal(take_in_another_thread(0), GAVE_UP);
+    assert_int_equal(take_in_another_thread(FACET_NS_PER_MS), GAVE_UP);
     facet_timed_lock_release(&lock);
-    assert_int_equal(take_in_another_thread(0), 1);
+    assert_int_equal(take_in_another_thread(0), LOCK_TAKEN);
 }
 
 static void test_a_child_finds_the_lock_free(void **state)

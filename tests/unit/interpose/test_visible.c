@@ -63,10 +63,11 @@ static void test_a_list_that_repeats_a_device_shows_none(void **state)
     assert_string_equal(shown_list("0,GPU-aa01"), "-1");
 }
 
-static void test_list_that_does_not_fit(void **state)
+static void test_lists_longer_than_the_buffer_are_refused(void **state)
 {
     char text[18];
 
+    /* Two addresses of 8 characters, a comma, and the terminator. */
     assert_false(facet_cuda_visible_write(addresses, 2, text, 17));
     assert_true(facet_cuda_visible_write(addresses, 2, text, 18));
     assert_false(facet_cuda_visible_write(addresses, 0, text, 2));
@@ -80,7 +81,7 @@ int main(void)
         cmocka_unit_test(test_addresses_and_their_beginnings_name_vgpus),
         cmocka_unit_test(test_first_entry_that_names_no_vgpu_ends_the_list),
         cmocka_unit_test(test_a_list_that_repeats_a_device_shows_none),
-        cmocka_unit_test(test_list_that_does_not_fit),
+        cmocka_unit_test(test_lists_longer_than_the_buffer_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

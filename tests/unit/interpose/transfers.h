@@ -49,9 +49,9 @@ static uint64_t record_call(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint
                             uint64_t h, uint64_t i, uint64_t j, uint64_t k, uint64_t l, uint64_t m, uint64_t n,
                             uint64_t o, uint64_t p)
 {
-    const uint64_t all[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p};
+    const uint64_t words[WORDS] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p};
 
-    memcpy(recorded, all, sizeof recorded);
+    memcpy(recorded, words, sizeof recorded);
     calls++;
     return 0;
 }
