@@ -81,9 +81,9 @@ static enum facet_status limit_set_memory(struct facet_provider_instance *instan
     return status;
 }
 
-/* --- multiprocessors --- */
+/* --- compute units --- */
 
-/* A worker with a limit takes no turns with the others, because it has its own multiprocessors. */
+/* A worker with a limit takes no turns with other workers, because it has its own compute units. */
 static enum facet_status limit_units(struct gpu_machine *machine, uint32_t device, uint32_t units,
                                      struct gpu_worker *worker, struct facet_error *error)
 {

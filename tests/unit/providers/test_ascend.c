@@ -230,8 +230,8 @@ static void counting_that_fails_is_a_refusal(void **state)
         {"card_count=-1", "dcmi_get_card_list: -1 cards", FACET_CORRUPT},
         {"chips:2=2000000000", "dcmi_get_device_num_in_card: 2000000000 chips, expected 0 to 16", FACET_CORRUPT},
         {"chips=-5", "-5 chips", FACET_CORRUPT},
-        {"card:4=1", "expected identities of their own", FACET_CORRUPT},
-        {"die=7", "expected identities of their own", FACET_CORRUPT},
+        {"card:4=1", "expected different uuids", FACET_CORRUPT},
+        {"die=7", "expected different uuids", FACET_CORRUPT},
     };
 
     node_libraries("dcmi", "acl");
