@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: loading AscendCL and its life in this process.
+ * Owns: loading AscendCL, and initialising and finalising it once for the process.
  * Never: knows devices.
  */
 #include "acl.h"
@@ -26,7 +26,7 @@ static const char *const acl_places[] = {"libascendcl.so",
  */
 static pthread_mutex_t acl_mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t acl_users;
-static bool acl_ours;
+static bool acl_ours; /* this code initialised the library */
 
 enum facet_status ascend_acl_open(struct ascend_acl *acl, struct facet_error *error)
 {

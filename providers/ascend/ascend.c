@@ -17,7 +17,7 @@
  * aclrtSetDeviceResLimit. The driver then limits the process to that number of cores, and does not say which. A process
  * without the interposer is not limited. Limits last as long as the instance. `partitioned` is not offered.
  *
- * Address. "acl:3" has the chip's logical number, by which AscendCL counts when ASCEND_RT_VISIBLE_DEVICES is not set.
+ * Address. "acl:3" has the chip's logical number, which AscendCL uses when ASCEND_RT_VISIBLE_DEVICES is not set.
  * A worker with limits gets "acl:3;cores=5/20": at most five of twenty AI cores, and the same part of the vector cores.
  */
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 
 static enum facet_status not_offered(struct facet_error *error)
 {
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "the installed driver and CANN do not offer it");
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "the operation: not offered by the installed driver and CANN");
 }
 
 enum facet_status ascend_device_check(const struct facet_provider_instance *instance, uint32_t device,

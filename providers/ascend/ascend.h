@@ -48,14 +48,14 @@ struct ascend_chip {
     int logic;
     unsigned int physical;
     char chip_version[33];
-    char die[64]; /* five numbers; empty when not read */
+    char die[64]; /* the die's identity, five numbers; empty when it was not read */
     struct ascend_reading last_reading;
     struct ascend_worker *workers;
 };
 
 struct ascend_allocation {
     struct ascend_allocation *next;
-    void *block; /* as AscendCL gave it */
+    void *block; /* the pointer that AscendCL returned */
     uint64_t address, bytes;
 };
 

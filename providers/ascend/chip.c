@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding the chips, and their description in struct facet_device_info and the properties.
- * Never: guesses a value: one that a call did not return, or that is impossible, stays unset.
+ * Never: guesses a value: a value that no call returned, or that is impossible, stays unset.
  *
  * Identity. The uuid is a hash of the die's number, which is burnt in at the factory. If the driver does not report the
- * die, it is a hash of the PCI address, and without an address one of the numbers of card and chip.
+ * die, the uuid is a hash of the PCI address, and without an address a hash of the numbers of card and chip.
  */
 #include <stdlib.h>
 
@@ -132,7 +132,7 @@ static void describe_identity(const struct ascend_dcmi *dcmi, struct ascend_chip
     facet_kit_uuid_of(text, info->uuid);
 }
 
-/* Depends on the functions that the libraries have and on probes; a probe that fails removes its capability. */
+/* The capabilities depend on the functions that the libraries have, and on probes: one that fails removes its own. */
 static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct ascend_chip *chip,
                                 const struct facet_device_info *info)
 {
@@ -201,15 +201,16 @@ static void describe_chip(const struct facet_provider_instance *instance, struct
     describe_modes(info);
 }
 
-static enum facet_status check_new(const struct facet_provider_instance *instance, const struct ascend_chip *chip,
-                                   const struct facet_device_info *info, struct facet_error *error)
+static enum facet_status check_uuid_is_new(const struct facet_provider_instance *instance,
+                                           const struct ascend_chip *chip, const struct facet_device_info *info,
+                                           struct facet_error *error)
 {
     for (uint32_t i = 0; i < instance->count; i++) {
         const struct ascend_chip *other = &instance->chips[i];
 
         if (strcmp(instance->infos[i].uuid, info->uuid) == 0)
             return facet_kit_fail(error, FACET_CORRUPT,
-                                  "card %d chip %d and card %d chip %d: expected identities of their own, both are %s",
+                                  "card %d chip %d and card %d chip %d: expected different uuids, both have %s",
                                   other->card, other->chip_number, chip->card, chip->chip_number, info->uuid);
     }
     return FACET_OK;
@@ -232,7 +233,7 @@ static enum facet_status add_chip(struct facet_provider_instance *instance, int 
     *info = (struct facet_device_info){.size = sizeof *info, .index = instance->count};
     *chip = (struct ascend_chip){.card = card, .chip_number = chip_number};
     describe_chip(instance, chip, info);
-    enum facet_status status = check_new(instance, chip, info, error);
+    enum facet_status status = check_uuid_is_new(instance, chip, info, error);
     if (status == FACET_OK)
         instance->count++;
     return status;
@@ -252,7 +253,7 @@ static enum facet_status find_on_card(struct facet_provider_instance *instance, 
     int code = ASCEND_DCMI(&instance->dcmi, get_device_num_in_card, card, &chips);
     enum facet_status status = ascend_dcmi_status(code);
 
-    /* A card that fell off the bus may still be listed; the others remain usable. */
+    /* A card that fell off the bus may still be listed. It is skipped, so that the other cards remain usable. */
     if (status == FACET_DEVICE_LOST)
         return FACET_OK;
     if (code)
@@ -274,7 +275,7 @@ enum facet_status ascend_chips_find(struct facet_provider_instance *instance, st
     int code = ASCEND_DCMI(&instance->dcmi, get_card_list, &count, cards, DCMI_MAX_CARDS);
     enum facet_status status = ascend_dcmi_status(code);
 
-    if (status == FACET_DEVICE_LOST) /* how drivers report that there is no chip */
+    if (status == FACET_DEVICE_LOST) /* drivers report in this way that there is no chip */
         return FACET_OK;
     if (code)
         return ascend_dcmi_fail(error, "dcmi_get_card_list", code);
@@ -291,8 +292,8 @@ struct text {
     size_t length;
 };
 
-/* Adds "key=value" when there is a value; every value here is bounded, so all of them fit. */
-FACET_PRINTF(3, 4) static void put(struct text *text, const char *key, const char *format, ...)
+/* Adds a line "key=value" when there is a value. Every value has a bounded length, so all lines fit. */
+FACET_PRINTF(3, 4) static void put_property(struct text *text, const char *key, const char *format, ...)
 {
     char value[300] = "";
     va_list arguments;
@@ -312,9 +313,9 @@ static void put_memory(struct text *text, const struct ascend_dcmi *dcmi, const 
 
     if (ASCEND_DCMI(dcmi, get_device_hbm_info, chip->card, chip->chip_number, &memory) == 0 &&
         memory.clock <= MAX_CLOCK_MHZ)
-        put(text, "clock_memory_mhz", "%u", memory.clock);
+        put_property(text, "clock_memory_mhz", "%u", memory.clock);
     if (ASCEND_DCMI(dcmi, get_device_ecc_info, chip->card, chip->chip_number, DCMI_COMPONENT_HBM, &ecc) == 0)
-        put(text, "ecc", "%s", ecc.enabled ? "true" : "false");
+        put_property(text, "ecc", "%s", ecc.enabled ? "true" : "false");
 }
 
 enum facet_status ascend_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
@@ -326,15 +327,15 @@ enum facet_status ascend_device_properties(struct facet_provider_instance *insta
     if (status != FACET_OK)
         return status;
     const struct ascend_chip *chip = &instance->chips[device];
-    put(&all, "card", "%d", chip->card);
-    put(&all, "card_chip", "%d", chip->chip_number);
+    put_property(&all, "card", "%d", chip->card);
+    put_property(&all, "card_chip", "%d", chip->chip_number);
     if (chip->has_logic)
-        put(&all, "logical_id", "%d", chip->logic);
+        put_property(&all, "logical_id", "%d", chip->logic);
     if (chip->has_physical)
-        put(&all, "physical_id", "%u", chip->physical);
-    put(&all, "chip_version", "%s", chip->chip_version);
-    put(&all, "die", "%s", chip->die);
+        put_property(&all, "physical_id", "%u", chip->physical);
+    put_property(&all, "chip_version", "%s", chip->chip_version);
+    put_property(&all, "die", "%s", chip->die);
     put_memory(&all, &instance->dcmi, chip);
-    put(&all, "acl_error", "%s", instance->acl_error);
+    put_property(&all, "acl_error", "%s", instance->acl_error);
     return facet_kit_text_out(all.bytes, text, capacity, ret_size, error);
 }

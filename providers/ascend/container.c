@@ -10,7 +10,7 @@
 
 #include "ascend.h"
 
-/* The driver's interface to programs, as its installation guide lists them for containers. */
+/* The nodes and files of the driver that its installation guide lists for containers. */
 static const char *const shared_nodes[] = {"/dev/davinci_manager", "/dev/devmm_svm", "/dev/hisi_hdc"};
 static const char *const driver_files[] = {"/usr/local/Ascend/driver/lib64", "/usr/local/Ascend/driver/version.info",
                                            "/usr/local/dcmi", "/usr/local/bin/npu-smi", "/etc/ascend_install.info"};

@@ -13,7 +13,7 @@
 
 static const char *const dcmi_places[] = {"libdcmi.so", "/usr/local/dcmi/libdcmi.so", NULL};
 
-/* One mutex for the process, as all instances use the same library. */
+/* There is one mutex for the process, because all instances use the same library. */
 static pthread_mutex_t dcmi_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void ascend_dcmi_lock(void)

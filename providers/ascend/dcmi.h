@@ -62,7 +62,7 @@ struct dcmi_die_id {
 };
 
 struct dcmi_process {
-    int pid; /* as the host counts them */
+    int pid; /* in the host's pid namespace */
     unsigned long memory_bytes;
 };
 
@@ -80,14 +80,14 @@ enum dcmi_health {
     /* and 0xffffffff: not installed, or not started */
 };
 
-enum dcmi_way {
-    DCMI_WAY_SYSTEM = 1,      /* across NUMA nodes */
-    DCMI_WAY_HOST_BRIDGE = 2, /* through one processor's host bridge */
-    DCMI_WAY_HCCS = 3,
-    DCMI_WAY_SWITCHES = 4, /* several PCIe switches */
-    DCMI_WAY_SWITCH = 5,   /* one PCIe switch */
-    DCMI_WAY_PACKAGE = 6,  /* two dies of one card; drivers before HDK 24 report 6 for "unknown" */
-    DCMI_WAY_HCCS_SWITCH = 7,
+enum dcmi_connection {
+    DCMI_CONNECTION_SYSTEM = 1,      /* across NUMA nodes */
+    DCMI_CONNECTION_HOST_BRIDGE = 2, /* through one processor's host bridge */
+    DCMI_CONNECTION_HCCS = 3,
+    DCMI_CONNECTION_SWITCHES = 4, /* several PCIe switches */
+    DCMI_CONNECTION_SWITCH = 5,   /* one PCIe switch */
+    DCMI_CONNECTION_PACKAGE = 6,  /* two dies of one card; drivers before HDK 24 report 6 for "unknown" */
+    DCMI_CONNECTION_HCCS_SWITCH = 7,
 };
 
 /* X(name without its prefix dcmi_, parameters). The first three functions must exist, the others may be missing. */
@@ -110,7 +110,7 @@ enum dcmi_way {
     X(get_device_temperature, (int card, int chip, int *ret_celsius))                                                  \
     X(get_device_power_info, (int card, int chip, int *ret_deciwatts))                                                 \
     X(get_device_resource_info, (int card, int chip, struct dcmi_process *ret_processes, int *ret_count))              \
-    X(get_topo_info_by_device_id, (int card_a, int chip_a, int card_b, int chip_b, int *ret_way))                      \
+    X(get_topo_info_by_device_id, (int card_a, int chip_a, int card_b, int chip_b, int *ret_connection))               \
     X(get_driver_version, (char *text, unsigned int capacity))
 
 struct ascend_dcmi {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: grants of AI cores and bytes of each chip to workers, so that the sum stays within it.
+ * Owns: grants of AI cores and bytes of each chip to workers, whose sum does not exceed the chip.
  * Never: limits a process itself; the header comment of ascend.c describes enforcement.
  */
 #include <stdlib.h>
@@ -55,7 +55,7 @@ void ascend_workers_free(struct ascend_chip *chip)
     }
 }
 
-static enum facet_status refuse_twice(const char *worker, const char *what, struct facet_error *error)
+static enum facet_status refuse_second_limit(const char *worker, const char *what, struct facet_error *error)
 {
     return facet_kit_fail(error, FACET_BAD_STATE, "worker '%s' has a %s limit; expected it to be cleared first", worker,
                           what);
@@ -69,7 +69,7 @@ static enum facet_status grant_memory(struct facet_provider_instance *instance, 
     uint64_t unreserved = instance->infos[device].memory_bytes;
 
     if (existing && existing->valid & FACET_WORKER_HAS_MEMORY)
-        return refuse_twice(name, "memory", error);
+        return refuse_second_limit(name, "memory", error);
     if (existing && existing->used_bytes > bytes)
         return facet_kit_fail(error, FACET_NO_SPACE, "worker '%s' holds %" PRIu64 " bytes already, more than %" PRIu64,
                               name, existing->used_bytes, bytes);
@@ -115,7 +115,7 @@ static enum facet_status grant_compute(struct facet_provider_instance *instance,
     uint32_t cores = (milli * unreserved + FACET_MILLI_WHOLE - 1) / FACET_MILLI_WHOLE;
 
     if (existing && existing->valid & FACET_WORKER_HAS_COMPUTE)
-        return refuse_twice(name, "compute", error);
+        return refuse_second_limit(name, "compute", error);
     for (const struct ascend_worker *other = chip->workers; other; other = other->next)
         unreserved -= other->cores;
     if (cores > unreserved)

@@ -4,7 +4,7 @@
  * Never: touches memory outside of the context: every range is checked first.
  *
  * AscendCL works on the context that is current in the calling thread, so each operation makes its own current. The
- * lock admits one operation at a time: only tools and tests use this path, as programs call AscendCL themselves.
+ * lock admits one operation at a time: only tools and tests use this path, because programs call AscendCL themselves.
  */
 #include <stdlib.h>
 
@@ -128,7 +128,7 @@ static enum facet_status ascend_memory_destroy_context(struct facet_provider_ins
     enum facet_status status = enter_context(instance, number, &context, error);
     int code = status == FACET_OK ? close_context(instance, context) : 0;
     pthread_mutex_unlock(&instance->lock);
-    return code ? ascend_acl_fail(&instance->acl, error, "taking the context down", code) : status;
+    return code ? ascend_acl_fail(&instance->acl, error, "destroying the context", code) : status;
 }
 
 /* A worker with a limit sees its limit, others the device. */
@@ -169,7 +169,10 @@ static enum facet_status ascend_memory_info(struct facet_provider_instance *inst
     return status == FACET_OK ? facet_kit_struct(&info, sizeof info, ret_info, error) : status;
 }
 
-/* AscendCL promises only 64 bytes of alignment. If a block is not aligned, a larger one that has an aligned part is. */
+/*
+ * AscendCL promises an alignment of 64 bytes only. A block that is not aligned to ALIGNMENT is replaced by a larger
+ * block, which contains an aligned part.
+ */
 static int take_block(const struct ascend_acl *acl, uint64_t bytes, void **ret_block)
 {
     void *block = NULL;
@@ -317,7 +320,8 @@ static enum facet_status ascend_memory_read(struct facet_provider_instance *inst
 }
 
 /*
- * AscendCL does not define copies between overlapping ranges, so they go through the host in pieces, from the safe end.
+ * AscendCL does not define copies between overlapping ranges. So they go through the host in pieces, from the end at
+ * which no piece overwrites bytes that are still to be read.
  */
 static int copy_overlapping(const struct ascend_acl *acl, uint64_t to, uint64_t from, uint64_t bytes, void *piece)
 {

@@ -142,8 +142,8 @@ int ascend_processes_read(const struct ascend_dcmi *dcmi, const struct ascend_ch
 }
 
 /*
- * DCMI reports pids of the host, which are not those that a container with its own pid namespace sees. In a container,
- * drivers report only the container's own processes.
+ * DCMI reports pids of the host's namespace, which differ from the pids in a container's own pid namespace. In a
+ * container, drivers report only the container's own processes.
  */
 static uint32_t convert_processes(const struct dcmi_process *from, int count, uint32_t device,
                                   struct facet_process_metrics *to)

@@ -20,24 +20,24 @@ enum facet_status ascend_device_nodes(struct facet_provider_instance *instance, 
     return facet_kit_list_items(nodes, sizeof *nodes, instance->count, items, item_size, capacity, ret_count, error);
 }
 
-/* Translates an enum dcmi_way. False: the connection is unknown. */
+/* Translates an enum dcmi_connection. False: the connection is unknown. */
 static bool translate_link(int connection, bool same_card, uint32_t *ret_type, uint32_t *ret_level)
 {
     static const struct {
         int connection;
         uint32_t type, level;
     } connections[] = {
-        {DCMI_WAY_SYSTEM, FACET_LINK_SOCKET, FACET_LEVEL_SYSTEM},
-        {DCMI_WAY_HOST_BRIDGE, FACET_LINK_PCIE, FACET_LEVEL_HOST_BRIDGE},
-        {DCMI_WAY_HCCS, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
-        {DCMI_WAY_SWITCHES, FACET_LINK_PCIE, FACET_LEVEL_MULTI_SWITCH},
-        {DCMI_WAY_SWITCH, FACET_LINK_PCIE, FACET_LEVEL_SINGLE_SWITCH},
-        {DCMI_WAY_PACKAGE, FACET_LINK_INTERNAL, FACET_LEVEL_INTERNAL},
-        {DCMI_WAY_HCCS_SWITCH, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
+        {DCMI_CONNECTION_SYSTEM, FACET_LINK_SOCKET, FACET_LEVEL_SYSTEM},
+        {DCMI_CONNECTION_HOST_BRIDGE, FACET_LINK_PCIE, FACET_LEVEL_HOST_BRIDGE},
+        {DCMI_CONNECTION_HCCS, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
+        {DCMI_CONNECTION_SWITCHES, FACET_LINK_PCIE, FACET_LEVEL_MULTI_SWITCH},
+        {DCMI_CONNECTION_SWITCH, FACET_LINK_PCIE, FACET_LEVEL_SINGLE_SWITCH},
+        {DCMI_CONNECTION_PACKAGE, FACET_LINK_INTERNAL, FACET_LEVEL_INTERNAL},
+        {DCMI_CONNECTION_HCCS_SWITCH, FACET_LINK_HCCS, FACET_LEVEL_SINGLE_SWITCH},
     };
 
     /* Drivers before HDK 24 report this number for "unknown", and only two chips of one card can be in one package. */
-    if (connection == DCMI_WAY_PACKAGE && !same_card)
+    if (connection == DCMI_CONNECTION_PACKAGE && !same_card)
         return false;
     for (size_t i = 0; i < sizeof connections / sizeof *connections; i++) {
         if (connections[i].connection != connection)

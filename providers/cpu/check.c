@@ -191,7 +191,7 @@ static void check_barrier(void *check)
 const struct facet_host_check cpu_check_functions = {
     .size = sizeof cpu_check_functions, .access = check_access, .barrier = check_barrier};
 
-/* --- before and after --- */
+/* --- before and after the launch --- */
 
 /* Called when the launch is complete. The next thread that synchronizes gets its finding. */
 static void launch_done(void *owner)
@@ -251,7 +251,7 @@ enum facet_status cpu_checked_launch(struct cpu_queue *queue, const struct cpu_m
     struct checked_launch *checked_launch = new_checked(queue, module, kernel, launch);
 
     if (!checked_launch)
-        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to watch a launch");
+        return facet_kit_fail(error, FACET_NO_MEMORY, "no memory to check a launch");
     checked_launch->done = done;
     checked_launch->owner = owner;
     enum facet_status status =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the lives of contexts, and their accounts.
+ * Owns: creating and ending contexts, and their accounts.
  * Never: takes away memory that a work-group may still use. The executor ends most work-groups, but not those that may
  * hold a lock or another resource. The end of a context waits CPU_GRACE_NS for these. A work-group that runs longer
  * makes the context a zombie: it has no number any more, keeps its memory, and is freed when its last work-group ends.
@@ -246,7 +246,7 @@ void cpu_context_drop(struct cpu_context *context)
 }
 
 /* The caller holds no lock: a cancelled job is reported complete at once, by a callback. */
-static void cancel_all(struct cpu_context *context)
+static void cancel_queues(struct cpu_context *context)
 {
     struct cpu_queue *queue;
 
@@ -259,7 +259,7 @@ static void cancel_all(struct cpu_context *context)
 
 static enum facet_status cancel_and_drain(struct cpu_context *context, uint64_t timeout_ns)
 {
-    cancel_all(context);
+    cancel_queues(context);
     return cpu_context_drain(context, timeout_ns, NULL);
 }
 

@@ -6,10 +6,10 @@
  * Never: decides whose work-group is next (executor.h).
  *
  * Locks, outermost first: a context's space, a context's own lock, the instance's or the pool's. A thread that holds
- * one may call the executor, which calls back holding none. No thread waits while it holds one.
+ * one may call the executor, which holds none when it calls the provider. No thread waits while it holds one.
  *
- * Lives. A context is in the instance's list, which holds one reference; each operation on it holds one more. The last
- * reference that is dropped takes the context apart. Queues and their context's list work alike.
+ * References: the instance's list of contexts holds one to each, and so does each operation on a context. When the last
+ * is dropped, the context is freed. In the same way a context's list holds a reference to each of its queues.
  */
 #ifndef CPU_H
 #define CPU_H
@@ -34,7 +34,7 @@
 #define CPU_GLOBAL_MOST    INT32_MAX            /* work-items of a dimension, with its offset */
 #define CPU_GROUPS_MOST    (UINT64_C(1) << 48)  /* of a launch */
 #define CPU_DRAIN_NS       UINT64_C(4000000000) /* how long a copy waits for the context's work */
-#define CPU_GRACE_NS       UINT64_C(2000000000) /* how long an end waits for work-groups under way */
+#define CPU_GRACE_NS       UINT64_C(2000000000) /* how long the end of a context waits for its running work-groups */
 
 #define CPU_REQUIRE(pointer, error)                                                                                    \
     do {                                                                                                               \
@@ -73,7 +73,7 @@ struct cpu_launch {
 struct cpu_module {
     TAILQ_ENTRY(cpu_module) link;
     uint64_t number;
-    uint32_t pending; /* launches */
+    uint32_t pending; /* launches that are not complete */
     int fd;           /* the file that the loader opened as /proc/self/fd/FD; open as long as `object` is */
     void *object;
     uint64_t base; /* where it was loaded */
@@ -85,7 +85,7 @@ struct cpu_module {
 struct cpu_queue {
     TAILQ_ENTRY(cpu_queue) link;
     uint64_t number;          /* 0: it was destroyed */
-    uint64_t creation_number; /* the number that it had */
+    uint64_t creation_number; /* `number` as it was before */
     uint32_t references;
     struct cpu_context *context;
     struct cpu_stream *stream;
@@ -113,7 +113,7 @@ struct cpu_context {
     struct cpu_space space;
     _Atomic uint64_t staged_bytes; /* copies of data that is queued to be written */
 
-    pthread_mutex_t lock; /* the lists below */
+    pthread_mutex_t lock; /* of the fields below */
     TAILQ_HEAD(, cpu_queue) queues;
     TAILQ_HEAD(, cpu_module) modules;
     TAILQ_HEAD(cpu_launches, cpu_launch) launches; /* in the order of their sequence */
@@ -127,7 +127,7 @@ struct facet_provider_instance {
     struct cpu_executor *executor;
     struct cpu_pool pool;
 
-    pthread_mutex_t lock;        /* all below */
+    pthread_mutex_t lock;        /* of the fields below, up to `events` */
     pthread_cond_t zombie_ended; /* signalled when a zombie is freed */
     TAILQ_HEAD(, cpu_context) contexts;
     TAILQ_HEAD(, cpu_worker) workers;
@@ -159,9 +159,9 @@ uint32_t cpu_processors(void);
 enum facet_status cpu_machine_describe(struct facet_device_info *ret_info, char **ret_features,
                                        struct facet_error *error);
 /* Reads a number from 1 to `most` from the environment; 0: the variable is unset. FACET_INVALID_ARGUMENT. */
-enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error);
+enum facet_status cpu_setting_read(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error);
 /* Reads a variable of the environment that is 0, 1, or unset, which is off. FACET_INVALID_ARGUMENT. */
-enum facet_status cpu_switch(const char *name, bool *ret_on, struct facet_error *error);
+enum facet_status cpu_switch_read(const char *name, bool *ret_on, struct facet_error *error);
 
 /* --- instance.c --- */
 
@@ -170,7 +170,7 @@ void cpu_close(struct facet_provider_instance *instance);
 /* Keeps this shared object loaded: one of its threads may run its code for longer than an instance lives. */
 void cpu_stay_loaded(void);
 uint64_t cpu_now_ns(clockid_t clock);
-uint64_t cpu_number(struct facet_provider_instance *instance);
+uint64_t cpu_number_next(struct facet_provider_instance *instance);
 /* Every operation on the device calls this check first. */
 enum facet_status cpu_check_device(const struct facet_provider_instance *instance, uint32_t device,
                                    struct facet_error *error);
@@ -216,7 +216,7 @@ enum facet_status cpu_context_drain(struct cpu_context *context, uint64_t timeou
 enum facet_status cpu_account_charge(struct cpu_context *context, uint64_t bytes, struct facet_error *error);
 void cpu_account_uncharge(struct cpu_context *context, uint64_t bytes);
 void cpu_account_reserve(struct cpu_context *context, uint64_t bytes, bool more);
-/* Charges a context's pages to its worker, as they may outlive the context. */
+/* Charges a context's pages to its worker, because they may outlive the context. */
 void cpu_account_share(struct cpu_context *context, uint64_t bytes);
 /* Frees pages without references, and ends the charge for them. With no lock held. */
 void cpu_account_free_pages(struct cpu_context *context, struct cpu_pages_list *unused);
@@ -253,7 +253,7 @@ struct cpu_module *cpu_module_find(struct cpu_context *context, uint64_t number)
 enum facet_status cpu_image_check(const struct facet_host_image *image, const struct cpu_elf *elf, uint64_t base,
                                   const char *features, struct facet_error *error);
 
-/* --- conformance.c --- */
+/* --- conformance_kernel.c, as an image that embed.py writes as a C array --- */
 
 /* The image that `facet provider check` loads, by the name that the properties publish. */
 #define CPU_CONFORMANCE_NAME "facet-cpu:store_words"

@@ -84,7 +84,7 @@ static bool is_writable(const struct view *view, uint64_t address, uint64_t byte
     return false;
 }
 
-/* As bytes_at(), and only in a part that cannot be written: no relocation changes what was checked. */
+/* Like bytes_at(), but only in a part that cannot be written: no relocation changes what was checked. */
 static const uint8_t *constant_at(const struct view *view, uint64_t address, uint64_t bytes)
 {
     return is_writable(view, address, bytes) ? NULL : bytes_at(view, address, bytes);
@@ -147,7 +147,7 @@ static const char *check_segment(const struct view *view, const Elf64_Phdr *head
         return NULL;
     case PT_GNU_STACK:
         return header->p_flags & PF_X ? "an executable stack" : NULL;
-    case PT_PHDR: /* the loader goes on to read them there */
+    case PT_PHDR: /* from here on the loader reads the program headers there */
         return constant_at(view, header->p_vaddr, view->header_count * sizeof *header) == view->bytes + view->headers_at
                    ? NULL
                    : "program headers in another place than its own header says";

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a file's bytes as a C array: embed.py INPUT OUTPUT NAME.
 
-Owns: how the conformance image gets into the provider. Never: interprets the bytes.
+Owns: turning the conformance image into C source. Never: interprets the bytes.
 """
 import sys
 from pathlib import Path

@@ -13,7 +13,7 @@ _Static_assert((int)FACET_SCHEDULE_FAIR == (int)FACET_PICK_FAIR &&
                    (int)FACET_SCHEDULE_ROUND_ROBIN == (int)FACET_PICK_ROUND_ROBIN &&
                    (int)FACET_SCHEDULE_PRIORITY == (int)FACET_PICK_PRIORITY &&
                    (int)FACET_SCHEDULE_FIFO == (int)FACET_PICK_FIFO,
-               "policies");
+               "the ABI's schedules have the numbers of src/compute/pick.h");
 
 static enum facet_status execution_load(struct facet_provider_instance *instance, uint64_t number, const void *image,
                                         uint64_t bytes, uint64_t *ret_module, struct facet_error *error)
@@ -28,7 +28,7 @@ static enum facet_status execution_load(struct facet_provider_instance *instance
         return status;
     status = cpu_module_load(instance, image, bytes, &module, error);
     if (status == FACET_OK) {
-        module->number = *ret_module = cpu_number(instance);
+        module->number = *ret_module = cpu_number_next(instance);
         pthread_mutex_lock(&context->lock);
         TAILQ_INSERT_TAIL(&context->modules, module, link);
         pthread_mutex_unlock(&context->lock);

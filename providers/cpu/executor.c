@@ -7,8 +7,9 @@
 #include "executor_parts.h"
 #include "provider_kit.h"
 
-#define NS_PER_S    UINT64_C(1000000000)
-#define STACK_BYTES ((size_t)8 << 20) /* whichever limit the process has: kernels keep some private memory there */
+#define NS_PER_S UINT64_C(1000000000)
+#define STACK_BYTES                                                                                                    \
+    ((size_t)8 << 20) /* of a thread, whatever the process's limit: kernels keep some private memory there */
 
 /* ---- time ---- */
 
@@ -199,7 +200,7 @@ void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, boo
 void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns)
 {
     pthread_mutex_lock(&executor->lock);
-    uint64_t now = cpu_now_ns(executor), unit_ns = executor->unit_ns, busy_ns = executor->busy_ns;
+    uint64_t now = cpu_executor_now_ns(executor), unit_ns = executor->unit_ns, busy_ns = executor->busy_ns;
 
     for (uint32_t i = 0; i < executor->units_started; i++) {
         if (executor->units[i].job)

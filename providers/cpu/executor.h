@@ -59,25 +59,25 @@ void cpu_executor_destroy(struct cpu_executor *executor);
 /* Since the start: the working time of all units, summed, and the time in which at least one unit worked. */
 void cpu_executor_busy(struct cpu_executor *executor, uint64_t *ret_unit_ns, uint64_t *ret_busy_ns);
 
-/* As facet_execution_ops.set_policy, with a valid `policy`. `slice_ns` 0: the executor's own length of turns. */
+/* Like facet_execution_ops.set_policy, with a valid `policy`. `slice_ns` 0: the executor's own length of turns. */
 void cpu_executor_set_policy(struct cpu_executor *executor, uint32_t policy, bool preempt, uint64_t slice_ns);
 
 enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_tenant **ret_tenant,
                                     struct facet_error *error);
 /* Cancels all work of the tenant, returns when no unit runs it, and frees the streams. NULL is allowed. */
 void cpu_tenant_destroy(struct cpu_tenant *tenant);
-/* As facet_execution_ops.set_share. A new tenant is best effort, without a cap, and of normal priority. */
+/* Like facet_execution_ops.set_share. A new tenant is best effort, without a cap, and of normal priority. */
 void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uint32_t limit_milli, uint32_t priority);
 /* At most `units` units work for the tenant at a time: a hard limit. A new tenant may use all. */
 void cpu_tenant_set_units(struct cpu_tenant *tenant, uint32_t units);
-/* As facet_execution_ops.set_bounds. The bounds hold in addition to cpu_tenant_set_units(). */
+/* Like facet_execution_ops.set_bounds. The bounds hold in addition to cpu_tenant_set_units(). */
 void cpu_tenant_set_bounds(struct cpu_tenant *tenant, uint32_t units, uint32_t launches);
 /* The time that was charged to the tenant. It never decreases. */
 uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant);
 uint32_t cpu_tenant_units_active(struct cpu_tenant *tenant);
-/* Stops handing out the tenant's work-groups, and waits until no unit runs one (FACET_TIMEOUT); or goes on (false). */
+/* true: units claim no more work-groups of the tenant; waits until none runs (FACET_TIMEOUT). false: ends that. */
 enum facet_status cpu_tenant_pause(struct cpu_tenant *tenant, bool pause, uint64_t timeout_ns);
-/* Waits until no stream of the tenant has work left. FACET_TIMEOUT, as always when it has work and is paused. */
+/* Waits until no stream of the tenant has work left. FACET_TIMEOUT: always when it has work and is paused. */
 enum facet_status cpu_tenant_wait(struct cpu_tenant *tenant, uint64_t timeout_ns);
 
 enum facet_status cpu_stream_create(struct cpu_tenant *tenant, struct cpu_stream **ret_stream,
@@ -110,7 +110,7 @@ enum facet_status cpu_stream_launch(struct cpu_stream *stream, const struct face
 struct cpu_phases {
     uint32_t count;           /* at least 1 */
     const uint64_t *ends;     /* for each phase the index behind its last work-group; the last is the grid's size */
-    const atomic_int *status; /* read between work-groups: an enum facet_status other than FACET_OK ends it all */
+    const atomic_int *status; /* read between work-groups: an enum facet_status other than FACET_OK ends the launch */
 };
 enum facet_status cpu_stream_launch_phases(struct cpu_stream *stream, const struct facet_host_kernel *kernel,
                                            const struct facet_launch *launch, const void *arguments,

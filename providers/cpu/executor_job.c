@@ -16,7 +16,7 @@
 
 #define BATCH_NS  UINT64_C(20000)
 #define SINGLE_NS UINT64_C(4000) /* work-groups of at least this time are timed one by one */
-#define GROWTH    8u             /* a batch is at most so many times the last: the first times tell little */
+#define GROWTH    8u  /* most times that a batch is as large as the last: the first measured times are inexact */
 #define ROW_STEP  16u /* rows are multiples of so many work-groups: then they are whole vectors for any group size */
 
 static uint64_t round_up(uint64_t bytes, uint64_t step)
@@ -34,7 +34,7 @@ enum facet_status cpu_job_new(struct cpu_stream *stream, uint32_t argument_bytes
 {
     uint32_t units = stream->tenant->executor->options.units;
     uint64_t ranges_at = round_to_local_align(sizeof(struct cpu_job));
-    uint64_t arguments_at = ranges_at + round_to_local_align(units * sizeof(struct cpu_range));
+    uint64_t arguments_at = ranges_at + round_to_local_align(units * sizeof(struct cpu_group_range));
     uint64_t bytes = arguments_at + round_to_local_align(argument_bytes);
     struct cpu_job *job = aligned_alloc(FACET_HOST_LOCAL_ALIGN, bytes);
 
@@ -94,15 +94,16 @@ void cpu_job_open_next_phase(struct cpu_job *job)
 
 /* ---- claiming ---- */
 
-void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range)
+void cpu_job_take_range(struct cpu_job *job, struct cpu_group_range *ret_range)
 {
-    *ret_range = (struct cpu_range){0};
+    *ret_range = (struct cpu_group_range){0};
     if (job->returned_count > 0)
         *ret_range = job->returned_ranges[--job->returned_count];
 }
 
 /* Near the end of a job the batches become small, so that the units end together. */
-static bool claim_groups(const struct cpu_unit *unit, struct cpu_job *job, uint64_t batch, struct cpu_range *range)
+static bool claim_groups(const struct cpu_unit *unit, struct cpu_job *job, uint64_t batch,
+                         struct cpu_group_range *range)
 {
     uint64_t next = atomic_load_explicit(&job->next, memory_order_relaxed);
 
@@ -115,7 +116,7 @@ static bool claim_groups(const struct cpu_unit *unit, struct cpu_job *job, uint6
     next = atomic_fetch_add_explicit(&job->next, batch, memory_order_relaxed);
     if (next >= job->phase_end)
         return false;
-    *range = (struct cpu_range){next, facet_min_u64(next + batch, job->phase_end)};
+    *range = (struct cpu_group_range){next, facet_min_u64(next + batch, job->phase_end)};
     return true;
 }
 
@@ -175,7 +176,7 @@ static void run_row(const struct cpu_job *job, const struct facet_host_group *fi
 
 /* Runs work-groups from the front of the range, at most `most`, until the unit must leave the job. */
 static uint64_t run_batch(struct cpu_unit *unit, const struct cpu_job *job, struct facet_host_group *group,
-                          struct cpu_range *range, uint64_t most)
+                          struct cpu_group_range *range, uint64_t most)
 {
     uint64_t groups_begun = atomic_load_explicit(&unit->groups_begun, memory_order_relaxed);
     uint64_t index = range->begin, end = facet_min_u64(range->end, range->begin + most);
@@ -221,7 +222,7 @@ static void run_groups(struct cpu_unit *unit, struct cpu_job *job, struct facet_
         if (turn->range.begin >= turn->range.end && !claim_groups(unit, job, batch, &turn->range))
             break;
         uint64_t ran = run_batch(unit, job, group, &turn->range, batch);
-        uint64_t then = cpu_now_ns(unit->executor);
+        uint64_t then = cpu_executor_now_ns(unit->executor);
 
         if (ran > 0)
             note_batch(job, turn, ran, then - now);

@@ -20,7 +20,7 @@
 #define CPU_LINE 64u /* bytes of a cache line */
 
 /* Work-groups [begin, end) of a job, counted along x, then y, then z. */
-struct cpu_range {
+struct cpu_group_range {
     uint64_t begin, end;
 };
 
@@ -60,7 +60,7 @@ struct cpu_job {
      * takes a returned one before it claims another. So there are never more returned ranges than units.
      */
     uint32_t returned_count;
-    struct cpu_range *returned_ranges;
+    struct cpu_group_range *returned_ranges;
 };
 
 struct cpu_stream {
@@ -69,21 +69,21 @@ struct cpu_stream {
     uint32_t priority;
     uint64_t turn; /* number of its last turn: of streams of equal priority the one with the lowest goes next */
     TAILQ_HEAD(, cpu_job) jobs;
-    bool calls_done;        /* a thread calls a job's `done` */
+    bool is_calling_done;   /* a thread calls a job's `done` */
     uint64_t wake_sequence; /* the first number whose end a thread sleeps for; UINT64_MAX: none */
     struct facet_stream_state state;
     atomic_uint_least64_t completed; /* of `state`, for threads that read it without the lock */
 
     struct facet_launch_record *records; /* a ring; grows to CPU_RECORDS */
     uint32_t record_capacity;
-    uint64_t recorded;
+    uint64_t recorded; /* records that were kept so far */
 };
 
 #define CPU_RECORDS 1024u
 
 struct cpu_tenant {
     struct cpu_executor *executor;
-    int entity;
+    int entity;           /* its index in `pick` */
     uint32_t units_most;  /* by limits */
     uint32_t units_bound; /* by cpu_tenant_set_bounds() */
     uint32_t launches_most, launches_under_way;
@@ -94,13 +94,14 @@ struct cpu_tenant {
     uint64_t busy_ns;     /* time charged */
     uint64_t reported_ns; /* the most that was reported: the time of turns that have not ended is only an estimate */
     TAILQ_HEAD(, cpu_stream) streams;
-    uint32_t watchers;      /* threads that sleep until any job ends, or no unit works for it */
-    pthread_cond_t changed; /* a job that a thread waits for has ended; with watchers: any job, or the last unit left */
+    uint32_t watchers; /* threads that sleep until any job ends, or no unit works for it */
+    /* Signalled when a job that a thread waits for ends; with watchers: when any job ends, or the last unit leaves. */
+    pthread_cond_t changed;
 };
 
 /* A unit's work before it takes the lock again. */
 struct cpu_turn {
-    struct cpu_range range; /* claimed and not run */
+    struct cpu_group_range range; /* claimed and not run */
     uint64_t start_ns, until_ns, end_ns;
     uint64_t begin_ns, run_ns; /* when it released the lock; the time from then to the last work-group's end */
     uint64_t processor_ns;     /* the part of run_ns in which the thread had a processor; UINT64_MAX: all, or unknown */
@@ -140,7 +141,7 @@ struct cpu_unit {
     SLIST_ENTRY(cpu_unit) link;
     uint64_t watched_groups, watched_since_ns, watched_processor_ns; /* as the watchdog last read them */
     bool reported;
-    uint64_t leave_by_ns; /* when its thread is ended, by cpu_deadline_ns(), as its job was stopped; 0: it was not */
+    uint64_t leave_by_ns; /* its job was stopped: when its thread is ended, by cpu_deadline_ns(). 0: it was not */
     bool thread_is_ended; /* its thread was ended, and no other was started yet */
     uint64_t ended_processor_ns; /* turn.processor_ns of the thread that is being ended */
 
@@ -175,12 +176,12 @@ struct cpu_executor {
     struct cpu_unit units[];
 };
 
-static inline uint64_t cpu_now_ns(const struct cpu_executor *executor)
+static inline uint64_t cpu_executor_now_ns(const struct cpu_executor *executor)
 {
     return executor->options.now_ns(executor->options.owner);
 }
 
-/* The processor time of the calling thread; 0: unknown, as always with options.now_ns. */
+/* The processor time of the calling thread; 0: unknown, which it always is with options.now_ns. */
 uint64_t cpu_thread_ns(const struct cpu_executor *executor);
 
 /* Under the lock: processor time of the unit's thread in its present turn; UINT64_MAX: unknown. */
@@ -195,7 +196,7 @@ bool cpu_job_is_over(const struct cpu_job *job);
 bool cpu_job_can_be_ended(const struct cpu_job *job);
 /* Opens the next phase when all work-groups of the present one have run. */
 void cpu_job_open_next_phase(struct cpu_job *job);
-void cpu_job_take_range(struct cpu_job *job, struct cpu_range *ret_range);
+void cpu_job_take_range(struct cpu_job *job, struct cpu_group_range *ret_range);
 void cpu_job_run(struct cpu_unit *unit, struct cpu_job *job, struct cpu_turn *turn);
 
 /* executor_turn.c: all under the lock */
@@ -211,7 +212,7 @@ bool cpu_unit_start(struct cpu_unit *unit);
 void cpu_unit_account_ended(struct cpu_unit *unit, enum facet_status status);
 
 /* executor_stream.c: all under the lock */
-bool cpu_stream_claimable(const struct cpu_stream *stream);
+bool cpu_stream_is_claimable(const struct cpu_stream *stream);
 /* Reports the jobs at the head of the stream that have ended. It releases the lock meanwhile. */
 void cpu_stream_settle(struct cpu_stream *stream);
 void cpu_stream_stop(struct cpu_stream *stream);
@@ -219,7 +220,7 @@ void cpu_stream_release(struct cpu_stream *stream);
 
 /* executor_tenant.c: under the lock. Wakes watchers if there are any: a needless wake-up costs as much as a job. */
 void cpu_tenant_signal(struct cpu_tenant *tenant);
-/* Waits for `changed` as a watcher. Returns as cpu_condition_wait(). */
+/* Waits for `changed` as a watcher. Returns what cpu_condition_wait() does. */
 bool cpu_tenant_watch(struct cpu_tenant *tenant, uint64_t deadline_ns);
 
 /* executor_record.c: all under the lock */

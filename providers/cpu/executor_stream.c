@@ -82,7 +82,7 @@ void cpu_stream_set_priority(struct cpu_stream *stream, uint32_t priority)
     pthread_mutex_unlock(&executor->lock);
 }
 
-bool cpu_stream_claimable(const struct cpu_stream *stream)
+bool cpu_stream_is_claimable(const struct cpu_stream *stream)
 {
     const struct cpu_job *job = TAILQ_FIRST(&stream->jobs);
     const struct cpu_tenant *tenant = stream->tenant;
@@ -104,7 +104,7 @@ static void make_record(struct cpu_job *job)
     if (record->start_ns != 0)
         stream->tenant->launches_under_way--;
     if (job->only_waits && !job->stopped) {
-        record->start_ns = record->end_ns = cpu_now_ns(stream->tenant->executor);
+        record->start_ns = record->end_ns = cpu_executor_now_ns(stream->tenant->executor);
         is_complete = true;
     }
     stream->state.begun = record->sequence; /* jobs of a stream begin in order */
@@ -114,7 +114,7 @@ static void make_record(struct cpu_job *job)
     else if (record->status != FACET_OK && stream->state.failed == 0)
         stream->state.failed = (uint32_t)-record->status;
     if (record->end_ns == 0)
-        record->end_ns = cpu_now_ns(stream->tenant->executor);
+        record->end_ns = cpu_executor_now_ns(stream->tenant->executor);
     stream->state.busy_ns += record->busy_ns;
     cpu_record_keep(stream, record);
 }
@@ -123,7 +123,7 @@ static bool is_settled(const struct cpu_stream *stream)
 {
     const struct cpu_job *job = TAILQ_FIRST(&stream->jobs);
 
-    return stream->calls_done || !job || !cpu_job_is_over(job);
+    return stream->is_calling_done || !job || !cpu_job_is_over(job);
 }
 
 static void wake_waiters(struct cpu_stream *stream)
@@ -142,16 +142,16 @@ static bool remove_finished_jobs(struct cpu_stream *stream)
     struct cpu_job *job;
     bool any = !is_settled(stream);
 
-    if (stream->calls_done)
+    if (stream->is_calling_done)
         return false;
     while ((job = TAILQ_FIRST(&stream->jobs)) && cpu_job_is_over(job)) {
-        stream->calls_done = true;
+        stream->is_calling_done = true;
         make_record(job);
         pthread_mutex_unlock(&executor->lock);
         if (job->done)
             job->done(job->done_owner);
         pthread_mutex_lock(&executor->lock);
-        stream->calls_done = false;
+        stream->is_calling_done = false;
         TAILQ_REMOVE(&stream->jobs, job, link);
         stream->tenant->waiting -= job->only_waits;
         executor->jobs--;
@@ -240,7 +240,7 @@ static enum facet_status queue_job(struct cpu_job *job, struct facet_error *erro
         job->record.sequence = ++stream->state.launched;
         tenant->waiting += job->only_waits;
         tenant->executor->jobs++;
-        job->record.queued_ns = cpu_now_ns(tenant->executor);
+        job->record.queued_ns = cpu_executor_now_ns(tenant->executor);
         TAILQ_INSERT_TAIL(&stream->jobs, job, link);
         if (first && job->only_waits)
             cpu_stream_settle(stream);

@@ -22,7 +22,7 @@ enum facet_status cpu_tenant_create(struct cpu_executor *executor, struct cpu_te
     tenant->units_most = executor->options.units;
     TAILQ_INIT(&tenant->streams);
     pthread_mutex_lock(&executor->lock);
-    tenant->entity = facet_pick_add(&executor->pick, &initial_share, cpu_now_ns(executor));
+    tenant->entity = facet_pick_add(&executor->pick, &initial_share, cpu_executor_now_ns(executor));
     if (tenant->entity != FACET_PICK_NONE)
         executor->tenants[tenant->entity] = tenant;
     pthread_mutex_unlock(&executor->lock);
@@ -83,7 +83,7 @@ void cpu_tenant_set_share(struct cpu_tenant *tenant, uint32_t request_milli, uin
     const struct facet_pick_share share = {request_milli, limit_milli, priority};
 
     pthread_mutex_lock(&executor->lock);
-    facet_pick_set_share(&executor->pick, tenant->entity, &share, cpu_now_ns(executor));
+    facet_pick_set_share(&executor->pick, tenant->entity, &share, cpu_executor_now_ns(executor));
     cpu_units_reconsider(executor);
     pthread_mutex_unlock(&executor->lock);
 }
@@ -127,7 +127,7 @@ uint64_t cpu_tenant_busy_ns(struct cpu_tenant *tenant)
     struct cpu_executor *executor = tenant->executor;
 
     pthread_mutex_lock(&executor->lock);
-    uint64_t now = cpu_now_ns(executor), busy = tenant->busy_ns;
+    uint64_t now = cpu_executor_now_ns(executor), busy = tenant->busy_ns;
 
     for (uint32_t i = 0; i < executor->units_started; i++) {
         const struct cpu_unit *unit = &executor->units[i];

@@ -26,7 +26,7 @@
  */
 #define SPIN_NS UINT64_C(20000)
 #define POLLS   512u /* between two yields: less than a microsecond */
-#define WAKES   2u   /* polling units that a thread calls when it brings work, and a unit when it has got some */
+#define WAKES   2u   /* polling units that are called by a thread that brings work, or by a unit that took work */
 /* A thread that is descheduled is away for longer than this. */
 #define THREAD_TIME_VALID_NS UINT64_C(50000)
 /* How long a unit polls while a job runs that more work may follow: its next phase, or the next job of its stream. */
@@ -40,7 +40,7 @@ static struct cpu_stream *next_stream(struct cpu_tenant *tenant)
     struct cpu_stream *stream, *best = NULL;
 
     TAILQ_FOREACH (stream, &tenant->streams, link) {
-        if (!cpu_stream_claimable(stream))
+        if (!cpu_stream_is_claimable(stream))
             continue;
         if (!best || stream->priority > best->priority ||
             (stream->priority == best->priority && stream->turn < best->turn))
@@ -187,7 +187,7 @@ static void interrupt_units(struct cpu_tenant *tenant)
 
 /*
  * A unit that has got work wakes the next ones. So a launch costs its caller few wakes, and a small launch wakes few
- * units. A polling unit is called by a store; WAKES of them are, as the caller may hold the processor of the first.
+ * units. A store calls a polling unit. WAKES of them are called: the caller may run on the processor of the first.
  */
 static bool wake_next_units(struct cpu_executor *executor, uint64_t now_ns)
 {
@@ -231,7 +231,7 @@ static void ensure_unit_wakes_by(struct cpu_executor *executor, uint64_t again_n
 
 void cpu_tenant_arrive(struct cpu_tenant *tenant)
 {
-    uint64_t now = cpu_now_ns(tenant->executor);
+    uint64_t now = cpu_executor_now_ns(tenant->executor);
     uint64_t opens = facet_pick_opens_ns(&tenant->executor->pick, tenant->entity, now);
 
     cpu_tenant_refresh(tenant);
@@ -330,7 +330,7 @@ static void begin_turn(struct cpu_unit *unit, struct cpu_stream *stream, uint64_
 static bool take_turn(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
-    uint64_t now_ns = cpu_now_ns(executor);
+    uint64_t now_ns = cpu_executor_now_ns(executor);
     int entity;
 
     while ((entity = facet_pick_next(&executor->pick, now_ns, &unit->look_again_ns)) != FACET_PICK_NONE) {
@@ -401,7 +401,7 @@ void cpu_unit_account_ended(struct cpu_unit *unit, enum facet_status status)
 {
     struct cpu_turn *turn = &unit->turn;
 
-    turn->end_ns = cpu_now_ns(unit->executor);
+    turn->end_ns = cpu_executor_now_ns(unit->executor);
     turn->run_ns = turn->end_ns - turn->begin_ns;
     turn->processor_ns = unit->ended_processor_ns;
     turn->status = status;
@@ -413,7 +413,7 @@ void cpu_unit_account_ended(struct cpu_unit *unit, enum facet_status status)
 static void read_thread_time(struct cpu_unit *unit)
 {
     unit->thread_time_ns = cpu_thread_ns(unit->executor);
-    unit->thread_time_read_ns = cpu_now_ns(unit->executor);
+    unit->thread_time_read_ns = cpu_executor_now_ns(unit->executor);
 }
 
 /*
@@ -423,7 +423,7 @@ static void read_thread_time(struct cpu_unit *unit)
  */
 static uint64_t thread_ns(struct cpu_unit *unit, uint64_t *ret_now_ns)
 {
-    uint64_t now = cpu_now_ns(unit->executor);
+    uint64_t now = cpu_executor_now_ns(unit->executor);
 
     if (unit->long_turn && now - unit->thread_time_read_ns < THREAD_TIME_VALID_NS) {
         *ret_now_ns = now;
@@ -445,7 +445,7 @@ static void run_turn(struct cpu_unit *unit)
 
     atomic_store_explicit(&unit->begin_thread_ns, begin_ns, memory_order_relaxed);
     cpu_job_run(unit, unit->job, turn);
-    turn->run_ns = cpu_now_ns(unit->executor) - turn->begin_ns;
+    turn->run_ns = cpu_executor_now_ns(unit->executor) - turn->begin_ns;
     turn->processor_ns = UINT64_MAX;
     if (begin_ns == 0 || (unit->long_turn && turn->run_ns < THREAD_TIME_VALID_NS))
         return;
@@ -465,7 +465,7 @@ static uint64_t poll_until_ns(const struct cpu_unit *unit)
 {
     const struct cpu_executor *executor = unit->executor;
     uint64_t until = more_may_follow(executor) ? unit->last_work_ns + FOLLOW_UP_POLL_NS : unit->last_work_ns + SPIN_NS;
-    uint64_t now = cpu_now_ns(executor);
+    uint64_t now = cpu_executor_now_ns(executor);
 
     if (unit->look_again_ns == FACET_PICK_NEVER)
         return until;
@@ -498,7 +498,7 @@ static void spin_for_work(struct cpu_unit *unit, uint64_t until_ns)
 static void sleep_unit(struct cpu_unit *unit)
 {
     struct cpu_executor *executor = unit->executor;
-    uint64_t now = cpu_now_ns(executor), deadline = UINT64_MAX;
+    uint64_t now = cpu_executor_now_ns(executor), deadline = UINT64_MAX;
     bool in_time = true;
 
     if (unit->look_again_ns != FACET_PICK_NEVER)
@@ -543,7 +543,8 @@ void *cpu_unit_main(void *argument)
         pthread_mutex_unlock(&executor->lock);
         run_turn(unit);
         pthread_mutex_lock(&executor->lock);
-        unit->turn.end_ns = cpu_now_ns(executor); /* under the lock, as cpu_executor_busy(): so it never goes back */
+        /* Read under the lock, as in cpu_executor_busy(): so busy times never decrease. */
+        unit->turn.end_ns = cpu_executor_now_ns(executor);
         left_job = end_turn(unit);
         unit->last_work_ns = cpu_deadline_ns(0);
     }

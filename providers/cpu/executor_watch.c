@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the watchdog, a thread that reports work-groups that run for too long, and ends those whose launch was
- * cancelled or that take longer than they may. Never: ends a work-group that could hold something
+ * cancelled or that take longer than they may. Never: ends a work-group that could hold a lock or another resource
  * (cpu_job_can_be_ended()).
  *
  * A unit counts the work-groups that it begins, and the watchdog checks whether the count of a working unit grows. So
@@ -147,7 +147,7 @@ static void check_units(struct cpu_executor *executor)
 
     for (uint32_t i = 0; i < executor->units_started; i++) {
         struct cpu_unit *unit = &executor->units[i];
-        uint64_t ran_ns = running_ns(unit, cpu_now_ns(executor));
+        uint64_t ran_ns = running_ns(unit, cpu_executor_now_ns(executor));
 
         if (unit->thread_is_ended)
             restart_unit(unit);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: opening and closing, the device's health and properties.
- * Never: starts a thread or takes memory of the device before a context is made: listing stays cheap.
+ * Owns: opening and closing an instance, its numbers, and reports of work-groups that run for too long.
+ * Never: starts a thread or takes memory of the device before a context is made: so listing devices costs little.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ uint64_t cpu_now_ns(clockid_t clock)
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-uint64_t cpu_number(struct facet_provider_instance *instance)
+uint64_t cpu_number_next(struct facet_provider_instance *instance)
 {
     pthread_mutex_lock(&instance->lock);
     uint64_t number = ++instance->number;
@@ -58,10 +58,10 @@ static enum facet_status open_executor(struct facet_provider_instance *instance,
         .owner = instance,
     };
     uint64_t watchdog_ms = 0, most_ms = 0;
-    enum facet_status status = cpu_setting("FACET_CPU_WATCHDOG", WATCHDOG_MS_MOST, &watchdog_ms, error);
+    enum facet_status status = cpu_setting_read("FACET_CPU_WATCHDOG", WATCHDOG_MS_MOST, &watchdog_ms, error);
 
     if (status == FACET_OK)
-        status = cpu_setting("FACET_CPU_GROUP_LIMIT", WATCHDOG_MS_MOST, &most_ms, error);
+        status = cpu_setting_read("FACET_CPU_GROUP_LIMIT", WATCHDOG_MS_MOST, &most_ms, error);
     if (status != FACET_OK)
         return status;
     options.group_most_ns = most_ms * NS_PER_MS;
@@ -73,11 +73,11 @@ static enum facet_status open_executor(struct facet_provider_instance *instance,
 static enum facet_status open_pool(struct facet_provider_instance *instance, struct facet_error *error)
 {
     bool commit = false;
-    enum facet_status status = cpu_switch("FACET_CPU_COMMIT", &commit, error);
+    enum facet_status status = cpu_switch_read("FACET_CPU_COMMIT", &commit, error);
 
     if (status == FACET_OK)
         status = cpu_pool_open(&instance->pool, commit ? 2 * instance->info.memory_bytes : 0, error);
-    if (status == FACET_OK && instance->pool.faults >= 0)
+    if (status == FACET_OK && instance->pool.userfault_fd >= 0)
         instance->info.capabilities |= FACET_CAN_MOVE_PAGES;
     return status;
 }

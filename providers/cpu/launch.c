@@ -8,7 +8,7 @@
 #include "cpu.h"
 
 #define SCRATCH_MOST (UINT64_C(4) << 30)                   /* of a work-group */
-#define LAUNCH_1_1   offsetof(struct facet_launch, offset) /* its size before 1.2 */
+#define LAUNCH_1_1   offsetof(struct facet_launch, offset) /* size before ABI 1.2 */
 
 /* Copies the host's struct into this provider's version of it: fields beyond the host's size are zero. */
 static enum facet_status take_request(const struct facet_launch *launch, struct facet_launch *ret_request,
@@ -75,7 +75,7 @@ static enum facet_status check_dimensions(const struct facet_launch *launch, str
     return FACET_OK;
 }
 
-/* Not checked when the image is loaded: its other kernels can run, and this one perhaps can in smaller groups. */
+/* Loading an image does not check this: its other kernels can run, and this one perhaps can in smaller groups. */
 static enum facet_status check_scratch(const struct facet_host_kernel *kernel, const struct facet_launch *launch,
                                        struct facet_error *error)
 {
@@ -123,11 +123,12 @@ static enum facet_status wrong_argument(const struct facet_host_kernel *kernel, 
 /* Bytes of a pixel of OpenCL's channel order and type; 0: OpenCL 1.2 does not have them. */
 static uint64_t pixel_bytes(const struct facet_host_image_object *image)
 {
-    enum { FIRST_PACKED = 4, LAST_PACKED = 6 }; /* CL_UNORM_SHORT_565, _555 and CL_UNORM_INT_101010: all of a pixel */
-    /* From CL_R and from CL_SNORM_INT8 on. */
+    enum { CL_R = 0x10b0, CL_SNORM_INT8 = 0x10d0 }; /* the first channel order, and the first channel type */
+    /* CL_UNORM_SHORT_565, _555 and CL_UNORM_INT_101010: a value has all channels of a pixel. */
+    enum { FIRST_PACKED = 4, LAST_PACKED = 6 };
     static const uint8_t channels[] = {1, 1, 2, 2, 3, 4, 4, 4, 1, 1, 1, 2, 3, 1, 2, 3, 4, 4, 4, 4};
     static const uint8_t bytes[] = {1, 2, 1, 2, 2, 2, 4, 1, 2, 4, 1, 2, 4, 2, 4};
-    uint32_t order = image->channel_order - 0x10b0, type = image->channel_type - 0x10d0;
+    uint32_t order = image->channel_order - CL_R, type = image->channel_type - CL_SNORM_INT8;
 
     if (order >= sizeof channels || type >= sizeof bytes)
         return 0;

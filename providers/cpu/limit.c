@@ -147,8 +147,8 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
 }
 
 /* With the lock held. */
-static enum facet_status list_all(const struct facet_provider_instance *instance, void *items, uint32_t item_size,
-                                  uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+static enum facet_status list_limits(const struct facet_provider_instance *instance, void *items, uint32_t item_size,
+                                     uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
     const struct cpu_worker *worker;
     uint32_t count = 0, filled = 0;
@@ -176,7 +176,7 @@ static enum facet_status limit_list(struct facet_provider_instance *instance, ui
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&instance->lock);
-    status = list_all(instance, items, item_size, capacity, ret_count, error);
+    status = list_limits(instance, items, item_size, capacity, ret_count, error);
     pthread_mutex_unlock(&instance->lock);
     return status;
 }

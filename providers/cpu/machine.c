@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: this machine's properties as a device: its processors, its memory, the settings that override them.
- * Never: guesses a value: one that cannot be read has no bit.
+ * Never: guesses: the bit of a value that cannot be read is not set.
  */
 #include <errno.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #define MEMORY_STEP FACET_VARIABLE_MEMORY_MIN /* memory_bytes is a multiple of it */
 #define MEMORY_MOST FACET_VARIABLE_MEMORY_MAX
 
-enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error)
+enum facet_status cpu_setting_read(const char *name, uint64_t most, uint64_t *ret_value, struct facet_error *error)
 {
     const char *text = getenv(name);
     char *end;
@@ -33,7 +33,7 @@ enum facet_status cpu_setting(const char *name, uint64_t most, uint64_t *ret_val
     return FACET_OK;
 }
 
-enum facet_status cpu_switch(const char *name, bool *ret_on, struct facet_error *error)
+enum facet_status cpu_switch_read(const char *name, bool *ret_on, struct facet_error *error)
 {
     const char *text = getenv(name);
 
@@ -59,10 +59,10 @@ static uint64_t half_of_memory(void)
 static enum facet_status read_sizes(struct facet_device_info *info, struct facet_error *error)
 {
     uint64_t units = 0, memory = 0;
-    enum facet_status status = cpu_setting("FACET_CPU_UNITS", CPU_UNITS_MOST, &units, error);
+    enum facet_status status = cpu_setting_read("FACET_CPU_UNITS", CPU_UNITS_MOST, &units, error);
 
     if (status == FACET_OK)
-        status = cpu_setting("FACET_CPU_MEMORY", MEMORY_MOST, &memory, error);
+        status = cpu_setting_read("FACET_CPU_MEMORY", MEMORY_MOST, &memory, error);
     if (status != FACET_OK)
         return status;
     info->compute_units = units ? (uint32_t)units : cpu_processors();

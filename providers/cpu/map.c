@@ -105,7 +105,7 @@ static bool is_retired(const struct cpu_space *space, struct cpu_range range, ui
     return true;
 }
 
-static void take_back(struct cpu_space *space, struct cpu_range range)
+static void reactivate_range(struct cpu_space *space, struct cpu_range range)
 {
     for (uint64_t at = range.at; at < range.end;) {
         struct cpu_piece *piece = cpu_piece_at(space, at);
@@ -125,7 +125,7 @@ enum facet_status cpu_space_map(struct cpu_space *space, struct cpu_range range,
     if (status != FACET_OK)
         return status;
     if (is_retired(space, range, number, offset)) {
-        take_back(space, range);
+        reactivate_range(space, range);
         return FACET_OK;
     }
     if (cpu_piece_in(space, range))
@@ -144,7 +144,7 @@ static enum facet_status prepare_range(struct cpu_space *space, struct cpu_range
 {
     enum facet_status status = cpu_range_check(space, range, error);
 
-    if (status == FACET_OK && !cpu_space_holds(space, range.at, range.end - range.at))
+    if (status == FACET_OK && !cpu_space_has_with_retired(space, range.at, range.end - range.at))
         status = cpu_space_check(space, range.at, range.end - range.at, error);
     return status == FACET_OK ? cpu_pieces_split(space, range, error) : status;
 }

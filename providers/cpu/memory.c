@@ -208,7 +208,7 @@ static enum facet_status create_pages(struct cpu_context *context, uint64_t byte
         status = cpu_account_charge(context, bytes, error);
     if (status != FACET_OK)
         return status;
-    uint64_t number = cpu_number(context->instance);
+    uint64_t number = cpu_number_next(context->instance);
     status = cpu_pages_create(&context->space, number, bytes, error);
     if (status == FACET_OK)
         *ret_pages = number;

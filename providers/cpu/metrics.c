@@ -11,7 +11,7 @@
 
 #include "cpu.h"
 
-/* Busy time of units in milli of what all units have in `elapsed_ns`. */
+/* Busy time of units in thousandths of the time that all units have in `elapsed_ns`. */
 static uint32_t share_of(const struct facet_provider_instance *instance, uint64_t busy_ns, uint64_t elapsed_ns)
 {
     uint64_t whole_ns = elapsed_ns * instance->info.compute_units / FACET_MILLI_WHOLE;

@@ -43,7 +43,10 @@ static int make_file(void)
     return fd < 0 && errno == EINVAL ? memfd_create("facet-kernel", MFD_CLOEXEC) : fd;
 }
 
-/* The object's name is /proc/self/fd/FD. The loader takes two objects of one name for one, so the file stays open. */
+/*
+ * The object's name is /proc/self/fd/FD. The loader takes objects of the same name to be the same object. So the file
+ * stays open, and no other object gets its name.
+ */
 static enum facet_status open_object(struct cpu_module *module, struct facet_error *error)
 {
     char name[64];

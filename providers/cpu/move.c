@@ -12,7 +12,7 @@
 #include "pool.h"
 #include "provider_kit.h"
 
-static uint64_t bytes_of(struct cpu_range range)
+static uint64_t range_bytes(struct cpu_range range)
 {
     return range.end - range.at;
 }
@@ -36,8 +36,8 @@ static enum facet_status check_move(const struct cpu_space *space, struct cpu_ra
     enum facet_status status = cpu_range_check(space, range, error);
 
     if (status == FACET_OK)
-        status = cpu_space_check(space, range.at, bytes_of(range), error);
-    if (status == FACET_OK && space->pool->faults < 0)
+        status = cpu_space_check(space, range.at, range_bytes(range), error);
+    if (status == FACET_OK && space->pool->userfault_fd < 0)
         status = facet_kit_fail(error, FACET_UNSUPPORTED, FACET_TRANSPLANT_LACKS);
     return status;
 }
@@ -62,7 +62,8 @@ static enum facet_status transplant_pages(const struct cpu_space *space, struct 
         .from = mapped_address(space, range),
     };
     const char *failed_step = NULL;
-    int failed = facet_transplant(space->pool->faults, (void *)range.at, bytes_of(range), &place, &failed_step);
+    int failed =
+        facet_transplant(space->pool->userfault_fd, (void *)range.at, range_bytes(range), &place, &failed_step);
 
     return failed ? facet_kit_fail(error, FACET_NO_MEMORY, "%s: %s", failed_step, strerror(failed)) : FACET_OK;
 }
@@ -70,7 +71,7 @@ static enum facet_status transplant_pages(const struct cpu_space *space, struct 
 enum facet_status cpu_space_move(struct cpu_space *space, struct cpu_range range, uint64_t number, uint64_t offset,
                                  struct cpu_pages_list *unused, struct facet_error *error)
 {
-    const struct cpu_part part = {offset, bytes_of(range)};
+    const struct cpu_part part = {offset, range_bytes(range)};
     struct cpu_pages *pages = NULL;
     enum facet_status status = check_move(space, range, error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the lives of pages. Never: frees pages that are mapped anywhere.
+ * Owns: creating, sharing and destroying pages. Never: frees pages that are mapped anywhere.
  *
  * A space's lock guards the list of the pages that it made. Data that several spaces may read is under the pool's lock.
  */
@@ -65,7 +65,7 @@ enum facet_status cpu_pages_create(struct cpu_space *space, uint64_t number, uin
 /* With the pool's lock held. */
 static void list_if_unused(struct cpu_pages *pages, struct cpu_pages_list *unused)
 {
-    if (!pages->owner && pages->mapped == 0)
+    if (!pages->owner && pages->mapped_bytes == 0)
         TAILQ_INSERT_TAIL(unused, pages, link);
 }
 
@@ -154,23 +154,24 @@ static void count_uses(struct cpu_pages *pages, struct cpu_part part, uint32_t c
         uses[i] += change;
 }
 
-static enum facet_status take_part(struct cpu_pages *pages, struct cpu_part part, bool alone, struct facet_error *error)
+static enum facet_status take_part(struct cpu_pages *pages, struct cpu_part part, bool exclusive,
+                                   struct facet_error *error)
 {
     enum facet_status status = check_part(pages, part, error);
 
     if (status != FACET_OK)
         return status;
-    if (alone && is_used(pages, part))
+    if (exclusive && is_used(pages, part))
         return facet_kit_fail(error, FACET_BUSY,
                               "pages %" PRIu64 ", offset %" PRIu64 ", bytes %" PRIu64
                               ": expected nothing of them to be mapped",
                               pages->number, part.offset, part.bytes);
     count_uses(pages, part, 1);
-    pages->mapped += part.bytes;
+    pages->mapped_bytes += part.bytes;
     return FACET_OK;
 }
 
-enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struct cpu_part part, bool alone,
+enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struct cpu_part part, bool exclusive,
                                  struct cpu_pages **ret_pages, struct facet_error *error)
 {
     struct cpu_pages *pages = find_own(space, number);
@@ -180,7 +181,7 @@ enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struc
     if (!pages)
         pages = find_shared(pool, number);
     enum facet_status status =
-        pages ? take_part(pages, part, alone, error) : not_found(number, ", or shared ones", error);
+        pages ? take_part(pages, part, exclusive, error) : not_found(number, ", or shared ones", error);
     pthread_mutex_unlock(&pool->lock);
     if (status == FACET_OK)
         *ret_pages = pages;
@@ -191,7 +192,7 @@ void cpu_pages_drop(struct cpu_pool *pool, struct cpu_pages *pages, struct cpu_p
 {
     pthread_mutex_lock(&pool->lock);
     count_uses(pages, part, UINT32_MAX);
-    pages->mapped -= part.bytes;
+    pages->mapped_bytes -= part.bytes;
     list_if_unused(pages, unused);
     pthread_mutex_unlock(&pool->lock);
 }

@@ -23,9 +23,11 @@ enum facet_status cpu_pages_destroy(struct cpu_space *space, uint64_t number, st
 enum facet_status cpu_pages_share(struct cpu_space *space, uint64_t number, struct cpu_worker *worker,
                                   uint64_t *ret_bytes, struct facet_error *error);
 
-/* Counts a mapping of a part of the pages, until cpu_pages_drop(). FACET_OUT_OF_RANGE. FACET_BUSY: `alone` is set, and
- * some of the part is mapped already. */
-enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struct cpu_part part, bool alone,
+/*
+ * Counts a mapping of a part of the pages, until cpu_pages_drop(). FACET_OUT_OF_RANGE. FACET_BUSY: `exclusive` is set,
+ * and some of the part is mapped already.
+ */
+enum facet_status cpu_pages_take(struct cpu_space *space, uint64_t number, struct cpu_part part, bool exclusive,
                                  struct cpu_pages **ret_pages, struct facet_error *error);
 void cpu_pages_drop(struct cpu_pool *pool, struct cpu_pages *pages, struct cpu_part part,
                     struct cpu_pages_list *unused);

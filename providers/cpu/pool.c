@@ -21,7 +21,7 @@ enum facet_status cpu_pool_open(struct cpu_pool *pool, uint64_t commit_bytes, st
         return facet_kit_fail(error, FACET_NO_MEMORY, "no addresses for %" PRIu64 " bytes of pages", commit_bytes);
     pthread_mutex_init(&pool->lock, NULL);
     pool->fd = -1;
-    pool->faults = facet_transplant_open();
+    pool->userfault_fd = facet_transplant_open();
     TAILQ_INIT(&pool->extents);
     return FACET_OK;
 }
@@ -36,8 +36,8 @@ void cpu_pool_close(struct cpu_pool *pool)
     }
     if (pool->fd >= 0)
         close(pool->fd);
-    if (pool->faults >= 0)
-        close(pool->faults);
+    if (pool->userfault_fd >= 0)
+        close(pool->userfault_fd);
     facet_page_view_close(&pool->view);
     pthread_mutex_destroy(&pool->lock);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the lives of streams, as contexts see them.
+ * Owns: creating and ending a context's streams.
  * Never: destroys a stream that a thread waits for, or blocks for a work-group that does not end.
  */
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum facet_status cpu_queue_create(struct cpu_context *context, uint64_t *ret_nu
     }
     queue->context = context;
     queue->references = 1;
-    queue->number = cpu_number(context->instance);
+    queue->number = cpu_number_next(context->instance);
     queue->creation_number = queue->number;
     *ret_number = queue->number;
     pthread_mutex_lock(&context->lock);
@@ -53,8 +53,8 @@ enum facet_status cpu_queue_take(struct facet_provider_instance *instance, uint6
     return FACET_OK;
 }
 
-/* Drops a reference, and takes the queue out of the list when it was the last. */
-static bool is_last(struct cpu_queue *queue)
+/* Drops a reference, and takes the queue out of the list when it was the last. True: it was. */
+static bool drop_reference(struct cpu_queue *queue)
 {
     struct cpu_context *context = queue->context;
 
@@ -70,7 +70,7 @@ void cpu_queue_drop(struct cpu_queue *queue)
 {
     struct cpu_context *context = queue->context;
 
-    if (is_last(queue)) {
+    if (drop_reference(queue)) {
         cpu_stream_destroy(queue->stream);
         free(queue);
     }

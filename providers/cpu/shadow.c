@@ -12,7 +12,7 @@
 
 #define FIRST_BUCKETS 4096u
 #define NO_ITEM       UINT32_MAX
-#define MANY          (UINT32_MAX - 1) /* more than one */
+#define MANY          (UINT32_MAX - 1) /* more than one work-item */
 
 struct touch {
     uint64_t address;

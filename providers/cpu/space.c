@@ -110,7 +110,7 @@ bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t byt
     return covers_range(space, address, bytes, false);
 }
 
-bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes)
+bool cpu_space_has_with_retired(const struct cpu_space *space, uint64_t address, uint64_t bytes)
 {
     return covers_range(space, address, bytes, true);
 }
@@ -171,8 +171,8 @@ static enum facet_status no_addresses(uint64_t bytes, struct facet_error *error)
     return facet_kit_fail(error, FACET_NO_MEMORY, "no addresses for %" PRIu64 " bytes: %s", bytes, strerror(errno));
 }
 
-enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t asked, uint64_t *ret_address,
-                                  struct facet_error *error)
+enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t requested_bytes,
+                                  uint64_t *ret_address, struct facet_error *error)
 {
     struct cpu_piece *piece = calloc(1, sizeof *piece);
     void *memory = take_addresses(bytes, bytes >= HUGE_BYTES ? HUGE_BYTES : CPU_BLOCK_BYTES, PROT_READ | PROT_WRITE);
@@ -182,7 +182,7 @@ enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint6
     if (bytes >= HUGE_BYTES) /* memory that kernels stream through should need few entries of the translation buffer */
         madvise(memory, bytes, MADV_HUGEPAGE);
     piece->range = (struct cpu_range){(uint64_t)memory, (uint64_t)memory + bytes};
-    piece->requested_bytes = asked;
+    piece->requested_bytes = requested_bytes;
     if (!tsearch(piece, &space->pieces, cpu_range_compare))
         goto fail;
     *ret_address = piece->range.at;

@@ -5,9 +5,9 @@
  * Owns: plain blocks, reservations, and the mappings of pages; the file that pages come from.
  * Never: counts against a quota (context.c), or waits for launches (memory.c and deferred_free.c do).
  *
- * Addresses are this process's own, so that kernels use them as they are. Plain memory is anonymous, as that comes in
- * huge pages; pages are parts of one file without a name per instance, so that they can be mapped at several places and
- * moved under an address that stays.
+ * Addresses are this process's own, so that kernels use them as they are. Plain memory is anonymous, because the kernel
+ * gives that in huge pages; pages are parts of one file without a name per instance, so that they can be mapped at
+ * several places and moved under an address that stays.
  *
  * Thread rule: one lock per space; the caller takes it, for reading to find and copy memory, for writing to change it.
  * Data that spaces share is under the pool's lock, which is taken here, inside of the spaces'.
@@ -42,7 +42,7 @@ struct cpu_extent {
 struct cpu_pool {
     pthread_mutex_t lock;
     int fd;                      /* -1 before the first pages */
-    int faults;                  /* the userfaultfd; -1: this kernel cannot protect shared memory */
+    int userfault_fd;            /* -1: this kernel cannot protect shared memory */
     struct facet_page_view view; /* the pool's own mapping, by which pages are committed when made; closed: none are */
     TAILQ_HEAD(, cpu_extent) extents;
     void *shared; /* pages that every space may map: a tree of tsearch(), by their numbers */
@@ -61,7 +61,7 @@ struct cpu_pages {
     /* Under the pool's lock. */
     struct cpu_space *owner;   /* NULL: they were destroyed, and are freed with their last mapping */
     struct cpu_worker *worker; /* the worker that is charged for shared pages; NULL: the owner's context is */
-    uint64_t mapped;           /* bytes; a page counts as often as it is mapped */
+    uint64_t mapped_bytes;     /* a page counts as often as it is mapped */
     uint32_t uses[];           /* how often each page is mapped */
 };
 
@@ -72,7 +72,7 @@ struct cpu_piece {
     struct cpu_range range;
     struct cpu_pages *pages;  /* NULL: plain */
     uint64_t offset;          /* in the pages */
-    uint64_t requested_bytes; /* of a plain block: its bytes before they were rounded up */
+    uint64_t requested_bytes; /* of a plain block, before they were rounded up */
     uint64_t retired_from;    /* number of the first launch that may not use it; 0: all may */
 };
 
@@ -97,8 +97,8 @@ void cpu_space_close(struct cpu_space *space, struct cpu_pages_list *unused);
 
 /* Whether work that begins now may use the whole range. An empty range is always allowed. */
 bool cpu_space_has(const struct cpu_space *space, uint64_t address, uint64_t bytes);
-/* As cpu_space_has(), for work that was queued before: memory that is retired counts, too. */
-bool cpu_space_holds(const struct cpu_space *space, uint64_t address, uint64_t bytes);
+/* Like cpu_space_has(), for work that was queued before: memory that is retired counts, too. */
+bool cpu_space_has_with_retired(const struct cpu_space *space, uint64_t address, uint64_t bytes);
 enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t address, uint64_t bytes,
                                   struct facet_error *error);
 
@@ -107,9 +107,9 @@ enum facet_status cpu_space_check(const struct cpu_space *space, uint64_t addres
  */
 bool cpu_space_bounds(const struct cpu_space *space, uint64_t address, struct cpu_range *ret_range);
 
-/* Allocates zeroed memory: `asked` bytes, which the caller rounds up to `bytes` by CPU_BLOCK_BYTES. FACET_NO_MEMORY. */
-enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t asked, uint64_t *ret_address,
-                                  struct facet_error *error);
+/* Allocates zeroed memory. `bytes`: those requested, rounded up to a multiple of CPU_BLOCK_BYTES. FACET_NO_MEMORY. */
+enum facet_status cpu_space_alloc(struct cpu_space *space, uint64_t bytes, uint64_t requested_bytes,
+                                  uint64_t *ret_address, struct facet_error *error);
 /* Takes a block out of the space. The caller unmaps *ret_range later. FACET_NOT_FOUND. */
 enum facet_status cpu_space_free(struct cpu_space *space, uint64_t address, struct cpu_range *ret_range,
                                  struct facet_error *error);
@@ -127,8 +127,8 @@ enum facet_status cpu_space_unmap(struct cpu_space *space, struct cpu_range rang
 
 /*
  * Retires the memory that is mapped in a range: launches from number `sequence` on may not use it. Memory that was
- * retired before keeps its number. *ret_last: launches with smaller numbers may still use some of the range. Mapping
- * the same pages there again undoes it.
+ * retired before keeps its number. *ret_last: launches with smaller numbers may still use some of the range.
+ * cpu_space_map() of the same pages there ends the retirement.
  */
 enum facet_status cpu_space_retire(struct cpu_space *space, struct cpu_range range, uint64_t sequence,
                                    uint64_t *ret_last, struct facet_error *error);

@@ -45,8 +45,8 @@ static bool is_memory_now(const struct queued_transfer *queued_transfer)
     const struct cpu_transfer *transfer = &queued_transfer->transfer;
     bool copies = !transfer->data && transfer->fill == CPU_NO_FILL;
 
-    return cpu_space_holds(space, transfer->to, transfer->bytes) &&
-           (!copies || cpu_space_holds(space, transfer->from, transfer->bytes));
+    return cpu_space_has_with_retired(space, transfer->to, transfer->bytes) &&
+           (!copies || cpu_space_has_with_retired(space, transfer->from, transfer->bytes));
 }
 
 static void run_transfer(const struct cpu_transfer *transfer)
@@ -78,9 +78,9 @@ enum facet_status cpu_transfer_run(struct cpu_context *context, const struct cpu
 static uint64_t pieces_of(const struct cpu_transfer *transfer)
 {
     bool copies = !transfer->data && transfer->fill == CPU_NO_FILL;
-    uint64_t forth = transfer->to - transfer->from, back = transfer->from - transfer->to;
+    uint64_t distance_forward = transfer->to - transfer->from, distance_backward = transfer->from - transfer->to;
 
-    if (copies && (forth < transfer->bytes || back < transfer->bytes))
+    if (copies && (distance_forward < transfer->bytes || distance_backward < transfer->bytes))
         return 1;
     return transfer->bytes > PIECE_BYTES ? (transfer->bytes + PIECE_BYTES - 1) / PIECE_BYTES : 1;
 }
@@ -114,7 +114,7 @@ static void run_piece(const void *arguments, const struct facet_host_group *grou
         atomic_store(&queued_transfer->status, FACET_OUT_OF_RANGE);
 }
 
-static const struct facet_host_kernel in_pieces = {
+static const struct facet_host_kernel transfer_kernel = {
     .name = "transfer",
     .run = run_piece,
     .argument_bytes = sizeof(struct queued_transfer *),
@@ -151,7 +151,7 @@ static void finish_queued(void *owner)
 }
 
 /* Copies the transfer, with the data to be written. */
-static enum facet_status keep_transfer(struct cpu_context *context, const struct cpu_transfer *transfer,
+static enum facet_status copy_transfer(struct cpu_context *context, const struct cpu_transfer *transfer,
                                        struct queued_transfer **ret_queued, struct facet_error *error)
 {
     uint64_t bytes = transfer->data ? transfer->bytes : 0;
@@ -178,8 +178,8 @@ static enum facet_status keep_transfer(struct cpu_context *context, const struct
 }
 
 /* A write is checked before its data is copied, and every transfer when it gets its number. */
-static enum facet_status keep_checked(struct cpu_context *context, const struct cpu_transfer *transfer,
-                                      struct queued_transfer **ret_queued, struct facet_error *error)
+static enum facet_status copy_checked_transfer(struct cpu_context *context, const struct cpu_transfer *transfer,
+                                               struct queued_transfer **ret_queued, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -189,7 +189,7 @@ static enum facet_status keep_checked(struct cpu_context *context, const struct 
         pthread_rwlock_unlock(&context->space.lock);
     }
     if (status == FACET_OK)
-        status = keep_transfer(context, transfer, ret_queued, error);
+        status = copy_transfer(context, transfer, ret_queued, error);
     if (status != FACET_OK)
         return status;
     pthread_rwlock_rdlock(&context->space.lock);
@@ -206,7 +206,7 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
                                      struct facet_error *error)
 {
     struct queued_transfer *queued_transfer = NULL;
-    enum facet_status status = keep_checked(queue->context, transfer, &queued_transfer, error);
+    enum facet_status status = copy_checked_transfer(queue->context, transfer, &queued_transfer, error);
 
     if (status != FACET_OK)
         return status;
@@ -215,8 +215,8 @@ enum facet_status cpu_transfer_queue(struct cpu_queue *queue, const struct cpu_t
                                         .grid = {(uint32_t)queued_transfer->pieces, 1, 1},
                                         .group = {1, 1, 1},
                                         .dimensions = 1};
-    status = cpu_stream_launch_phases(queue->stream, &in_pieces, &launch, &queued_transfer, &queued_transfer->phases,
-                                      finish_queued, queued_transfer, error);
+    status = cpu_stream_launch_phases(queue->stream, &transfer_kernel, &launch, &queued_transfer,
+                                      &queued_transfer->phases, finish_queued, queued_transfer, error);
     if (status != FACET_OK)
         finish_queued(queued_transfer);
     return status;

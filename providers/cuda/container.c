@@ -98,15 +98,15 @@ static enum facet_status add_part(struct facet_provider_instance *instance, uint
     char what[64];
 
     pthread_mutex_lock(&instance->parts_lock);
-    enum facet_status status = gpu->is_cut ? cuda_parts_read(instance, device, parts, &count, error) : FACET_OK;
+    enum facet_status status = gpu->is_partitioned ? cuda_parts_read(instance, device, parts, &count, error) : FACET_OK;
     pthread_mutex_unlock(&instance->parts_lock);
     if (status != FACET_OK)
         return status;
     while (at < count && strcmp(parts[at].info.uuid, uuid) != 0)
         at++;
     if (at == count || !parts[at].mig)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has none such", uuid,
-                              device);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has no such MIG device",
+                              uuid, device);
     snprintf(what, sizeof what, "gpu%u/gi%u", gpu->minor, parts[at].instance_id);
     bool has_both = add_capability(items, what);
     snprintf(what, sizeof what, "gpu%u/gi%u/ci%u", gpu->minor, parts[at].instance_id, parts[at].compute_id);

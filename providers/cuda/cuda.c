@@ -15,7 +15,7 @@
  * the driver cannot limit another process to a number of multiprocessors. Workers whose contexts belong to this
  * provider can have hard limits (gpu/limit.c, slice.h).
  *
- * Address. The UUID, "GPU-..." or, of a partition, "MIG-...": the form that CUDA_VISIBLE_DEVICES accepts.
+ * Address. It is the UUID, "GPU-..." or, of a partition, "MIG-...": the form that CUDA_VISIBLE_DEVICES accepts.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static void cuda_close(struct facet_provider_instance *instance)
     free(instance);
 }
 
-static enum facet_status find_all(struct facet_provider_instance *instance, struct facet_error *error)
+static enum facet_status open_runtime(struct facet_provider_instance *instance, struct facet_error *error)
 {
     enum facet_status status = cuda_nvml_open(&instance->nvml, error);
     struct facet_error reason = {0};
@@ -44,7 +44,7 @@ static enum facet_status find_all(struct facet_provider_instance *instance, stru
     if (cuda_driver_open(&instance->driver, &reason) != FACET_OK)
         FACET_KIT_TEXT(instance->driver_error, reason.message);
     else if (!cuda_driver_executes(&instance->driver))
-        FACET_KIT_TEXT(instance->driver_error, "libcuda.so.1 is not found, or shows no GPU: no program can use one");
+        FACET_KIT_TEXT(instance->driver_error, "libcuda.so.1 is not found, or has no GPU: no program can use the GPUs");
     if (cuda_driver_executes(&instance->driver))
         cuda_math_open(&instance->math);
     status = cuda_gpus_find(instance, error);
@@ -64,7 +64,7 @@ static enum facet_status cuda_open(struct facet_provider_instance **ret_instance
     pthread_mutex_init(&instance->lock, NULL);
     gpu_machine_init(&instance->gpu);
     instance->gpu.driver = &cuda_gpu_driver;
-    enum facet_status status = find_all(instance, error);
+    enum facet_status status = open_runtime(instance, error);
     if (status == FACET_OK)
         *ret_instance = instance;
     else

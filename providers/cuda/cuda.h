@@ -41,7 +41,7 @@ struct cuda_gpu {
     nvmlDevice_t handle;
     bool has_minor;
     unsigned minor;
-    bool is_cut; /* MIG mode was on when the GPU was found */
+    bool is_partitioned; /* MIG mode was on when the GPU was found */
     struct cuda_reading last_reading;
 };
 
@@ -57,7 +57,7 @@ struct facet_provider_instance {
 
     pthread_mutex_t parts_lock;
     pthread_mutex_t lock;
-    nvmlEventSet_t event_set; /* NULL: the driver has none */
+    nvmlEventSet_t event_set; /* NULL: the driver makes no set of events */
     struct facet_kit_events events;
 };
 FACET_STATIC_ASSERT(offsetof(struct facet_provider_instance, gpu) == 0, "gpu_machine_of()");
@@ -136,6 +136,7 @@ extern const struct facet_snapshot_ops cuda_snapshot_ops;
 
 /* container.c */
 extern const struct facet_container_ops cuda_container_ops;
+/* Whether the driver lists the device nodes of MIG instances. */
 bool cuda_has_part_nodes(void);
 
 #endif

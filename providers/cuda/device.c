@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding the GPUs, and their description in struct facet_device_info and the properties.
- * Never: guesses a value: one that a call did not return stays unset.
+ * Never: guesses a value: a value that no call returned stays unset.
  */
 #include "cuda.h"
 
@@ -62,8 +62,8 @@ static void describe_mode(const struct cuda_nvml *nvml, struct cuda_gpu *gpu, st
     unsigned current = NVML_DEVICE_MIG_DISABLE, pending, parts = 0;
 
     if (CUDA_NVML(nvml, nvmlDeviceGetMigMode, gpu->handle, &current, &pending) == NVML_SUCCESS)
-        gpu->is_cut = current == NVML_DEVICE_MIG_ENABLE;
-    if (!gpu->is_cut) {
+        gpu->is_partitioned = current == NVML_DEVICE_MIG_ENABLE;
+    if (!gpu->is_partitioned) {
         info->modes = FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT);
         info->mode_group[FACET_MODE_SHARED] = info->mode_group[FACET_MODE_SOFT] = 1;
         return;
@@ -76,7 +76,7 @@ static void describe_mode(const struct cuda_nvml *nvml, struct cuda_gpu *gpu, st
     }
 }
 
-/* Depends on the functions that the library has and on probes; a probe that fails removes its capability. */
+/* The capabilities depend on the functions that the library has, and on probes: one that fails removes its own. */
 static uint64_t capabilities_of(const struct cuda_nvml *nvml, struct cuda_gpu *gpu)
 {
     struct facet_device_metrics metrics;
@@ -92,9 +92,9 @@ static uint64_t capabilities_of(const struct cuda_nvml *nvml, struct cuda_gpu *g
         can |= FACET_CAN_LINK_METRICS;
     if (cuda_gpu_read_state(nvml, gpu, &gpu->last_reading))
         can |= FACET_CAN_EVENTS;
-    if (gpu->is_cut && cuda_can_partition(nvml))
+    if (gpu->is_partitioned && cuda_can_partition(nvml))
         can |= FACET_CAN_PARTITION;
-    if (gpu->has_minor && (!gpu->is_cut || cuda_has_part_nodes()))
+    if (gpu->has_minor && (!gpu->is_partitioned || cuda_has_part_nodes()))
         can |= FACET_CAN_CONTAINER;
     return can;
 }
@@ -124,7 +124,7 @@ static enum facet_status add_device(struct facet_provider_instance *instance, nv
     return FACET_OK;
 }
 
-/* A GPU that fell off the bus is still counted; the others remain usable. */
+/* NVML still counts a GPU that fell off the bus. Such a GPU is skipped, so that the other GPUs remain usable. */
 enum facet_status cuda_gpus_find(struct facet_provider_instance *instance, struct facet_error *error)
 {
     const struct cuda_nvml *nvml = &instance->nvml;
@@ -154,8 +154,8 @@ struct text {
     size_t length;
 };
 
-/* Adds "key=value"; every value here is bounded, so all of them fit. */
-FACET_PRINTF(3, 4) static void put(struct text *text, const char *key, const char *format, ...)
+/* Adds a line "key=value". Every value has a bounded length, so all lines fit. */
+FACET_PRINTF(3, 4) static void put_property(struct text *text, const char *key, const char *format, ...)
 {
     char value[512] = "";
     va_list arguments;
@@ -181,14 +181,14 @@ static void put_execution(struct text *text, const struct facet_provider_instanc
     int major, minor;
 
     if (instance->driver_error[0])
-        put(text, "driver_error", "%s", instance->driver_error);
+        put_property(text, "driver_error", "%s", instance->driver_error);
     if (!(instance->gpu.infos[device].capabilities & FACET_CAN_EXECUTE))
         return;
     if (CUDA_NVML(&instance->nvml, nvmlDeviceGetCudaComputeCapability, instance->gpus[device].handle, &major, &minor) ==
         NVML_SUCCESS)
-        put(text, "kernel_target", "ptx:sm_%d%d", major, minor);
-    put(text, "conformance_kernel", "store_words");
-    put(text, "conformance_image", "%s", conformance_ptx);
+        put_property(text, "kernel_target", "ptx:sm_%d%d", major, minor);
+    put_property(text, "conformance_kernel", "store_words");
+    put_property(text, "conformance_image", "%s", conformance_ptx);
 }
 
 static void put_identity(struct text *text, const struct cuda_nvml *nvml, const struct cuda_gpu *gpu)
@@ -198,14 +198,14 @@ static void put_identity(struct text *text, const struct cuda_nvml *nvml, const 
 
     if (CUDA_NVML(nvml, nvmlDeviceGetSerial, gpu->handle, serial, sizeof serial) == NVML_SUCCESS) {
         FACET_KIT_TEXT(clean, serial);
-        put(text, "serial", "%s", clean);
+        put_property(text, "serial", "%s", clean);
     }
     if (CUDA_NVML(nvml, nvmlDeviceGetCudaComputeCapability, gpu->handle, &major, &minor) == NVML_SUCCESS) {
-        put(text, "compute_capability", "%d.%d", major, minor);
+        put_property(text, "compute_capability", "%d.%d", major, minor);
     }
     if (gpu->has_minor)
-        put(text, "minor", "%u", gpu->minor);
-    put(text, "mig", "%s", gpu->is_cut ? "true" : "false");
+        put_property(text, "minor", "%u", gpu->minor);
+    put_property(text, "mig", "%s", gpu->is_partitioned ? "true" : "false");
 }
 
 static void put_settings(struct text *text, const struct cuda_nvml *nvml, const struct cuda_gpu *gpu)
@@ -214,18 +214,18 @@ static void put_settings(struct text *text, const struct cuda_nvml *nvml, const 
     int mode, pending;
 
     if (CUDA_NVML(nvml, nvmlDeviceGetMaxClockInfo, gpu->handle, NVML_CLOCK_MEM, &value) == NVML_SUCCESS)
-        put(text, "clock_memory_mhz", "%u", value);
+        put_property(text, "clock_memory_mhz", "%u", value);
     if (CUDA_NVML(nvml, nvmlDeviceGetPowerManagementLimit, gpu->handle, &value) == NVML_SUCCESS)
-        put(text, "power_limit_mw", "%u", value);
+        put_property(text, "power_limit_mw", "%u", value);
     if (CUDA_NVML(nvml, nvmlDeviceGetTemperatureThreshold, gpu->handle, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN, &value) ==
         NVML_SUCCESS)
-        put(text, "temperature_limit_mc", "%u", value * 1000);
+        put_property(text, "temperature_limit_mc", "%u", value * 1000);
     if (CUDA_NVML(nvml, nvmlDeviceGetEccMode, gpu->handle, &mode, &pending) == NVML_SUCCESS)
-        put(text, "ecc", "%s", mode == NVML_FEATURE_ENABLED ? "true" : "false");
+        put_property(text, "ecc", "%s", mode == NVML_FEATURE_ENABLED ? "true" : "false");
     if (CUDA_NVML(nvml, nvmlDeviceGetPcieReplayCounter, gpu->handle, &value) == NVML_SUCCESS)
-        put(text, "pcie_replays", "%u", value);
+        put_property(text, "pcie_replays", "%u", value);
     if (CUDA_NVML(nvml, nvmlDeviceGetPersistenceMode, gpu->handle, &mode) == NVML_SUCCESS)
-        put(text, "persistence_mode", "%s", mode == NVML_FEATURE_ENABLED ? "true" : "false");
+        put_property(text, "persistence_mode", "%s", mode == NVML_FEATURE_ENABLED ? "true" : "false");
 }
 
 enum facet_status cuda_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,

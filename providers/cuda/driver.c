@@ -32,7 +32,7 @@ enum facet_status cuda_driver_open(struct cuda_driver *ret_driver, struct facet_
     CUDA_NEEDED(CUDA_RESOLVE)
     CUDA_MAPPING(CUDA_RESOLVE)
     CUDA_EXECUTING(CUDA_RESOLVE)
-    CUDA_PARTING(CUDA_RESOLVE)
+    CUDA_PARTITIONING(CUDA_RESOLVE)
     CUDA_AFFINITY(CUDA_RESOLVE)
     CUDA_SCRATCH(CUDA_RESOLVE)
     CUDA_CHECKPOINTING(CUDA_RESOLVE)
@@ -63,7 +63,7 @@ bool cuda_driver_executes(const struct cuda_driver *driver)
 
 bool cuda_driver_can_partition(const struct cuda_driver *driver)
 {
-    return true CUDA_PARTING(CUDA_AND);
+    return true CUDA_PARTITIONING(CUDA_AND);
 }
 
 bool cuda_driver_has_affinity(const struct cuda_driver *driver)

@@ -69,7 +69,7 @@
 
 /* Contexts on parts of the multiprocessors, without MPS (driver 12.5). Kernels of a library, unlike those of a module,
  * run in any part. */
-#define CUDA_PARTING(X)                                                                                                \
+#define CUDA_PARTITIONING(X)                                                                                           \
     X(cuDeviceGetDevResource)                                                                                          \
     X(cuDevSmResourceSplitByCount)                                                                                     \
     X(cuDevResourceGenerateDesc)                                                                                       \
@@ -107,7 +107,7 @@ struct cuda_driver {
     CUDA_NEEDED(CUDA_MEMBER)
     CUDA_MAPPING(CUDA_MEMBER)
     CUDA_EXECUTING(CUDA_MEMBER)
-    CUDA_PARTING(CUDA_MEMBER)
+    CUDA_PARTITIONING(CUDA_MEMBER)
     CUDA_AFFINITY(CUDA_MEMBER)
     CUDA_SCRATCH(CUDA_MEMBER)
     CUDA_CHECKPOINTING(CUDA_MEMBER)

@@ -55,7 +55,7 @@ uint64_t cuda_driver_describe(struct facet_provider_instance *instance, uint32_t
         info->compute_units = (uint32_t)units;
         info->valid |= FACET_DEVICE_HAS_COMPUTE_UNITS;
     }
-    if (instance->gpus[index].is_cut || !(info->valid & FACET_DEVICE_HAS_MEMORY))
+    if (instance->gpus[index].is_partitioned || !(info->valid & FACET_DEVICE_HAS_MEMORY))
         return 0;
     device->granule = granule_of(instance, index);
     read_bounds(instance, device);

@@ -347,7 +347,7 @@ static enum facet_status launch_kernel(struct gpu_machine *machine, gpu_kernel_h
 }
 
 const struct gpu_driver cuda_gpu_driver = {
-    .offset_hint = "CUDA's kernels begin at 0; pass it as an argument",
+    .offset_hint = "CUDA's kernels begin at 0: pass the offset as an argument",
     .retain = retain_device,
     .release = release_device,
     .enter = enter_device,

@@ -80,7 +80,7 @@ void cuda_scratch_give(const struct cuda_math_call *call, CUdeviceptr address)
 
 /* --- capabilities --- */
 
-static void count_types(const struct cuda_math *math, uint32_t types[FACET_MATH_KINDS])
+static void list_types(const struct cuda_math *math, uint32_t types[FACET_MATH_KINDS])
 {
     uint32_t all = TYPE(F32) | TYPE(BF16) | TYPE(F16);
 
@@ -95,7 +95,7 @@ static void name_libraries(const struct cuda_math *math, char *text, size_t size
 {
     size_t blas = math->blas_library ? math->cublasLtGetVersion() : 0,
            dnn = math->dnn_library ? math->cudnnGetVersion() : 0;
-    size_t step = dnn < 10000 ? 1000 : 10000; /* of the major number */
+    size_t step = dnn < 10000 ? 1000 : 10000; /* cuDNN 8 has 8900 for 8.9.0, cuDNN 9 has 90100 for 9.1.0 */
     int length = 0;
 
     if (blas)
@@ -113,7 +113,7 @@ static enum facet_status math_support(struct facet_provider_instance *instance, 
 
     if (status != FACET_OK)
         return status;
-    count_types(&instance->math, support.types);
+    list_types(&instance->math, support.types);
     support.tensor_types = support.types[FACET_MATH_GEMM] | support.types[FACET_MATH_CONVOLUTION];
     name_libraries(&instance->math, support.library, sizeof support.library);
     return facet_kit_struct(&support, sizeof support, ret_support, error);
@@ -169,7 +169,7 @@ static enum facet_status check_sizes(const struct facet_math *operation, const s
     if (operation->operation == FACET_MATH_NORMALIZATION && operation->flags & FACET_MATH_TRAINING &&
         normalization->batch * normalization->height * normalization->width == 1)
         return facet_kit_fail(error, FACET_UNSUPPORTED,
-                              "normalization in training: channels of one element, of which cuDNN has no variance");
+                              "normalization in training: cuDNN expects channels of more than one element");
     return operation->operation == FACET_MATH_GEMM ? FACET_OK
                                                    : gpu_math_check_sizes(operation, operands, "cuDNN", error);
 }
@@ -216,7 +216,7 @@ static enum facet_status math_run(struct facet_provider_instance *instance, uint
 
     if (status != FACET_OK)
         return status;
-    count_types(&instance->math, types);
+    list_types(&instance->math, types);
     if (!(types[operation.operation] >> operation.type & 1))
         return gpu_math_not_offered(
             &operation,

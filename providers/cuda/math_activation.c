@@ -5,7 +5,7 @@
  */
 #include "math_library.h"
 
-#define ENGINES 8 /* most engines that each of two heuristics is asked for */
+#define ENGINES 8 /* the most engines that are requested from each of two heuristics */
 /* Descriptors of a graph: two tensors, the function, its operation, the graph; heuristics and engines, twice; two for
  * running it: the plan and its variant pack. */
 #define PARTS (5 + 2 * (1 + ENGINES) + 2)
@@ -51,7 +51,7 @@ struct graph {
     const struct cuda_math *math;
     cudnnBackendDescriptor_t parts[PARTS];
     int count;
-    cudnnStatus_t result; /* of the first call that failed; later ones are skipped */
+    cudnnStatus_t result; /* of the first call that failed; later calls are skipped */
 };
 
 static cudnnBackendDescriptor_t add_descriptor(struct graph *graph, int kind)

@@ -38,8 +38,8 @@ static enum facet_status write_mask(const struct cuda_math_call *call, uint64_t 
 static enum facet_status run_attention(const struct cuda_math_call *call, CUdeviceptr scores, CUdeviceptr mask)
 {
     const struct facet_attention *attention = &call->operation->of.attention;
-    const struct facet_gemm first = gpu_attention_first(attention, scores),
-                            second = gpu_attention_second(attention, scores);
+    const struct facet_gemm first = gpu_attention_score_gemm(attention, scores),
+                            second = gpu_attention_value_gemm(attention, scores);
     const uint64_t sizes[4] = {first.batch * attention->queries, attention->keys, 1, 1};
     enum facet_status status = cuda_math_gemm(call, &first, FACET_MATH_TRANSPOSE_B, mask);
 

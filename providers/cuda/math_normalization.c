@@ -8,8 +8,8 @@
 
 struct plan {
     cudnnTensorDescriptor_t elements, channels;
-    CUdeviceptr given;       /* scratch memory with ones and zeros */
-    CUdeviceptr scale, bias; /* the operation's, or in `given` */
+    CUdeviceptr defaults;    /* scratch memory with ones and zeros */
+    CUdeviceptr scale, bias; /* the operation's, or in `defaults` */
 };
 
 static cudnnDataType_t type_of(uint32_t type)
@@ -46,17 +46,17 @@ static enum facet_status complete_operands(const struct cuda_math_call *call, st
     plan->bias = normalization->bias;
     if (normalization->scale && normalization->bias)
         return FACET_OK;
-    enum facet_status status = cuda_scratch_take(call, 2 * normalization->channels * sizeof one, &plan->given);
+    enum facet_status status = cuda_scratch_take(call, 2 * normalization->channels * sizeof one, &plan->defaults);
     if (status != FACET_OK)
         return status;
     if (!normalization->scale)
-        plan->scale = plan->given;
+        plan->scale = plan->defaults;
     if (!normalization->bias)
-        plan->bias = plan->given + normalization->channels * sizeof one;
+        plan->bias = plan->defaults + normalization->channels * sizeof one;
     memcpy(&bits, &one, sizeof bits);
-    CUresult result = call->driver->cuMemsetD32Async(plan->given, bits, normalization->channels, call->stream);
+    CUresult result = call->driver->cuMemsetD32Async(plan->defaults, bits, normalization->channels, call->stream);
     if (result == CUDA_SUCCESS)
-        result = call->driver->cuMemsetD32Async(plan->given + normalization->channels * sizeof one, 0,
+        result = call->driver->cuMemsetD32Async(plan->defaults + normalization->channels * sizeof one, 0,
                                                 normalization->channels, call->stream);
     return result == CUDA_SUCCESS ? FACET_OK : cuda_driver_fail(call->driver, NULL, "", result);
 }
@@ -127,7 +127,7 @@ enum facet_status cuda_math_normalization(const struct cuda_math_call *call)
         status = complete_operands(call, &plan);
     if (status == FACET_OK)
         status = run_normalization(call, &plan);
-    cuda_scratch_give(call, plan.given);
+    cuda_scratch_give(call, plan.defaults);
     if (plan.elements)
         call->math->cudnnDestroyTensorDescriptor(plan.elements);
     if (plan.channels)

@@ -259,7 +259,8 @@ static nvmlReturn_t add_processes(const struct cuda_nvml *nvml, nvmlDevice_t han
 }
 
 /* A partition that another program destroys meanwhile has no processes: the error for it is ignored. */
-static nvmlReturn_t add_of_parts(struct facet_provider_instance *instance, uint32_t device, struct metrics_list *list)
+static nvmlReturn_t add_part_processes(struct facet_provider_instance *instance, uint32_t device,
+                                       struct metrics_list *list)
 {
     struct cuda_part parts[CUDA_MAX_PARTS];
     uint32_t count = 0;
@@ -288,10 +289,10 @@ static enum facet_status cuda_metrics_processes(struct facet_provider_instance *
     if (status != FACET_OK)
         return status;
     const struct cuda_gpu *gpu = &instance->gpus[device];
-    nvmlReturn_t result = gpu->is_cut ? add_of_parts(instance, device, &list)
-                                      : add_processes(&instance->nvml, gpu->handle, device, "", &list);
+    nvmlReturn_t result = gpu->is_partitioned ? add_part_processes(instance, device, &list)
+                                              : add_processes(&instance->nvml, gpu->handle, device, "", &list);
     if (result == NVML_SUCCESS) {
-        if (!gpu->is_cut)
+        if (!gpu->is_partitioned)
             read_shares(&instance->nvml, gpu->handle, list.items, list.count);
         status = facet_kit_list_items(list.items, sizeof *list.items, list.count, items, item_size, capacity, ret_count,
                                       error);

@@ -132,7 +132,7 @@ static void ask_daemon(const char *command, char *text, size_t size)
     close(out[0]);
 }
 
-/* A percentage; 100 if there is none. The decimal point does not depend on the locale, so strtod() would be wrong. */
+/* Reads a percentage; 100 if there is none. Its decimal point is never the locale's, so strtod() would be wrong. */
 static double percentage_of(const char *text)
 {
     const char *at = text ? text + strspn(text, " \t\n") : "";

@@ -80,7 +80,7 @@ static enum facet_status find_profile(const struct facet_provider_instance *inst
 static uint32_t milli_of(const struct facet_device_info *whole, const nvmlGpuInstanceProfileInfo_t *info)
 {
     return whole->compute_units ? info->multiprocessorCount * FACET_MILLI_WHOLE / whole->compute_units
-                                : info->sliceCount * FACET_MILLI_WHOLE / 7;
+                                : info->sliceCount * FACET_MILLI_WHOLE / 7; /* a GPU has seven compute slices */
 }
 
 static enum facet_status cuda_partition_templates(struct facet_provider_instance *instance, uint32_t device,
@@ -167,7 +167,7 @@ static void describe_part(const struct facet_provider_instance *instance, uint32
     }
 }
 
-static int by_start(const void *left, const void *right)
+static int compare_starts(const void *left, const void *right)
 {
     const struct cuda_part *one = left, *other = right;
     return (one->info.start > other->info.start) - (one->info.start < other->info.start);
@@ -214,7 +214,7 @@ enum facet_status cuda_parts_read(const struct facet_provider_instance *instance
         if (result != NVML_SUCCESS)
             return cuda_nvml_fail(nvml, error, "nvmlDeviceGetGpuInstances", result);
     }
-    qsort(parts, count, sizeof *parts, by_start);
+    qsort(parts, count, sizeof *parts, compare_starts);
     *ret_count = count;
     return FACET_OK;
 }
@@ -304,7 +304,7 @@ static enum facet_status choose_placement(const struct facet_provider_instance *
                               profile->name);
     if (!chosen)
         return facet_kit_fail(error, FACET_NO_SPACE, "'%s' does not fit: %s occupies its place", profile->name,
-                              obstacle ? obstacle->info.uuid : "another of its kind");
+                              obstacle ? obstacle->info.uuid : "another instance");
     return FACET_OK;
 }
 
@@ -394,7 +394,10 @@ static enum facet_status list_locked(struct facet_provider_instance *instance, u
     return facet_kit_list_items(infos, sizeof *infos, count, items, item_size, capacity, ret_count, error);
 }
 
-/* Destroys the compute instances of a GPU instance, then itself. If one is in use, it and the GPU instance stay. */
+/*
+ * Destroys the compute instances of a GPU instance, then the GPU instance itself. If a compute instance is in use, it
+ * and the GPU instance stay.
+ */
 static nvmlReturn_t destroy_instance(const struct cuda_nvml *nvml, nvmlGpuInstance_t instance)
 {
     for (unsigned place = 0; place < NVML_COMPUTE_INSTANCE_PROFILE_COUNT; place++) {
@@ -432,7 +435,7 @@ static enum facet_status destroy_locked(struct facet_provider_instance *instance
     while (at < count && strcmp(parts[at].info.uuid, uuid) != 0)
         at++;
     if (at == count)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has none such", uuid,
+        return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has no such one", uuid,
                               device);
     nvmlReturn_t result = destroy_instance(&instance->nvml, parts[at].instance);
     if (result != NVML_SUCCESS)

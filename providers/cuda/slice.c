@@ -99,8 +99,8 @@ static enum facet_status no_units(uint32_t units, uint32_t unreserved, struct fa
                           unreserved);
 }
 
-static CUresult make_green(const struct cuda_driver *driver, const struct cuda_groups *groups, CUdevice ordinal,
-                           struct slice *slice)
+static CUresult make_green_context(const struct cuda_driver *driver, const struct cuda_groups *groups, CUdevice ordinal,
+                                   struct slice *slice)
 {
     CUdevResource parts[CUDA_MOST_GROUPS];
     CUdevResourceDesc description;
@@ -116,8 +116,8 @@ static CUresult make_green(const struct cuda_driver *driver, const struct cuda_g
     return result;
 }
 
-static enum facet_status new_green(struct gpu_machine *machine, uint32_t device, uint64_t chosen,
-                                   struct slice **ret_slice, struct facet_error *error)
+static enum facet_status new_green_slice(struct gpu_machine *machine, uint32_t device, uint64_t chosen,
+                                         struct slice **ret_slice, struct facet_error *error)
 {
     const struct facet_provider_instance *instance = instance_of(machine);
     const struct cuda_groups *groups = &instance->groups[device];
@@ -127,7 +127,7 @@ static enum facet_status new_green(struct gpu_machine *machine, uint32_t device,
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a part of the multiprocessors");
     slice->groups = chosen;
     slice->units = units_of(groups, chosen);
-    CUresult result = make_green(&instance->driver, groups, machine->devices[device].ordinal, slice);
+    CUresult result = make_green_context(&instance->driver, groups, machine->devices[device].ordinal, slice);
     if (result != CUDA_SUCCESS) {
         free(slice);
         return cuda_driver_fail(&instance->driver, error, "cuGreenCtxCreate", result);
@@ -136,22 +136,22 @@ static enum facet_status new_green(struct gpu_machine *machine, uint32_t device,
     return FACET_OK;
 }
 
-static enum facet_status take_green(struct gpu_machine *machine, uint32_t device, uint32_t units,
-                                    struct slice **ret_slice, struct facet_error *error)
+static enum facet_status take_green_slice(struct gpu_machine *machine, uint32_t device, uint32_t units,
+                                          struct slice **ret_slice, struct facet_error *error)
 {
     struct cuda_groups *groups = &instance_of(machine)->groups[device];
     uint64_t chosen = choose_groups(groups, ~groups->promised, units);
 
     if (!chosen)
         return no_units(units, units_of(groups, ~groups->promised), error);
-    enum facet_status status = new_green(machine, device, chosen, ret_slice, error);
+    enum facet_status status = new_green_slice(machine, device, chosen, ret_slice, error);
     if (status == FACET_OK)
         groups->promised |= chosen;
     return status;
 }
 
-static enum facet_status take_mps(struct gpu_machine *machine, uint32_t device, uint32_t units,
-                                  struct slice **ret_slice, struct facet_error *error)
+static enum facet_status take_mps_slice(struct gpu_machine *machine, uint32_t device, uint32_t units,
+                                        struct slice **ret_slice, struct facet_error *error)
 {
     struct facet_provider_instance *instance = instance_of(machine);
     struct cuda_groups *groups = &instance->groups[device];
@@ -180,8 +180,8 @@ enum facet_status cuda_slice_take(struct gpu_machine *machine, uint32_t device, 
 {
     struct slice *slice = NULL;
     enum facet_status status = instance_of(machine)->groups[device].count
-                                   ? take_green(machine, device, units, &slice, error)
-                                   : take_mps(machine, device, units, &slice, error);
+                                   ? take_green_slice(machine, device, units, &slice, error)
+                                   : take_mps_slice(machine, device, units, &slice, error);
 
     if (status != FACET_OK)
         return status;
@@ -195,14 +195,14 @@ enum facet_status cuda_slice_bound(struct gpu_machine *machine, uint32_t device,
                                    uint32_t units, gpu_slice_handle *ret_slice, struct facet_error *error)
 {
     const struct cuda_groups *groups = &instance_of(machine)->groups[device];
-    uint64_t all = within ? ((const struct slice *)within)->groups : ~UINT64_C(0);
+    uint64_t allowed = within ? ((const struct slice *)within)->groups : ~UINT64_C(0);
     struct slice *slice = NULL;
 
-    if (units >= units_of(groups, all))
+    if (units >= units_of(groups, allowed))
         return FACET_OK;
     uint64_t chosen = within ? 0 : choose_groups(groups, ~groups->promised, units);
     enum facet_status status =
-        new_green(machine, device, chosen ? chosen : choose_groups(groups, all, units), &slice, error);
+        new_green_slice(machine, device, chosen ? chosen : choose_groups(groups, allowed, units), &slice, error);
     if (status == FACET_OK)
         *ret_slice = slice;
     return status;
@@ -225,7 +225,7 @@ void cuda_slice_drop(struct gpu_machine *machine, uint32_t device, gpu_slice_han
     free(slice);
 }
 
-/* --- working there --- */
+/* --- work on a slice --- */
 
 enum facet_status cuda_slice_enter(struct gpu_machine *machine, uint32_t device, gpu_slice_handle handle,
                                    struct facet_error *error)

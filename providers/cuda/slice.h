@@ -7,7 +7,8 @@
  *
  * If the driver has green contexts (12.5), a slice is a green context. It needs no service and no memory, and works in
  * the address space of the device's primary context. The device is split once, into the smallest groups that the driver
- * makes. A slice is a set of groups, which can be returned and reused in any order; the remainder of a split could not.
+ * makes. A slice is a set of groups, and groups can be returned and reused in any order. If instead each slice were
+ * split off what the previous split left, returned slices could not be joined again.
  * Otherwise, if this process is a client of MPS (driver 11.4, Volta), a worker's slice is a context of its own with
  * execution affinity, within the share of this process. Then contexts cannot have bounds.
  */

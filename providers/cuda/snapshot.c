@@ -25,8 +25,8 @@ static enum facet_status check_processes(const struct cuda_driver *driver, const
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "pids: expected %" PRIu32 " of them, not NULL", count);
     for (uint32_t i = 0; i < count; i++)
         if (pids[i] == getpid())
-            return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "pid %" PRId32 ": expected another than the caller's",
-                                  pids[i]);
+            return facet_kit_fail(error, FACET_INVALID_ARGUMENT,
+                                  "pid %" PRId32 ": expected a process other than the caller", pids[i]);
     return FACET_OK;
 }
 
@@ -49,8 +49,8 @@ static enum facet_status expect_state(const struct cuda_driver *driver, int32_t 
                           state, wanted);
 }
 
-static enum facet_status expect_all(const struct cuda_driver *driver, const int32_t *pids, uint32_t count,
-                                    CUprocessState wanted, struct facet_error *error)
+static enum facet_status expect_states(const struct cuda_driver *driver, const int32_t *pids, uint32_t count,
+                                       CUprocessState wanted, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -90,8 +90,8 @@ static enum facet_status resume_process(const struct cuda_driver *driver, int32_
 typedef enum facet_status (*move_func)(const struct cuda_driver *driver, int32_t pid, struct facet_error *error);
 
 /* Moves all processes, or none. */
-static enum facet_status move_all(const struct cuda_driver *driver, const int32_t *pids, uint32_t count, move_func move,
-                                  move_func undo, struct facet_error *error)
+static enum facet_status move_processes(const struct cuda_driver *driver, const int32_t *pids, uint32_t count,
+                                        move_func move, move_func undo, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
     uint32_t done = 0;
@@ -110,8 +110,8 @@ static enum facet_status snapshot_processes(struct facet_provider_instance *inst
     enum facet_status status = check_processes(driver, pids, count, error);
 
     if (status == FACET_OK)
-        status = expect_all(driver, pids, count, CU_PROCESS_STATE_RUNNING, error);
-    return status == FACET_OK ? move_all(driver, pids, count, suspend_process, resume_process, error) : status;
+        status = expect_states(driver, pids, count, CU_PROCESS_STATE_RUNNING, error);
+    return status == FACET_OK ? move_processes(driver, pids, count, suspend_process, resume_process, error) : status;
 }
 
 static enum facet_status resume_processes(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
@@ -121,8 +121,8 @@ static enum facet_status resume_processes(struct facet_provider_instance *instan
     enum facet_status status = check_processes(driver, pids, count, error);
 
     if (status == FACET_OK)
-        status = expect_all(driver, pids, count, CU_PROCESS_STATE_CHECKPOINTED, error);
-    return status == FACET_OK ? move_all(driver, pids, count, resume_process, suspend_process, error) : status;
+        status = expect_states(driver, pids, count, CU_PROCESS_STATE_CHECKPOINTED, error);
+    return status == FACET_OK ? move_processes(driver, pids, count, resume_process, suspend_process, error) : status;
 }
 
 const struct facet_snapshot_ops cuda_snapshot_ops = {

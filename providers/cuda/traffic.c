@@ -50,8 +50,8 @@ static bool read_errors(const struct cuda_nvml *nvml, nvmlDevice_t handle, unsig
 }
 
 /* Sums over the NVLinks from one GPU to another. If one link lacks a reading, the sum has none either. */
-static void add_up(const struct facet_provider_instance *instance, uint32_t device, uint32_t peer,
-                   struct facet_link_metrics *metrics)
+static void sum_traffic(const struct facet_provider_instance *instance, uint32_t device, uint32_t peer,
+                        struct facet_link_metrics *metrics)
 {
     nvmlDevice_t handle = instance->gpus[device].handle;
 
@@ -94,7 +94,7 @@ enum facet_status cuda_metrics_links(struct facet_provider_instance *instance, u
             continue;
         found[count] = (struct facet_link_metrics){
             .size = sizeof *found, .link = i, .type = links[i].type, .timestamp_ns = facet_kit_now_ns()};
-        add_up(instance, device, links[i].a == device ? links[i].b : links[i].a, &found[count]);
+        sum_traffic(instance, device, links[i].a == device ? links[i].b : links[i].a, &found[count]);
         count++;
     }
     free(links);

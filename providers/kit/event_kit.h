@@ -3,18 +3,18 @@
  * The last events of a provider's instance.
  *
  * Owns: numbering events, keeping the last ones, and returning them.
- * Never: takes a lock: callers hold the lock of the instance's events. Has static functions only, as provider_kit.h.
+ * Never: takes a lock: callers hold the lock of the instance's events. Has static functions only, like provider_kit.h.
  */
 #ifndef FACET_EVENT_KIT_H
 #define FACET_EVENT_KIT_H
 
 #include "provider_kit.h"
 
-#define FACET_KIT_EVENTS 256u /* kept; older ones are dropped */
+#define FACET_KIT_EVENTS 256u /* the most events that are kept; older events are dropped */
 
 struct facet_kit_events {
     struct facet_event ring[FACET_KIT_EVENTS]; /* a ring: number n is at n % FACET_KIT_EVENTS */
-    uint64_t last;
+    uint64_t last;                             /* number of the newest event; 0: no event yet */
 };
 
 /* Returns the new event, so that the caller can set more fields until the next is added. */
@@ -36,7 +36,7 @@ FACET_KIT_UNUSED static struct facet_event *facet_kit_event_add(struct facet_kit
     return event;
 }
 
-/* The kept events after a number, by the two-call rule. */
+/* Returns the kept events whose numbers are above `after`, by the two-call rule. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_events_give(const struct facet_kit_events *events, uint64_t after,
                                                                 void *items, uint32_t item_size, uint32_t capacity,
                                                                 uint32_t *ret_count, struct facet_error *error)

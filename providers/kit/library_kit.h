@@ -3,7 +3,7 @@
  * Finding one of a vendor's libraries at run time.
  *
  * Owns: distinguishing an absent library from a broken one.
- * Never: knows a library's functions. Has static functions only, as provider_kit.h.
+ * Never: knows a library's functions. Has static functions only, like provider_kit.h.
  */
 #ifndef FACET_LIBRARY_KIT_H
 #define FACET_LIBRARY_KIT_H
@@ -15,9 +15,9 @@
 #include "provider_kit.h"
 
 /*
- * Whether `place` does not exist, as `reason` is the loader's message. A path is checked directly. For a soname, the
- * message begins with that name only if it was not found. If it was found but cannot be loaded, the message begins with
- * the path, or with the missing dependency.
+ * Whether a library does not exist. `place` is its path or soname; `reason` is the message of dlopen(), which failed. A
+ * path is checked directly. The message begins with a soname only if the library was not found. If it was found but
+ * cannot be loaded, the message begins with its path, or with the missing dependency.
  */
 FACET_KIT_UNUSED static bool facet_kit_library_absent(const char *place, const char *reason)
 {
@@ -30,7 +30,7 @@ FACET_KIT_UNUSED static bool facet_kit_library_absent(const char *place, const c
 
 /*
  * Opens the file that `variable` names in the environment, else the first of `places` (sonames and paths, NULL at the
- * end) that exists. If none exists: FACET_OK and *ret_library NULL. FACET_IO: it exists and cannot be loaded.
+ * end) that exists. If none exists: FACET_OK and *ret_library NULL. FACET_IO: the library exists but cannot be loaded.
  */
 FACET_KIT_UNUSED static enum facet_status facet_kit_library_open(const char *variable, const char *const *places,
                                                                  void **ret_library, struct facet_error *error)

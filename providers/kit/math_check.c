@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: checking shapes, types and flags of the table `math`; the size of each operand.
- * Never: overflows: every product is checked, and no operand is above BYTES_MOST.
+ * Never: lets a computation overflow: every product is checked, and no operand has more than BYTES_MOST bytes.
  */
 #include "math_check.h"
 
@@ -10,14 +10,14 @@
 #include "provider_kit.h"
 
 #define BYTES_MOST (UINT64_C(1) << 48)
-#define COUNT_MOST BYTES_MOST /* of any number: sums of a few of them stay far below 2^64 */
+#define COUNT_MOST BYTES_MOST /* the most of any count, so that sums of a few counts stay far below 2^64 */
 
 #define FLAGS_ALL  (FACET_MATH_NO_TENSOR | FACET_MATH_MIXED)
 #define FLAGS_GEMM (FACET_MATH_TRANSPOSE_A | FACET_MATH_TRANSPOSE_B | FACET_MATH_COLUMN_MAJOR)
 
 static const struct kind {
     const char *name;
-    uint32_t flags, types;
+    uint32_t flags, types; /* allowed flags; allowed types, bit n for type n of enum facet_math_type */
 } kinds[FACET_MATH_KINDS] = {
     [FACET_MATH_GEMM] = {"gemm", FLAGS_ALL | FLAGS_GEMM, 15},
     [FACET_MATH_CONVOLUTION] = {"convolution", FLAGS_ALL, 15},
@@ -297,7 +297,7 @@ static enum facet_status check_attention_values(struct facet_attention *attentio
                               attention->reserved);
     if ((flags & FACET_MATH_CAUSAL) && attention->queries != attention->keys)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
-                              "queries %" PRIu64 ": expected the %" PRIu64 " of keys, as it is causal",
+                              "queries %" PRIu64 ": expected the number of keys, %" PRIu64 ", for causal attention",
                               attention->queries, attention->keys);
     if (attention->scale == 0.0f)
         attention->scale = (float)(1.0 / sqrt((double)attention->dimension));
@@ -325,9 +325,9 @@ static enum facet_status check_attention(struct facet_math *operation, struct ki
     return status;
 }
 
-/* ---- all ---- */
+/* ---- any operation ---- */
 
-/* Copies the host's operation; words beyond its size become zero. */
+/* Copies the host's operation; members beyond its size become zero. */
 static enum facet_status copy_operation(const struct facet_math *operation, struct facet_math *ret_taken,
                                         struct facet_error *error)
 {

@@ -19,8 +19,9 @@ struct kit_math_operands {
 };
 
 /*
- * Checks the host's operation, whatever its size, and replaces zeros that stand for a default (leading dimensions,
- * strides, batch, groups, dilation, epsilon, scale), so that the provider need not compute any.
+ * Checks the host's operation, whose struct may be shorter or longer than ours, and replaces zeros that stand for a
+ * default (leading dimensions, strides, batch, groups, dilation, epsilon, scale), so that the provider need not compute
+ * defaults.
  */
 enum facet_status kit_math_check(const struct facet_math *operation, struct facet_math *ret_operation,
                                  struct kit_math_operands *ret_operands, struct facet_error *error);

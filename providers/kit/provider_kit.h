@@ -2,8 +2,8 @@
 /*
  * Small helpers for providers, so that each keeps the rules of facet/provider.h in the same way.
  *
- * Owns: the entry point, the checks that every operation begins with, texts, the two-call rule, structs of the host's
- * size, generated stable uuids, devices as nodes, error texts, the time of day.
+ * Owns: the entry point, the checks that every operation begins with, texts, the two-call rule, copies of structs in
+ * the size that the host knows, generated stable uuids, devices as nodes of the topology, error texts, the time of day.
  * Never: needs a library. A provider compiles against include/facet/ and this header, and links to neither libfacet nor
  * the kit, so all functions are static.
  *
@@ -57,7 +57,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_check_host(const struct face
     return FACET_ABI_MISMATCH;
 }
 
-/* The whole entry point: returns `provider`, static data, to a compatible host. */
+/* Does all that an entry point must do: returns `provider`, static data, to a compatible host. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_enter(const struct facet_provider_host *host,
                                                           const struct facet_provider *provider,
                                                           const struct facet_provider **ret_provider)
@@ -108,8 +108,9 @@ FACET_KIT_UNUSED static struct facet_topology_node facet_kit_device_node(const s
 }
 
 /*
- * The two-call rule, for a list of any struct: returns all `count` items of `source_size` bytes at `source`, or the
- * room that they need. Copies no more of each than the host's struct has room for, and sets `size` to that.
+ * The two-call rule, for a list of any struct: returns all `count` items of `source_size` bytes at `source`; if
+ * `capacity` is less than `count`, returns only `count`. Copies no more of each item than the host's struct has room
+ * for, and sets the copy's `size` to the copied bytes.
  */
 FACET_KIT_UNUSED static enum facet_status facet_kit_list_items(const void *source, uint32_t source_size, uint32_t count,
                                                                void *items, uint32_t item_size, uint32_t capacity,
@@ -127,7 +128,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_list_items(const void *sourc
                               capacity);
     *ret_count = count;
     if (capacity < count)
-        return facet_kit_fail(error, FACET_TOO_SMALL, "room for %" PRIu32 ", expected %" PRIu32, capacity, count);
+        return facet_kit_fail(error, FACET_TOO_SMALL, "room for %" PRIu32 " items, expected %" PRIu32, capacity, count);
     for (uint32_t i = 0; i < count; i++) {
         char *item = (char *)items + (size_t)i * item_size;
 
@@ -184,12 +185,15 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_check_size(const char *name,
     for (size_t i = known; i < size; i++)
         if (bytes[i])
             return facet_kit_fail(error, FACET_UNSUPPORTED,
-                                  "%s: byte %zu of %" PRIu32 " is set, and this provider knows %zu", name, i, size,
+                                  "%s: byte %zu of %" PRIu32 " is set: this provider knows only %zu", name, i, size,
                                   known);
     return FACET_OK;
 }
 
-/* Copies the host's launch, which may be shorter (as of ABI 1.1; the rest is then zeros) or longer by zeros. */
+/*
+ * Copies the host's launch. It may be shorter than ours, like that of ABI 1.1: missing members become zeros. It may be
+ * longer if the further bytes are zeros.
+ */
 FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_launch *launch,
                                                            struct facet_launch *ret_launch, struct facet_error *error)
 {
@@ -214,7 +218,7 @@ FACET_KIT_UNUSED static enum facet_status facet_kit_launch(const struct facet_la
     return FACET_OK;
 }
 
-/* The two-call rule for a text, as facet_device_ops.properties has it. */
+/* The two-call rule for a text, for functions like facet_device_ops.properties. */
 FACET_KIT_UNUSED static enum facet_status facet_kit_text_out(const char *source, char *text, uint32_t capacity,
                                                              uint32_t *ret_size, struct facet_error *error)
 {

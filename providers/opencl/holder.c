@@ -160,7 +160,7 @@ void facet_opencl_holder_address(const struct facet_device_info *info, const str
         memcpy(ret_address, info->address, FACET_OPENCL_ADDRESS_SIZE);
 }
 
-static uint32_t count_of(const struct facet_opencl_device *device, enum facet_opencl_holder_kind kind)
+static uint32_t count_holders(const struct facet_opencl_device *device, enum facet_opencl_holder_kind kind)
 {
     uint32_t count = 0;
 
@@ -169,11 +169,11 @@ static uint32_t count_of(const struct facet_opencl_device *device, enum facet_op
     return count;
 }
 
-/* Under the lock: descriptions of the current holders of one kind. NULL: no memory. */
-static char *describe_all(const struct facet_device_info *info, const struct facet_opencl_device *device,
-                          const struct facet_opencl_listing *listing, uint32_t *ret_count)
+/* Under the lock: describes the current holders of one kind. The caller frees the result; NULL: no memory. */
+static char *describe_holders(const struct facet_device_info *info, const struct facet_opencl_device *device,
+                              const struct facet_opencl_listing *listing, uint32_t *ret_count)
 {
-    uint32_t count = count_of(device, listing->kind);
+    uint32_t count = count_holders(device, listing->kind);
     char *all = calloc(count ? count : 1, listing->size);
     char *at = all;
 
@@ -194,7 +194,7 @@ enum facet_status facet_opencl_holder_list(struct facet_provider_instance *insta
     uint32_t count;
 
     pthread_mutex_lock(&instance->lock);
-    char *all = describe_all(&instance->infos[device], &instance->devices[device], listing, &count);
+    char *all = describe_holders(&instance->infos[device], &instance->devices[device], listing, &count);
     pthread_mutex_unlock(&instance->lock);
     if (!all)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " items", count);

@@ -2,8 +2,8 @@
 /*
  * The table `limit`: whole, exclusive compute units of a worker, and memory within the device's total.
  *
- * Owns: granting. Compute is rounded up to whole units that have no other holder. The memory of all workers together
- * stays within the device.
+ * Owns: granting units and memory to workers. Compute is rounded up to whole units that have no other holder. The
+ * memory of all workers together does not exceed the device's.
  * Never: enforces anything itself. The driver runs a sub-device on its units alone, and the layer in the worker
  * enforces the amount of memory that is granted here.
  */

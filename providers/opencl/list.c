@@ -137,7 +137,7 @@ static void describe_texts(cl_device_id device, struct facet_device_info *info)
         FACET_KIT_TEXT(info->driver_version, version);
 }
 
-static void describe_place(cl_device_id device, const char *extensions, struct facet_device_info *info)
+static void describe_pci(cl_device_id device, const char *extensions, struct facet_device_info *info)
 {
     cl_device_pci_bus_info_khr pci;
 
@@ -176,7 +176,7 @@ static void describe_address(const char *platform, const char *name, const struc
 }
 
 /* Whether clCreateSubDevices can make sub-devices by counts of units. */
-static bool parts_by_counts(cl_device_id device)
+static bool can_partition_by_counts(cl_device_id device)
 {
     cl_device_partition_property kinds[16];
     size_t size = 0;
@@ -199,7 +199,7 @@ static void describe_modes(cl_device_id device, struct facet_device_info *info)
 {
     info->modes = FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT);
     info->mode_group[FACET_MODE_SHARED] = info->mode_group[FACET_MODE_SOFT] = 1;
-    if (info->compute_units < 2 || info->compute_units > FACET_OPENCL_UNITS_MAX || !parts_by_counts(device))
+    if (info->compute_units < 2 || info->compute_units > FACET_OPENCL_UNITS_MAX || !can_partition_by_counts(device))
         return;
     info->modes |= FACET_DEVICE_MODE(FACET_MODE_PARTITIONED);
     info->mode_group[FACET_MODE_PARTITIONED] = 2;
@@ -229,7 +229,7 @@ static enum facet_status add_device(struct facet_provider_instance *instance, co
     describe_modes(device, info);
     describe_texts(device, info);
     describe_address(platform, name, instance->infos, info);
-    describe_place(device, extensions, info);
+    describe_pci(device, extensions, info);
     describe_identity(device, extensions, info);
     /* OpenCL does not report a GPU's device nodes; a processor needs none. */
     if (info->kind == FACET_DEVICE_CPU)

@@ -32,8 +32,8 @@ enum facet_opencl_holder_kind {
 struct facet_opencl_holder {
     struct facet_opencl_holder *next; /* sorted by start */
     enum facet_opencl_holder_kind kind;
-    uint32_t start, length;       /* units; both are 0 when it has none */
-    uint64_t memory_bytes;        /* 0 when it has no memory limit */
+    uint32_t start, length;       /* units; both are 0 when the holder has no units */
+    uint64_t memory_bytes;        /* 0 when the holder has no memory limit */
     char name[FACET_WORKER_SIZE]; /* a partition's uuid, a worker's name */
 };
 
@@ -52,7 +52,7 @@ struct facet_provider_instance {
 /* list.c */
 enum facet_status facet_opencl_find_devices(struct facet_provider_instance *instance, struct facet_error *error);
 
-/* vendors.c: without a platform, checks whether a runtime cannot be opened. */
+/* vendors.c: called when there is no platform. Refuses if a runtime is installed but cannot be opened. */
 enum facet_status facet_opencl_explain_none(struct facet_error *error);
 
 /* A text that the caller frees; NULL when the device or platform has none. */

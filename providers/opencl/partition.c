@@ -71,7 +71,7 @@ static enum facet_status find_template(const struct facet_device_info *info, con
             return FACET_OK;
         }
     }
-    return facet_kit_fail(error, FACET_NOT_FOUND, "template '%.32s': expected one that the device lists, as \"1cu\"",
+    return facet_kit_fail(error, FACET_NOT_FOUND, "template '%.32s': expected one that the device lists, like \"1cu\"",
                           id);
 }
 
@@ -124,7 +124,7 @@ static void describe_partition(const struct facet_device_info *info, const struc
     facet_opencl_holder_address(info, holder, partition->address);
 }
 
-/* Each partition gets a new uuid, also one on the units of an earlier partition. */
+/* Each partition gets a new uuid, even if it has the units of an earlier partition. */
 static enum facet_status make_uuid(const struct facet_device_info *info, char *ret_uuid, struct facet_error *error)
 {
     char text[128];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: explaining why the ICD loader found no platform: the loader silently skips a library that it cannot open.
- * Never: is used while there is a platform, or reads more than the loader does, a folder of files that name libraries.
+ * Never: runs while there is a platform, or reads more files than the loader: those of a folder, which name libraries.
  */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a container's access to a GPU or a part of it: the compute driver's node, and its own.
+ * Owns: a container's access to a GPU or a part of it: the node of the compute driver, and the node of the GPU or part.
  * Never: names a library: the container selects the release of its runtime.
  */
 #include "rocm.h"
@@ -60,7 +60,7 @@ static enum facet_status rocm_container_items(struct facet_provider_instance *in
         return status;
     if (partition_uuid && *partition_uuid)
         status = add_part(instance, device, partition_uuid, &found, error);
-    else if (!instance->gpus[device].is_cut) /* the node of a partitioned GPU is that of its first part */
+    else if (!instance->gpus[device].is_partitioned) /* the node of a partitioned GPU is that of its first part */
         add_nodes(&found, instance->gpus[device].render);
     if (status != FACET_OK)
         return status;

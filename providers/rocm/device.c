@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: finding the GPUs, and their description in struct facet_device_info and the properties.
- * Never: guesses a value: one that neither AMD SMI nor the kernel reports stays unset.
+ * Never: guesses a value: a value that neither AMD SMI nor the kernel reports stays unset.
  */
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static void describe_names(const struct rocm_smi *smi, struct rocm_gpu *gpu, str
         FACET_KIT_TEXT(info->driver_version, driver.driver_version);
 }
 
-/* Describes the GPU by the compute driver's nodes: the sum of its dies, partitioned or not. */
+/* Describes the GPU by the compute driver's nodes: adds up the dies and units of all nodes, one for each partition. */
 static void describe_nodes(struct rocm_gpu *gpu, struct facet_device_info *info)
 {
     struct rocm_node nodes[ROCM_MAX_PARTS];
@@ -68,7 +68,7 @@ static void describe_nodes(struct rocm_gpu *gpu, struct facet_device_info *info)
     }
 }
 
-/* "16.0 GT/s PCIe" is the fourth generation: the first has 2.5 GT/s, and each doubles the one before. */
+/* "16.0 GT/s PCIe" is the fourth generation: the first has 2.5 GT/s, and each further generation is in the list. */
 static uint16_t generation_of(const char *speed)
 {
     static const char *const speeds[] = {"2.5", "5.0", "8.0", "16.0", "32.0", "64.0"};
@@ -112,8 +112,8 @@ static void describe_amounts(const struct rocm_smi *smi, const struct rocm_gpu *
 
 static void describe_modes(const struct rocm_smi *smi, struct rocm_gpu *gpu, struct facet_device_info *info)
 {
-    gpu->is_cut = rocm_is_cut(smi, gpu);
-    if (!gpu->is_cut) {
+    gpu->is_partitioned = rocm_is_partitioned(smi, gpu);
+    if (!gpu->is_partitioned) {
         info->modes = FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT);
         info->mode_group[FACET_MODE_SHARED] = info->mode_group[FACET_MODE_SOFT] = 1;
         return;
@@ -144,7 +144,7 @@ static uint64_t capabilities_by_runtime(const struct rocm_runtime *runtime, cons
     return can;
 }
 
-/* Depends on the functions that the libraries have and on probes; a probe that fails removes its capability. */
+/* The capabilities depend on the functions that the libraries have, and on probes: one that fails removes its own. */
 static uint64_t capabilities_of(const struct facet_provider_instance *instance, struct rocm_gpu *gpu,
                                 const struct facet_device_info *info)
 {
@@ -161,9 +161,9 @@ static uint64_t capabilities_of(const struct facet_provider_instance *instance, 
         can |= FACET_CAN_EVENTS;
     if (gpu->has_render)
         can |= FACET_CAN_CONTAINER;
-    if (gpu->is_cut)
+    if (gpu->is_partitioned)
         can |= FACET_CAN_PARTITION;
-    if (!gpu->is_cut && instance->runtime.library)
+    if (!gpu->is_partitioned && instance->runtime.library)
         can |= capabilities_by_runtime(&instance->runtime, &instance->math, info);
     return can;
 }
@@ -211,8 +211,7 @@ static void add_device(struct facet_provider_instance *instance, const char *pci
     FACET_KIT_TEXT(gpu->pci, pci);
     gpu->has_render = rocm_gpu_render(pci, &gpu->render);
     describe_names(smi, gpu, info);
-    /* The kernel writes it without 0x. */
-    char line[32];
+    char line[32]; /* the kernel writes the number in hexadecimal, without 0x */
     if (rocm_gpu_line(pci, "unique_id", line, sizeof line) && (unique_id = strtoull(line, NULL, 16)))
         gpu->unique_id = unique_id;
     describe_nodes(gpu, info);

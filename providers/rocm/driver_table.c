@@ -83,7 +83,7 @@ static void read_launch_bounds(struct gpu_machine *machine, uint32_t index)
     device->granule = granule_of(machine, index);
 }
 
-/* Called with the first context of all. A failure is not retried: the runtime would return the same. */
+/* Called for each first context on a device. A failure is not retried: the runtime would return the same result. */
 static enum facet_status start_runtime(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct rocm_runtime *runtime = &instance->runtime;
@@ -348,8 +348,8 @@ static bool is_about_image(hipError_t result)
 }
 
 /*
- * The runtime gets no length of the image: it takes that from the header of the ELF file. The margin keeps it from
- * reading past the end of a short image.
+ * The runtime is not told the length of the image, and takes it from the header of the ELF file. The margin keeps the
+ * runtime from reading past the end of a short image.
  */
 static enum facet_status load_module(struct gpu_machine *machine, const void *image, uint64_t bytes,
                                      gpu_module_handle *ret_module, struct facet_error *error)
@@ -401,7 +401,7 @@ static enum facet_status launch_kernel(struct gpu_machine *machine, gpu_kernel_h
 }
 
 const struct gpu_driver rocm_gpu_driver = {
-    .offset_hint = "HIP's kernels begin at 0; pass it as an argument",
+    .offset_hint = "HIP's kernels begin at 0: pass the offset as an argument",
     .retain = retain_device,
     .release = release_device,
     .enter = enter_device,

@@ -70,7 +70,7 @@ void rocm_event_of_partition(struct facet_provider_instance *instance, uint32_t 
 {
     pthread_mutex_lock(&instance->lock);
     struct facet_event *event = add_event(instance, device, FACET_EVENT_PARTITION, created,
-                                          created ? "a partition was taken" : "a partition was given back");
+                                          created ? "a partition was created" : "a partition was destroyed");
     FACET_KIT_TEXT(event->uuid, uuid);
     pthread_mutex_unlock(&instance->lock);
 }

@@ -16,7 +16,7 @@
 
 #include "rocm.h"
 
-#define LINE_SIZE 256u /* three words and the names, each at its longest */
+#define LINE_SIZE 256u /* enough for three words and the names, each with the most characters */
 
 static void folder_of(char *path, size_t size)
 {
@@ -50,7 +50,7 @@ static void parse_record(struct rocm_holdings *holdings)
         holdings->names[i] = strtoull(end, &end, 16);
 }
 
-/* Opens the folder, which no other user may write: another user may have made one in /tmp first. */
+/* Opens the folder. No other user may write it: another user may have made a folder of this name in /tmp first. */
 static enum facet_status open_folder(const char *path, int *ret_folder, struct facet_error *error)
 {
     struct stat status;

@@ -8,8 +8,8 @@
 #include "gpu/call.h"
 #include "rocm.h"
 
-#define TYPE(name) (UINT32_C(1) << FACET_MATH_##name)
-#define OLDEST     700 /* 0.7.0 */
+#define TYPE(name)  (UINT32_C(1) << FACET_MATH_##name)
+#define OLDEST_BLAS 700 /* 0.7.0: the oldest hipBLASLt that is used */
 
 /* --- the libraries --- */
 
@@ -177,7 +177,7 @@ static enum facet_status take_blas(struct rocm_math *math, uint32_t device)
     hipblasStatus_t result = math->hipblasLtCreate(&math->blas[device]);
     if (result == HIPBLAS_STATUS_SUCCESS)
         result = math->hipblasLtGetVersion(math->blas[device], &version);
-    if (result == HIPBLAS_STATUS_SUCCESS && version < OLDEST)
+    if (result == HIPBLAS_STATUS_SUCCESS && version < OLDEST_BLAS)
         result = HIPBLAS_STATUS_NOT_SUPPORTED;
     if (result != HIPBLAS_STATUS_SUCCESS)
         drop_blas(math, device);

@@ -4,25 +4,25 @@
  * operations.
  * Never: keeps intermediate results after the operation.
  *
- * x * sigmoid(x) is two steps. gelu by tanh is x * sigmoid(2u), with u = sqrt(2 / pi) * (x + 0.044715 x^3), as (1 +
+ * silu is x * sigmoid(x). gelu by tanh is x * sigmoid(2u), with u = sqrt(2 / pi) * (x + 0.044715 x^3), because (1 +
  * tanh(u)) / 2 is sigmoid(2u). gelu by erf is relu(x) - |x| / 2 * erfc(|x| / sqrt(2)), and for z >= 0
  *
  *     erfc(z) = (a1 t + a2 t^2 + .. + a5 t^5) * exp(-z^2), t = 1 / (1 + p z), to 1.5e-7
  *
- * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26), far more exact than the ABI requires. No
- * difference of two large numbers is taken. exp(s) for s <= 0 is elu(s) + 1.
+ * (Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26), which is far more exact than the ABI requires.
+ * No difference of two large numbers is taken. exp(s) for s <= 0 is elu(s) + 1.
  */
 #include "math_library.h"
 
-#define STEPS 4 /* most buffers between steps */
+#define BUFFERS 4 /* the most buffers that an activation needs for intermediate results */
 
-/* Tensors of one shape, and the result of the first call that failed; later ones are skipped. */
+/* Tensors of one shape, and the result of the first call that failed; later calls are skipped. */
 struct work {
     const struct rocm_math_call *call;
     miopenTensorDescriptor_t tensor;
     miopenActivationDescriptor_t activation;
     uint64_t bytes;
-    void *memory[STEPS];
+    void *memory[BUFFERS];
     miopenStatus_t result;
 };
 
@@ -82,7 +82,7 @@ static void run_silu(struct work *work, const void *input, void *output)
     multiply_tensors(work, 1, input, gate, output);
 }
 
-static void gelu_by_tanh(struct work *work, const void *input, void *output)
+static void run_gelu_tanh(struct work *work, const void *input, void *output)
 {
     const float slope = 1.5957691216F; /* 2 * sqrt(2 / pi) */
     void *gate = work->memory[0];
@@ -98,21 +98,21 @@ static void run_gelu(struct work *work, const void *input, void *output)
 {
     static const float factors[] = {1.061405429F, -1.453152027F, 1.421413741F, -0.284496736F, 0.254829592F};
     const double p = 0.3275911 * 0.70710678118654752; /* a factor of |x|, so it includes 1 / sqrt(2) */
-    void *size = work->memory[0], *t = work->memory[1], *sum = work->memory[2], *decay = work->memory[3];
+    void *magnitude = work->memory[0], *t = work->memory[1], *sum = work->memory[2], *decay = work->memory[3];
 
-    apply_mode(work, miopenActivationABS, 0, 0, 0, input, size);
-    apply_mode(work, miopenActivationPOWER, 1, p, -1, size, t);
+    apply_mode(work, miopenActivationABS, 0, 0, 0, input, magnitude);
+    apply_mode(work, miopenActivationPOWER, 1, p, -1, magnitude, t);
     multiply_tensors(work, factors[0], t, t, sum);
     add_tensors(work, sum, factors[1], t, sum);
     for (int i = 2; i < 5; i++) {
         multiply_tensors(work, 1, sum, t, sum);
         add_tensors(work, sum, factors[i], t, sum);
     }
-    multiply_tensors(work, -0.5F, size, size, decay);
-    apply_mode(work, miopenActivationELU, 1, 0, 0, decay, decay); /* exp - 1 */
+    multiply_tensors(work, -0.5F, magnitude, magnitude, decay);
+    apply_mode(work, miopenActivationELU, 1, 0, 0, decay, decay); /* exp(-x^2 / 2) - 1 */
     multiply_tensors(work, 1, decay, sum, decay);
     add_tensors(work, decay, 1, sum, decay); /* erfc */
-    multiply_tensors(work, 1, size, decay, decay);
+    multiply_tensors(work, 1, magnitude, decay, decay);
     apply_mode(work, miopenActivationRELU, 0, 0, 0, input, output);
     add_tensors(work, output, -0.5F, decay, output);
 }
@@ -134,7 +134,7 @@ static void run_activation(struct work *work, const struct facet_activation *act
     case FACET_ACTIVATION_GELU:
         return run_gelu(work, input, output);
     case FACET_ACTIVATION_GELU_TANH:
-        return gelu_by_tanh(work, input, output);
+        return run_gelu_tanh(work, input, output);
     case FACET_ACTIVATION_SILU:
         return run_silu(work, input, output);
     case FACET_ACTIVATION_LEAKY_RELU:
@@ -146,11 +146,11 @@ static void run_activation(struct work *work, const struct facet_activation *act
     }
 }
 
-static int steps_of(const struct facet_activation *activation)
+static int buffers_of(const struct facet_activation *activation)
 {
     switch (activation->kind) {
     case FACET_ACTIVATION_GELU:
-        return STEPS;
+        return BUFFERS;
     case FACET_ACTIVATION_GELU_TANH:
     case FACET_ACTIVATION_SILU:
         return 1;
@@ -173,11 +173,11 @@ enum facet_status rocm_math_activation(const struct rocm_math_call *call)
                                    activation->width, &work.tensor);
     if (work.result == miopenStatusSuccess)
         work.result = call->math->miopenCreateActivationDescriptor(&work.activation);
-    for (int i = 0; i < steps_of(activation) && status == FACET_OK; i++)
+    for (int i = 0; i < buffers_of(activation) && status == FACET_OK; i++)
         status = rocm_scratch_take(call, work.bytes, &work.memory[i]);
     if (status == FACET_OK && work.result == miopenStatusSuccess)
         run_activation(&work, activation);
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < BUFFERS; i++)
         rocm_scratch_give(call, work.memory[i]);
     if (work.activation)
         call->math->miopenDestroyActivationDescriptor(work.activation);

@@ -50,8 +50,8 @@ static enum facet_status run_softmax(const struct rocm_math_call *call, const st
 static enum facet_status run_attention(const struct rocm_math_call *call, const struct scratch *scratch)
 {
     const struct facet_attention *attention = &call->operation->of.attention;
-    const struct facet_gemm first = gpu_attention_first(attention, (uintptr_t)scratch->scores);
-    const struct facet_gemm second = gpu_attention_second(attention, (uintptr_t)scratch->weights);
+    const struct facet_gemm first = gpu_attention_score_gemm(attention, (uintptr_t)scratch->scores);
+    const struct facet_gemm second = gpu_attention_value_gemm(attention, (uintptr_t)scratch->weights);
     enum facet_status status = rocm_math_gemm(call, &first, FACET_MATH_TRANSPOSE_B, scratch->mask);
 
     if (status == FACET_OK)

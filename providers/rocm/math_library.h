@@ -90,8 +90,8 @@ struct rocm_math {
 struct rocm_math_call {
     const struct rocm_runtime *runtime;
     const struct rocm_math *math;
-    hipblasLtHandle_t blas; /* NULL, as `dnn`, if the operation does not need it */
-    miopenHandle_t dnn;
+    hipblasLtHandle_t blas; /* NULL if the operation needs no product */
+    miopenHandle_t dnn;     /* NULL if the operation is only a product */
     hipStream_t stream;
     const struct facet_math *operation;
 };

@@ -3,14 +3,14 @@
  * Owns: batch normalization of f32 through MIOpen.
  * Never: uses MIOpen's training: that returns 1 / sqrt(variance + epsilon), and a variance over one element fewer.
  *
- * Training first computes the mean of each channel, the input minus the mean, and the mean of the squares of that. Then
- * it normalizes as with a given mean and variance.
+ * Training first computes the mean of each channel, the input minus the mean, and the mean of the squares of these
+ * differences. Then it normalizes with this mean and variance, like inference with the given ones.
  */
 #include "math_library.h"
 
 static const float one = 1, zero = 0;
 
-/* Memory that is taken for the operation; NULL: none. */
+/* Memory that is allocated for the operation; NULL: none is needed. */
 struct scratch {
     void *input;   /* a copy, if the operation is in place */
     void *centred; /* the input minus the mean of its channel */

@@ -51,7 +51,7 @@ bool rocm_modes_read(const struct rocm_smi *smi, const struct rocm_gpu *gpu, str
     return true;
 }
 
-/* "SPX, DPX, QPX, CPX" */
+/* The kernel's list is one line: "SPX, DPX, QPX, CPX". */
 uint32_t rocm_modes_available(const struct rocm_gpu *gpu, char modes[][ROCM_MODE_SIZE], uint32_t most)
 {
     char line[128], *rest = line, *word;

@@ -43,17 +43,17 @@ static uint32_t memory_parts(const char *memory)
 }
 
 /* The driver's rule: each part of memory serves the same number of parts of compute. */
-static bool modes_go_together(const char *compute, uint32_t parts, uint32_t of_memory)
+static bool modes_are_compatible(const char *compute, uint32_t parts, uint32_t memory_part_count)
 {
-    if (of_memory == 1 || parts == of_memory)
+    if (memory_part_count == 1 || parts == memory_part_count)
         return true;
-    return of_memory && strcmp(compute, "CPX") == 0 && parts % of_memory == 0;
+    return memory_part_count && strcmp(compute, "CPX") == 0 && parts % memory_part_count == 0;
 }
 
 static void list_templates(struct view *view)
 {
     const struct facet_device_info *whole = &view->instance->gpu.infos[view->device];
-    uint32_t of_memory = memory_parts(view->modes.memory), dies = view->gpu->dies;
+    uint32_t memory_part_count = memory_parts(view->modes.memory), dies = view->gpu->dies;
     char available[MAX_MODES][ROCM_MODE_SIZE];
     uint32_t count = rocm_modes_available(view->gpu, available, MAX_MODES);
 
@@ -61,7 +61,8 @@ static void list_templates(struct view *view)
         uint32_t parts = rocm_mode_parts(available[i], dies);
         struct template *template = &view->templates[view->template_count];
 
-        if (parts < 2 || dies % parts || parts > ROCM_MAX_PARTS || !modes_go_together(available[i], parts, of_memory))
+        if (parts < 2 || dies % parts || parts > ROCM_MAX_PARTS ||
+            !modes_are_compatible(available[i], parts, memory_part_count))
             continue;
         *template = (struct template){.info = {.size = sizeof template->info,
                                                .compute_units = whole->compute_units / parts,
@@ -70,7 +71,7 @@ static void list_templates(struct view *view)
                                                .max_count = parts}};
         FACET_KIT_TEXT(template->mode, available[i]);
         snprintf(template->info.id, sizeof template->info.id, "%.15s/%.15s", available[i], view->modes.memory);
-        if (parts == of_memory) {
+        if (parts == memory_part_count) {
             template->info.memory_bytes = whole->memory_bytes / parts;
             template->info.valid = FACET_PARTITION_HAS_MEMORY;
         }
@@ -78,7 +79,7 @@ static void list_templates(struct view *view)
     }
 }
 
-bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
+bool rocm_is_partitioned(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
 {
     const char *setting = getenv("FACET_ROCM_PARTITIONS");
     char available[MAX_MODES][ROCM_MODE_SIZE];
@@ -89,7 +90,7 @@ bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu)
     return (setting && strcmp(setting, "1") == 0) || rocm_mode_parts(modes.compute, gpu->dies) != 1;
 }
 
-/* If it returns FACET_OK, close_view() must follow. */
+/* Reads the state of a GPU. After FACET_OK the caller must call close_view(). */
 static enum facet_status open_view(struct facet_provider_instance *instance, uint32_t device, struct view *ret_view,
                                    struct facet_error *error)
 {
@@ -151,7 +152,7 @@ static void name_part(const struct view *view, const struct template *template, 
     facet_kit_uuid_of(text, uuid);
 }
 
-/* The address has the part's own number, once the compute driver has a node for the part. */
+/* The address has the unique id of the part's node, once the compute driver has a node for the part. */
 static void address_part(const struct view *view, const struct template *template, uint32_t number, char *address,
                          size_t size)
 {
@@ -214,7 +215,7 @@ static enum facet_status rocm_partition_templates(struct facet_provider_instance
 }
 
 /* Whether the GPU is, or could be put, into the mode of a template. */
-static bool is_open_to(const struct view *view, const struct template *template)
+static bool can_enter_mode(const struct view *view, const struct template *template)
 {
     struct rocm_process *processes = NULL;
     uint32_t count = 0;
@@ -243,7 +244,7 @@ static enum facet_status rocm_partition_placements(struct facet_provider_instanc
     if (status != FACET_OK)
         return status;
     status = find_template(&view, template_id, &template, error);
-    bool open = status == FACET_OK && is_open_to(&view, template);
+    bool open = status == FACET_OK && can_enter_mode(&view, template);
     for (; status == FACET_OK && count < template->info.max_count; count++)
         found[count] = (struct facet_partition_placement){.size = sizeof *found,
                                                           .start = count * template->info.length,
@@ -350,7 +351,7 @@ static enum facet_status rocm_partition_list(struct facet_provider_instance *ins
     return facet_kit_list_items(found, sizeof *found, count, items, item_size, capacity, ret_count, error);
 }
 
-/* The part that a uuid names among those that are taken. */
+/* Finds the part that a uuid names among the parts that have holders. */
 static enum facet_status find_part(const struct view *view, const char *uuid, uint32_t *ret_number,
                                    struct facet_error *error)
 {
@@ -368,11 +369,11 @@ static enum facet_status find_part(const struct view *view, const char *uuid, ui
             return FACET_OK;
         }
     }
-    return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has none such", uuid,
+    return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.64s': device %" PRIu32 " has no such one", uuid,
                           view->device);
 }
 
-static enum facet_status give_back(struct view *view, const char *uuid, struct facet_error *error)
+static enum facet_status release_partition(struct view *view, const char *uuid, struct facet_error *error)
 {
     struct facet_partition_info info = {0};
     uint32_t number = 0;
@@ -402,7 +403,7 @@ static enum facet_status rocm_partition_destroy(struct facet_provider_instance *
 
     if (status != FACET_OK)
         return status;
-    status = give_back(&view, uuid, error);
+    status = release_partition(&view, uuid, error);
     close_view(&view);
     if (status == FACET_OK)
         rocm_event_of_partition(instance, device, uuid, false);
@@ -419,7 +420,7 @@ enum facet_status rocm_check_whole(const struct facet_provider_instance *instanc
         rocm_mode_parts(modes.compute, gpu->dies) == 1)
         return FACET_OK;
     return facet_kit_fail(error, FACET_BUSY,
-                          "device %" PRIu32 " is cut into partitions (mode %s): expected one of them", device,
+                          "device %" PRIu32 " is partitioned (mode %s): expected one of its partitions", device,
                           modes.compute);
 }
 

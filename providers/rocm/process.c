@@ -125,7 +125,7 @@ static enum facet_status read_by_kernel(const struct rocm_gpu *gpu, struct list 
     return status;
 }
 
-static int by_pid(const void *left, const void *right)
+static int compare_processes(const void *left, const void *right)
 {
     const struct rocm_process *one = left, *other = right;
 
@@ -140,7 +140,7 @@ static void merge_duplicates(struct list *list)
     uint32_t kept_count = 0;
 
     if (list->count)
-        qsort(list->items, list->count, sizeof *list->items, by_pid);
+        qsort(list->items, list->count, sizeof *list->items, compare_processes);
     for (uint32_t i = 0; i < list->count; i++) {
         struct rocm_process *last = kept_count ? &list->items[kept_count - 1] : NULL;
 

@@ -6,10 +6,10 @@
  * Never: reports a value that it could not read, or changes how a GPU's memory is partitioned, which reloads the driver
  * for all processes.
  *
- * Libraries. Both are opened at run time: libamd_smi.so and libamdhip64.so, or the files that FACET_ROCM_SMI and
+ * Libraries. They are opened at run time: libamd_smi.so and libamdhip64.so, or the files that FACET_ROCM_SMI and
  * FACET_ROCM_HIP name; and hipBLASLt and MIOpen for mathematics (math_library.h). Without AMD SMI the kernel's files
- * are read, which have less. Without HIP, devices can be listed and shared, but there is no memory and no kernels. If
- * one is installed and cannot be used, a property has the reason: `smi_error`, `hip_error`.
+ * are read, which have fewer values. Without HIP, devices can be listed and shared, but there is no memory and no
+ * kernels. If AMD SMI or HIP is installed but cannot be used, the property `smi_error` or `hip_error` has the reason.
  *
  * HIP is initialised with the first context, not before: the driver cannot partition a GPU that any process has open.
  *
@@ -19,7 +19,7 @@
  * not offered to programs, because the driver cannot limit another process to a number of compute units. Workers whose
  * contexts belong to this provider can have hard limits (gpu/limit.c, slice.h).
  *
- * Address. "amd-" and 16 hexadecimal digits, the GPU's or the partition's own (vendor/hip/runtime.h).
+ * Address. It is "amd-" and 16 hexadecimal digits, which belong to the GPU or the partition (vendor/hip/runtime.h).
  */
 #include "rocm.h"
 
@@ -48,7 +48,7 @@ static enum facet_status check_settings(struct facet_error *error)
     return FACET_OK;
 }
 
-static enum facet_status find_all(struct facet_provider_instance *instance, struct facet_error *error)
+static enum facet_status open_libraries(struct facet_provider_instance *instance, struct facet_error *error)
 {
     struct facet_error reason = {0};
 
@@ -77,7 +77,7 @@ static enum facet_status rocm_open(struct facet_provider_instance **ret_instance
     pthread_mutex_init(&instance->lock, NULL);
     gpu_machine_init(&instance->gpu);
     instance->gpu.driver = &rocm_gpu_driver;
-    enum facet_status status = find_all(instance, error);
+    enum facet_status status = open_libraries(instance, error);
     if (status == FACET_OK)
         *ret_instance = instance;
     else

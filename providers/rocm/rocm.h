@@ -40,10 +40,10 @@ struct rocm_gpu {
     amdsmi_socket_handle socket;
     amdsmi_processor_handle handle; /* NULL: only the kernel, and not AMD SMI, lists the GPU */
     char pci[16];
-    uint64_t unique_id; /* 0: not known */
-    uint32_t dies;      /* for partitioning; 0: not known */
-    bool is_cut;        /* offered as partitions, not as a whole */
-    uint32_t target;    /* 90402 is gfx942; 0: not known */
+    uint64_t unique_id;  /* 0: not known */
+    uint32_t dies;       /* for partitioning; 0: not known */
+    bool is_partitioned; /* offered as partitions, not as a whole */
+    uint32_t target;     /* 90402 is gfx942; 0: not known */
     bool has_render;
     unsigned render; /* the node /dev/dri/renderD<render> */
     struct rocm_reading last_reading;
@@ -72,7 +72,7 @@ extern const struct gpu_driver rocm_gpu_driver;
 enum facet_status rocm_gpus_find(struct facet_provider_instance *instance, struct facet_error *error);
 enum facet_status rocm_device_properties(struct facet_provider_instance *instance, uint32_t device, char *text,
                                          uint32_t capacity, uint32_t *ret_size, struct facet_error *error);
-/* "amd-" and the digits of a GPU or partition; empty when they are unknown. */
+/* Writes "amd-" and the digits of a GPU or partition; leaves `address` unchanged when they are unknown (0). */
 void rocm_address_of(uint64_t unique_id, char *address, size_t size);
 
 /* metrics.c. A reading sets a bit for each field that was read; false when none was. */
@@ -132,7 +132,7 @@ enum facet_status rocm_mode_set(const struct rocm_smi *smi, const struct rocm_gp
 struct rocm_holdings {
     int file;                       /* locked while it is open */
     char mode[ROCM_MODE_SIZE];      /* the GPU's mode with these partitions */
-    char previous[ROCM_MODE_SIZE];  /* the mode before, to be restored */
+    char previous[ROCM_MODE_SIZE];  /* the mode before the first part was taken, to be restored */
     uint32_t held_parts;            /* a bit for each partition */
     uint64_t names[ROCM_MAX_PARTS]; /* a unique name for each partition that is taken */
 };
@@ -148,8 +148,8 @@ void rocm_holdings_close(struct rocm_holdings *holdings);
 
 /* partition.c */
 extern const struct facet_partition_ops rocm_partition_ops;
-/* Whether a GPU can be partitioned, and is, or is to be by FACET_ROCM_PARTITIONS. */
-bool rocm_is_cut(const struct rocm_smi *smi, const struct rocm_gpu *gpu);
+/* Whether a GPU can be partitioned, and is partitioned now or counts as partitioned by FACET_ROCM_PARTITIONS. */
+bool rocm_is_partitioned(const struct rocm_smi *smi, const struct rocm_gpu *gpu);
 /* FACET_BUSY when a GPU that was whole when it was found has been partitioned since. */
 enum facet_status rocm_check_whole(const struct facet_provider_instance *instance, uint32_t device,
                                    struct facet_error *error);

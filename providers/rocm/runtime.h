@@ -87,7 +87,7 @@ struct rocm_runtime {
 /* Opens libamdhip64.so of ROCm 7, 6 or 5, or the file that FACET_ROCM_HIP names. */
 void rocm_runtime_open(struct rocm_runtime *ret_runtime);
 
-/* Whether the runtime has all functions of ROCM_MAPPING; of ROCM_EXECUTING. */
+/* Whether the runtime has all functions of ROCM_MAPPING; whether it has all functions of ROCM_EXECUTING. */
 bool rocm_runtime_maps(const struct rocm_runtime *runtime);
 bool rocm_runtime_executes(const struct rocm_runtime *runtime);
 

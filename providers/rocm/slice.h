@@ -6,7 +6,7 @@
  * Never: limits another program.
  *
  * A mask needs no service and no memory. A stream with a mask and the runtime's default stream wait for each other. The
- * default stream has the transfers that the host waits for, so these run after the submitted work of other slices.
+ * transfers that the host waits for are in the default stream, so they run after the submitted work of other slices.
  */
 #ifndef FACET_ROCM_SLICE_H
 #define FACET_ROCM_SLICE_H

@@ -155,7 +155,7 @@ bool rocm_gpu_render(const char *pci_address, unsigned *ret_minor)
     return true;
 }
 
-static int by_address(const void *left, const void *right)
+static int compare_addresses(const void *left, const void *right)
 {
     return strcmp(left, right);
 }
@@ -174,7 +174,7 @@ uint32_t rocm_gpus_list(char addresses[][16], uint32_t most)
     if (entries)
         closedir(entries);
     if (count)
-        qsort(addresses, count, sizeof addresses[0], by_address);
+        qsort(addresses, count, sizeof addresses[0], compare_addresses);
     return count;
 }
 
@@ -230,7 +230,7 @@ static void describe_node(const struct properties *all, uint64_t gpu_id, struct 
              (unsigned)(all->location & 7));
 }
 
-static int by_partition(const void *left, const void *right)
+static int compare_partitions(const void *left, const void *right)
 {
     const struct rocm_node *one = left, *other = right;
 
@@ -254,6 +254,6 @@ uint32_t rocm_nodes_of(const char *pci_address, struct rocm_node *nodes, uint32_
         count += strcmp(nodes[count].pci_address, pci_address) == 0;
     }
     if (count)
-        qsort(nodes, count, sizeof *nodes, by_partition);
+        qsort(nodes, count, sizeof *nodes, compare_partitions);
     return count;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A GPU by the files of the kernel's driver amdgpu, with or without a library of the vendor's.
+ * A GPU as the files of the kernel's driver amdgpu describe it, with or without a library of the vendor's.
  *
  * Owns: the paths of these files, and reading and writing them.
  * Never: returns a value for a file that is absent, or has no number.

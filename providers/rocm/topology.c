@@ -74,7 +74,8 @@ static bool read_link(const struct facet_provider_instance *instance, uint32_t a
             AMDSMI_STATUS_SUCCESS &&
         type == AMDSMI_LINK_TYPE_XGMI) {
         link.type = FACET_LINK_XGMI;
-        link.level = hops <= 1 ? FACET_LEVEL_SINGLE_SWITCH : FACET_LEVEL_MULTI_SWITCH; /* XGMI as if through switches */
+        link.level =
+            hops <= 1 ? FACET_LEVEL_SINGLE_SWITCH : FACET_LEVEL_MULTI_SWITCH; /* a hop of XGMI counts as a switch */
         known = true;
     } else {
         known = read_pcie(&instance->gpu.infos[a], &instance->gpu.infos[b], &link);

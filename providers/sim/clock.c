@@ -21,10 +21,10 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* value * by / to, at most UINT64_MAX; the product does not overflow. */
-static uint64_t scale(uint64_t value, uint64_t by, uint64_t to)
+/* Returns value * factor / divisor, at most UINT64_MAX; the product does not overflow. */
+static uint64_t scale(uint64_t value, uint64_t factor, uint64_t divisor)
 {
-    facet_kit_u128 scaled = (facet_kit_u128)value * by / to;
+    facet_kit_u128 scaled = (facet_kit_u128)value * factor / divisor;
 
     return scaled > UINT64_MAX ? UINT64_MAX : (uint64_t)scaled;
 }

@@ -78,7 +78,7 @@ static enum facet_status container_items(struct facet_provider_instance *instanc
     enum facet_status status;
 
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
     status = sim_begin(instance, device, "container.items", error);
     if (status == FACET_OK)

@@ -2,7 +2,7 @@
 /*
  * Declarations that the files of the core (not the engine) share besides sim.h.
  *
- * Owns: beginning an operation, the clock's life, events, and the faults in effect.
+ * Owns: beginning an operation, opening and closing the clock, events, and the faults in effect.
  * Never: declares anything for the engine; that is in sim.h.
  *
  * All functions here are called with the instance's lock held.
@@ -33,7 +33,7 @@ struct sim_events {
 
 /* --- faults.c --- */
 
-/* An empty script when `file` is NULL or "". */
+/* Opens the script in `file`; when `file` is NULL or "", the script is empty. */
 enum facet_status sim_faults_open(const char *file, const struct sim_machine *machine, struct sim_faults **ret_faults,
                                   struct facet_error *error);
 enum facet_status sim_faults_parse(const char *file, const char *text, size_t length, const struct sim_machine *machine,

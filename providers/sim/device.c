@@ -19,7 +19,7 @@ static enum facet_status device_list(struct facet_provider_instance *instance, v
     enum facet_status status;
 
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     machine = instance->machine; /* does not change: no lock */
     infos = calloc(machine->device_count + 1, sizeof *infos);
     if (!infos)
@@ -37,7 +37,7 @@ static enum facet_status device_health(struct facet_provider_instance *instance,
     enum facet_status status;
 
     if (!instance || !ret_health)
-        return sim_null(instance ? "ret_health" : "instance", error);
+        return sim_refuse_null(instance ? "ret_health" : "instance", error);
     SIM_LOCK(instance);
     status = sim_begin(instance, device, "device.health", error);
     if (status != FACET_OK && status != FACET_DEVICE_LOST)
@@ -52,7 +52,7 @@ static enum facet_status device_properties(struct facet_provider_instance *insta
     enum facet_status status;
 
     if (!instance || !ret_size)
-        return sim_null(instance ? "ret_size" : "instance", error);
+        return sim_refuse_null(instance ? "ret_size" : "instance", error);
     SIM_LOCK(instance);
     status = sim_begin(instance, device, "device.properties", error);
     if (status != FACET_OK)
@@ -64,7 +64,7 @@ static enum facet_status device_nodes(struct facet_provider_instance *instance, 
                                       uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
 {
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     return facet_kit_list_items(instance->machine->nodes, sizeof *instance->machine->nodes,
                                 instance->machine->node_count, items, item_size, capacity, ret_count, error);
 }
@@ -88,7 +88,7 @@ static enum facet_status device_links(struct facet_provider_instance *instance, 
     enum facet_status status;
 
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
     sim_faults_apply(instance);
     machine = instance->machine;

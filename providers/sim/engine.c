@@ -10,7 +10,7 @@ enum facet_status sim_engine_begin(struct facet_provider_instance *instance, con
                                    struct facet_error *error)
 {
     if (operation)
-        sim_fault_at(instance, device, operation);
+        sim_fault_hit_operation(instance, device, operation);
     enum facet_status status = sim_check_device(instance, device, error);
     sim_engine_advance(instance, sim_clock_now(instance));
     return status;

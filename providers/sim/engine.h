@@ -27,9 +27,9 @@
 
 #define SIM_UUID_SIZE      64
 #define SIM_ARGUMENTS_MAX  4096u
-#define SIM_GROUP_MAX      1024u               /* work-items of one work-group */
-#define SIM_GRID_MAX       (UINT32_C(1) << 31) /* work-groups in one dimension */
-#define SIM_LOCAL_MAX      (UINT32_C(1) << 18)
+#define SIM_GROUP_MAX      1024u                /* work-items of one work-group */
+#define SIM_GRID_MAX       (UINT32_C(1) << 31)  /* work-groups in one dimension */
+#define SIM_LOCAL_MAX      (UINT32_C(1) << 18)  /* bytes of local memory of a work-group */
 #define SIM_DRAIN_LIMIT_NS UINT64_C(4000000000) /* how long a copy waits for a stream that hangs */
 
 enum sim_kind {
@@ -75,9 +75,9 @@ struct sim_launch {
     struct sim_device_part part; /* set when it begins */
     struct sim_solo_time solo;   /* at the present clock */
     uint32_t pool;               /* index into sim_load.pools */
-    uint64_t total_ns;           /* for all of its work, at the present pace */
-    uint64_t remaining;          /* work; SIM_WHOLE_WORK when it has not begun */
-    uint64_t elapsed_ns;         /* on the device so far */
+    uint64_t total_ns;           /* the time for all of its work, at the present pace */
+    uint64_t remaining;          /* its remaining work; SIM_WHOLE_WORK when it has not begun */
+    uint64_t elapsed_ns;         /* its time on the device so far */
     struct facet_launch request;
     unsigned char arguments[];
 };
@@ -90,7 +90,7 @@ struct sim_stream {
     uint64_t launched, completed, busy_ns;
 };
 
-/* The use of a worker on a device or one of its partitions. Lives as long as the worker has a context there. */
+/* The use of a device or one of its partitions by a worker. It lives as long as the worker has a context on that. */
 struct sim_account {
     LIST_ENTRY(sim_account) link;
     uint32_t device;
@@ -112,7 +112,7 @@ struct sim_context {
     TAILQ_ENTRY(sim_context) link;
     struct sim_account *account;
     struct sim_share share;
-    struct sim_objects objects; /* all its objects but itself, oldest first */
+    struct sim_objects objects; /* all its objects except itself, oldest first */
     struct sim_space space;
     uint32_t device;
     bool lost;   /* lost with its device: it can only be destroyed */
@@ -120,10 +120,10 @@ struct sim_context {
 };
 TAILQ_HEAD(sim_contexts, sim_context);
 
-/* The kernels that share units: those on one worker's exclusive units, or all others of a device. */
+/* The kernels that share units: the kernels on one worker's exclusive units, or all other kernels of a device. */
 struct sim_pool {
     struct sim_demand demand;
-    uint64_t units; /* that the kernels want, summed */
+    uint64_t units; /* the sum of the units that the kernels want */
 };
 
 __extension__ typedef unsigned __int128 sim_wide;
@@ -154,12 +154,12 @@ struct sim_load {
     uint64_t busy_ns;
     uint32_t units_active;
     uint64_t tensor_active, memory_active; /* rates of the integrals */
-    struct sim_integrals now, read;
+    struct sim_integrals now, read;        /* up to now, and up to the last reading */
     bool was_read;
     uint64_t rx_bytes, tx_bytes;
 };
 
-/* A worker that a snapshot took off its device. `fd`: a memory file with its contexts; -1: they are in the caller's. */
+/* A worker that a snapshot took off its device. `fd`: a memory file with its contexts; -1: a caller's file has them. */
 struct sim_parked {
     LIST_ENTRY(sim_parked) link;
     bool process; /* taken by snapshot_processes: all contexts of this process */
@@ -241,7 +241,7 @@ enum facet_status sim_context_drain(struct facet_provider_instance *instance, ui
 /* --- engine_account.c --- */
 
 /*
- * Gives a context on its device a share and an account, and takes `bytes` for its existing memory. All is done in one
+ * Gives a context a share of its device and an account, and takes `bytes` for its existing memory. This is done in one
  * transaction of the state, so that no process changes the state meanwhile. Errors: those of sim_share_of(),
  * FACET_QUOTA, FACET_NO_SPACE.
  */

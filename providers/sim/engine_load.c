@@ -116,7 +116,7 @@ static void set_rates(const struct sim_model *model, struct sim_load *load)
         load->memory_active = 1000;
 }
 
-/* Computes clock, pace and power again after a change of the running kernels, the slowdown or the heat. */
+/* Computes clock, pace and power anew after a change of the running kernels, the slowdown or the temperature. */
 static void set_pace(struct facet_provider_instance *instance, struct sim_load *load)
 {
     const struct sim_model *model = sim_device_model(instance, load->device);
@@ -169,7 +169,7 @@ static void advance_launches(const struct sim_model *model, struct sim_load *loa
     load->now.at_ns = load->at_ns;
 }
 
-/* The time of the next check of the temperature, while it is on its way across the limit in either direction. */
+/* The time of the next check of the temperature, while it moves towards the limit, upwards or downwards. */
 static uint64_t next_temperature_check(const struct sim_model *model, const struct sim_load *load)
 {
     int64_t steady = sim_model_steady_uc(model, load->power_mw);
@@ -202,7 +202,7 @@ static enum facet_status read_words(const struct sim_space *space, uint64_t addr
     return sim_space_read(space, address, count * sizeof *ret_words, ret_words, NULL);
 }
 
-/* The effects fill and add, a chunk at a time. */
+/* Applies the effects "fill" and "add", 1024 words at a time. */
 static enum facet_status change_words(struct sim_space *space, uint64_t address, uint64_t count, uint64_t value,
                                       bool add)
 {
@@ -274,7 +274,7 @@ static bool begin_launch(struct facet_provider_instance *instance, struct sim_st
 }
 
 /* Completes the launches without remaining work, and begins the next ones. */
-static void complete_due(struct facet_provider_instance *instance, struct sim_load *load)
+static void complete_due_launches(struct facet_provider_instance *instance, struct sim_load *load)
 {
     struct sim_launch *launch, *after;
 
@@ -307,7 +307,7 @@ void sim_load_advance(struct facet_provider_instance *instance, struct sim_load 
         advance_launches(model, load, (next < now_ns ? next : now_ns) - load->at_ns);
         if (next > now_ns)
             break;
-        complete_due(instance, load);
+        complete_due_launches(instance, load);
         set_pace(instance, load);
     }
 }

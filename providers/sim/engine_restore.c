@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading a snapshot's bytes back into contexts that are in no table yet.
- * Never: trusts a number in those bytes: each is checked before its use, and memory is taken only for bytes that exist.
+ * Never: trusts a number in those bytes: each number is checked before its use.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -170,8 +170,8 @@ static enum facet_status get_launch(struct reader *reader, struct sim_stream *st
     if (!module || saved.remaining <= SIM_ROUNDING || saved.remaining > SIM_WHOLE_WORK ||
         (!not_begun && !TAILQ_EMPTY(&stream->queue)))
         return CORRUPT(reader,
-                       "a launch of module %" PRIu64 ": expected one of this context, and only the first under "
-                       "way",
+                       "a launch of module %" PRIu64 ": expected a module of this context, and only the first launch "
+                       "of a stream to have begun",
                        saved.request.module);
     status = sim_launch_new(stream, module, &saved.request, arguments, &launch, reader->error);
     if (status != FACET_OK)
@@ -220,8 +220,8 @@ static enum facet_status get_reservation(struct reader *reader, struct sim_conte
     enum facet_status status = read_bytes(reader, &saved, sizeof saved);
     if (status != FACET_OK)
         return status;
-    uint64_t grain = saved.plain ? SIM_PLAIN_ALIGN : context->space.page_bytes;
-    if (saved.plain > 1 || saved.address % grain != 0 || (!saved.plain && saved.bytes % grain != 0))
+    uint64_t granule = saved.plain ? SIM_PLAIN_ALIGN : context->space.page_bytes;
+    if (saved.plain > 1 || saved.address % granule != 0 || (!saved.plain && saved.bytes % granule != 0))
         return CORRUPT(reader, "reservation at %#" PRIx64 ": expected whole pages", saved.address);
     status = sim_space_reserve_at(&context->space, (struct sim_range){saved.address, saved.bytes}, &reservation,
                                   reader->error);
@@ -240,20 +240,20 @@ static enum facet_status get_mapping(struct reader *reader, struct sim_context *
     const struct sim_range range = {saved.address, saved.bytes};
     const struct sim_reservation *around = sim_space_around(&context->space, saved.address);
     struct sim_pages *pages = find_object(reader, context, SIM_KIND_PAGES, saved.pages);
-    uint64_t grain = context->space.page_bytes;
+    uint64_t granule = context->space.page_bytes;
     if (!around || !pages || saved.bytes == 0 ||
         saved.bytes > around->range.bytes - (saved.address - around->range.at) || saved.offset > pages->bytes ||
         saved.bytes > pages->bytes - saved.offset || sim_space_is_mapped(&context->space, range))
-        return CORRUPT(reader, "mapping at %#" PRIx64 ": expected pages %" PRIu64 " inside a reservation, once",
+        return CORRUPT(reader, "mapping at %#" PRIx64 ": expected pages %" PRIu64 ", mapped once inside a reservation",
                        saved.address, saved.pages);
     if (around->plain ? saved.bytes != around->range.bytes || !pages->destroyed
-                      : (saved.address | saved.bytes | saved.offset) % grain != 0)
+                      : (saved.address | saved.bytes | saved.offset) % granule != 0)
         return CORRUPT(reader, "mapping at %#" PRIx64 ": expected whole pages", saved.address);
     return sim_space_map(&context->space, range, pages, saved.offset, reader->error);
 }
 
 /* Refuses page objects that could never be freed, and plain memory without its pages. */
-static enum facet_status check_whole(struct reader *reader, const struct sim_context *context)
+static enum facet_status check_context_is_consistent(struct reader *reader, const struct sim_context *context)
 {
     const struct sim_object *object;
 
@@ -261,7 +261,7 @@ static enum facet_status check_whole(struct reader *reader, const struct sim_con
         const struct sim_pages *pages = (const struct sim_pages *)object;
 
         if (object->kind == SIM_KIND_PAGES && pages->destroyed && pages->mappings == 0)
-            return CORRUPT(reader, "pages %" PRIu64 ": expected them mapped, as they are destroyed", object->number);
+            return CORRUPT(reader, "pages %" PRIu64 ": expected a mapping of these destroyed pages", object->number);
     }
     for (size_t i = 0; i < context->space.reservations.count; i++) {
         const struct sim_reservation *reservation = context->space.reservations.entries[i].value;
@@ -292,7 +292,8 @@ static enum facet_status check_identity(struct reader *reader, const struct save
     if (!is_text(saved->worker, sizeof saved->worker) || facet_kit_check_worker(saved->worker, NULL) != FACET_OK ||
         !is_text(saved->partition_uuid, sizeof saved->partition_uuid) ||
         !is_text(saved->device_name, sizeof saved->device_name))
-        return CORRUPT(reader, "context %" PRIu64 ": expected names", saved->number);
+        return CORRUPT(reader, "context %" PRIu64 ": expected printable names of its worker, partition and device",
+                       saved->number);
     if (device >= reader->instance->engine->device_count)
         return facet_kit_fail(reader->error, FACET_UNSUPPORTED, "snapshot of device %" PRIu32 ": there are %" PRIu32,
                               device, reader->instance->engine->device_count);
@@ -318,8 +319,8 @@ static enum facet_status read_each(struct reader *reader, struct sim_context *co
     return status;
 }
 
-static enum facet_status get_parts(struct reader *reader, struct sim_context *context,
-                                   const struct saved_context *saved)
+static enum facet_status get_objects(struct reader *reader, struct sim_context *context,
+                                     const struct saved_context *saved)
 {
     enum facet_status status = read_each(reader, context, saved->pages, get_pages);
 
@@ -331,7 +332,7 @@ static enum facet_status get_parts(struct reader *reader, struct sim_context *co
         status = read_each(reader, context, saved->reservations, get_reservation);
     if (status == FACET_OK)
         status = read_each(reader, context, saved->mappings, get_mapping);
-    return status == FACET_OK ? check_whole(reader, context) : status;
+    return status == FACET_OK ? check_context_is_consistent(reader, context) : status;
 }
 
 /* The context is in the list as soon as it exists, so that a failure frees it with the others. */
@@ -356,7 +357,7 @@ static enum facet_status get_context(struct reader *reader, struct sim_contexts 
     FACET_KIT_TEXT(context->account->worker, saved.worker);
     FACET_KIT_TEXT(context->account->partition_uuid, saved.partition_uuid);
     status = enter_object(reader, context, &context->object, SIM_KIND_CONTEXT, saved.number);
-    return status == FACET_OK ? get_parts(reader, context, &saved) : status;
+    return status == FACET_OK ? get_objects(reader, context, &saved) : status;
 }
 
 static enum facet_status get_contexts(struct reader *reader, char ret_scope[FACET_WORKER_SIZE],
@@ -379,7 +380,7 @@ static enum facet_status get_contexts(struct reader *reader, char ret_scope[FACE
     if (status == FACET_OK)
         status = read_bytes(reader, &end, sizeof end);
     if (status == FACET_OK && end != SAVED_END)
-        return CORRUPT(reader, "expected its end mark");
+        return CORRUPT(reader, "expected its end after the last context");
     if (status == FACET_OK)
         memcpy(ret_scope, header.scope, sizeof header.scope);
     return status;

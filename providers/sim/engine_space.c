@@ -73,7 +73,7 @@ void sim_space_close(struct sim_space *space)
     space->store = -1;
 }
 
-/* Adds a range-led struct of `size` bytes to a table. NULL: no memory. */
+/* Adds a struct of `size` bytes that begins with `range` to a table. NULL: no memory. */
 static void *insert_range(struct sim_table *table, struct sim_range range, size_t size)
 {
     struct sim_range *value = sim_table_reserve(table, 1) ? calloc(1, size) : NULL;

@@ -20,16 +20,16 @@
 #define SIM_ADDRESS_HIGH  (UINT64_C(1) << 56)
 #define SIM_PLAIN_ALIGN   UINT64_C(256)
 #define SIM_BYTES_MAX     (UINT64_C(1) << 48) /* of one reservation or page object */
-#define SIM_STORE_BLOCK   UINT64_C(4096)      /* the grain of the host memory */
-#define SIM_CHUNK_BYTES   (UINT64_C(1) << 16) /* moved at a time */
+#define SIM_STORE_BLOCK   UINT64_C(4096)      /* the granularity of the host memory */
+#define SIM_CHUNK_BYTES   (UINT64_C(1) << 16) /* the most bytes moved at a time */
 #define SIM_ADDRESS_GUARD UINT64_C(256)       /* between reservations, so that running off an end is detected */
 
 struct facet_provider_instance;
 struct sim_pages;
 
-/* A stretch of addresses, or of the store. A struct that begins with one can be placed by sim_range_place(). */
+/* A stretch of addresses, or of the store. The structs in the tables of struct sim_space begin with a range. */
 struct sim_range {
-    uint64_t at, bytes;
+    uint64_t at, bytes; /* at: its first address, or its offset in the store */
 };
 
 struct sim_reservation {
@@ -49,7 +49,7 @@ struct sim_extent {
 
 struct sim_space {
     int store;                     /* memfd */
-    uint32_t page_bytes;           /* grain of reservations, pages and mappings that are not plain */
+    uint32_t page_bytes;           /* granularity of reservations, pages and mappings that are not plain */
     struct sim_table reservations; /* by address */
     struct sim_table mappings;     /* by address */
     struct sim_table extents;      /* by place in the store */
@@ -66,7 +66,7 @@ enum facet_status sim_space_reserve(struct sim_space *space, uint64_t bytes, uin
 enum facet_status sim_space_reserve_at(struct sim_space *space, struct sim_range range,
                                        struct sim_reservation **ret_reservation, struct facet_error *error);
 void sim_space_release(struct sim_space *space, struct sim_reservation *reservation);
-/* The reservation that begins at `address`; the one that contains it. NULL: none. */
+/* sim_space_find() returns the reservation that begins at `address`, sim_space_around() the one that contains it. */
 struct sim_reservation *sim_space_find(const struct sim_space *space, uint64_t address);
 struct sim_reservation *sim_space_around(const struct sim_space *space, uint64_t address);
 bool sim_space_is_mapped(const struct sim_space *space, struct sim_range range);
@@ -90,7 +90,7 @@ enum facet_status sim_space_unmap(struct sim_space *space, struct sim_range rang
 /* Whether every byte is memory. */
 bool sim_space_is_memory(const struct sim_space *space, uint64_t address, uint64_t bytes);
 
-/* These four check the whole range first: FACET_OUT_OF_RANGE. FACET_NO_MEMORY when the host has no more memory. */
+/* The next four functions check the whole range first: FACET_OUT_OF_RANGE. FACET_NO_MEMORY: the host has no memory. */
 enum facet_status sim_space_write(struct sim_space *space, uint64_t address, const void *data, uint64_t bytes,
                                   struct facet_error *error);
 enum facet_status sim_space_read(const struct sim_space *space, uint64_t address, uint64_t bytes, void *ret_data,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: moving bytes in a space's store, through its mappings. Never: begins before the whole range is checked. */
+/* Owns: moving bytes in a space's store, through its mappings. Never: moves a byte before it has checked the range. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -39,7 +39,7 @@ enum facet_status sim_events(struct facet_provider_instance *instance, uint64_t 
     enum facet_status status;
 
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
     sim_faults_apply(instance);
     sim_engine_advance(instance, sim_clock_now(instance));

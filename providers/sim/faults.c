@@ -75,7 +75,7 @@ static const struct sim_choice kinds[] = {{"lost", FAULT_LOST},
                                           {"block", FAULT_BLOCK},
                                           {NULL, 0}};
 
-/* The one member that each kind of fault has besides the common ones; any other is refused. */
+/* The one member that each kind of fault has besides the common members; any other member is refused. */
 static const char *const members_of[] = {[FAULT_LOST] = NULL,           [FAULT_HANG] = NULL,
                                          [FAULT_ECC] = "count",         [FAULT_ECC_CORRECTED] = "count",
                                          [FAULT_LINK_DOWN] = "link",    [FAULT_LINK_UP] = "link",
@@ -168,7 +168,7 @@ static struct sim_faults *create_faults(const struct sim_machine *machine, size_
     return NULL;
 }
 
-/* NULL: no memory; a mistake in the script is in the document. */
+/* NULL: no memory. A mistake in the script is kept in the document's `status`. */
 static struct sim_faults *read_script(const struct sim_json *root, const struct sim_machine *machine)
 {
     static const char *const members[] = {"faults", NULL};
@@ -354,20 +354,20 @@ bool sim_faults_apply(struct facet_provider_instance *instance)
 
     while (faults->done < faults->count && faults->script[faults->done].at_ns <= now_ns) {
         const struct sim_fault *fault = &faults->script[faults->done++];
-        enum facet_health was = sim_fault_health(instance, fault->device), is;
+        enum facet_health old_health = sim_fault_health(instance, fault->device), new_health;
 
         sim_engine_advance(instance, fault->at_ns); /* completes the launches that were due by then */
         apply_fault(instance, fault);
-        is = sim_fault_health(instance, fault->device);
-        if (is != was)
-            send_event(instance, fault, FACET_EVENT_HEALTH, is, messages[is]);
+        new_health = sim_fault_health(instance, fault->device);
+        if (new_health != old_health)
+            send_event(instance, fault, FACET_EVENT_HEALTH, new_health, messages[new_health]);
     }
     if (faults->done != before)
         sim_clock_changed(instance);
     return faults->done != before;
 }
 
-void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, const char *operation)
+void sim_fault_hit_operation(struct facet_provider_instance *instance, uint32_t device, const char *operation)
 {
     const struct sim_fault *trap;
 

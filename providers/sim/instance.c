@@ -61,7 +61,7 @@ enum facet_status sim_open(struct facet_provider_instance **ret_instance, struct
     enum facet_status status;
 
     if (!ret_instance)
-        return sim_null("ret_instance", error);
+        return sim_refuse_null("ret_instance", error);
     instance = calloc(1, sizeof *instance);
     if (!instance)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an instance");
@@ -116,7 +116,7 @@ enum facet_status sim_check_device(struct facet_provider_instance *instance, uin
 enum facet_status sim_begin(struct facet_provider_instance *instance, uint32_t device, const char *operation,
                             struct facet_error *error)
 {
-    sim_fault_at(instance, device, operation);
+    sim_fault_hit_operation(instance, device, operation);
     return sim_check_device(instance, device, error);
 }
 
@@ -130,7 +130,7 @@ const struct sim_model *sim_device_model(const struct facet_provider_instance *i
     return &instance->machine->devices[device].product->model;
 }
 
-enum facet_status sim_null(const char *argument, struct facet_error *error)
+enum facet_status sim_refuse_null(const char *argument, struct facet_error *error)
 {
     enum facet_status status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "%s is NULL; expected a value", argument);
 

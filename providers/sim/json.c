@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading a file whole, and the strict readers of json.h.
+ * Owns: reading a whole file, and the strict readers of json.h.
  * Never: knows the meaning of a profile or a script of faults.
  */
 #include "json.h"

@@ -9,7 +9,7 @@
 
 #define WORD_MAX 96 /* the longest word of a valid line is shorter */
 
-/* One line under the parser. Words end at blanks; `at` never passes `end`. */
+/* The line that is being parsed. Words end at blanks. `at` is the next character, and never passes `end`. */
 struct line {
     const char *at, *end;
     uint32_t number;
@@ -29,6 +29,7 @@ static const struct member numbers[] = {
     {"duration_ns", SIM_COST_MAX, offsetof(struct sim_kernel, duration_ns)},
 };
 
+/* Bits of members that a line has; the first three are in the order of `numbers`. */
 enum { SEEN_CYCLES = 1, SEEN_BYTES = 2, SEEN_DURATION = 4, SEEN_TENSOR = 8, SEEN_EFFECT = 16 };
 
 static const char *const effect_names[] = {"none", "fill", "add", "copy"};

@@ -3,7 +3,8 @@
  * Owns: hard limits of workers: whole, exclusive compute units, and bytes.
  * Never: promises more than the device has, or limits a device beside a worker without a limit on it.
  *
- * Units of a worker are adjacent. If the free ones are not, workers without a context are compacted.
+ * Units of a worker are adjacent. If too few free units are adjacent, the units of workers without a context are moved
+ * together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,8 @@ static enum facet_status check_room(const struct facet_provider_instance *instan
         count += record->workers[i].device == device;
     if (count < most)
         return FACET_OK;
-    return facet_kit_fail(error, FACET_BUSY, "device %" PRIu32 " has %" PRIu32 " workers; expected at most that",
-                          device, count);
+    return facet_kit_fail(error, FACET_BUSY, "device %" PRIu32 " has %" PRIu32 " workers; expected fewer", device,
+                          count);
 }
 
 /* The worker to limit: an existing one, or a new one at the end. A limit that is set already is refused. */
@@ -190,7 +191,7 @@ static enum facet_status limit_set_memory(struct facet_provider_instance *instan
     enum facet_status status;
 
     if (!instance)
-        return sim_null("instance", error);
+        return sim_refuse_null("instance", error);
     SIM_LOCK(instance);
     status = begin_limit(instance, device, worker, "limit.set_memory", &record, error);
     if (status != FACET_OK)
@@ -205,7 +206,7 @@ static enum facet_status limit_set_compute(struct facet_provider_instance *insta
     enum facet_status status;
 
     if (!instance)
-        return sim_null("instance", error);
+        return sim_refuse_null("instance", error);
     SIM_LOCK(instance);
     status = begin_limit(instance, device, worker, "limit.set_compute", &record, error);
     if (status != FACET_OK)
@@ -243,7 +244,7 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
     enum facet_status status;
 
     if (!instance || !ret_limit)
-        return sim_null(instance ? "ret_limit" : "instance", error);
+        return sim_refuse_null(instance ? "ret_limit" : "instance", error);
     SIM_LOCK(instance);
     status = begin_limit(instance, device, worker, "limit.get", &record, error);
     if (status != FACET_OK)
@@ -255,9 +256,9 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
     return status == FACET_OK ? facet_kit_struct(&limit, sizeof limit, ret_limit, error) : status;
 }
 
-static enum facet_status describe_all(struct facet_provider_instance *instance, uint32_t device,
-                                      struct facet_worker_limit **ret_limits, uint32_t *ret_count,
-                                      struct facet_error *error)
+static enum facet_status describe_limits(struct facet_provider_instance *instance, uint32_t device,
+                                         struct facet_worker_limit **ret_limits, uint32_t *ret_count,
+                                         struct facet_error *error)
 {
     struct sim_record *record;
     struct facet_worker_limit *limits;
@@ -287,11 +288,11 @@ static enum facet_status limit_list(struct facet_provider_instance *instance, ui
     enum facet_status status;
 
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
     status = sim_begin(instance, device, "limit.list", error);
     if (status == FACET_OK)
-        status = describe_all(instance, device, &limits, &count, error);
+        status = describe_limits(instance, device, &limits, &count, error);
     if (status != FACET_OK)
         return status;
     status = facet_kit_list_items(limits, sizeof *limits, count, items, item_size, capacity, ret_count, error);
@@ -320,7 +321,7 @@ static enum facet_status limit_clear(struct facet_provider_instance *instance, u
     enum facet_status status;
 
     if (!instance)
-        return sim_null("instance", error);
+        return sim_refuse_null("instance", error);
     SIM_LOCK(instance);
     status = begin_limit(instance, device, worker, "limit.clear", &record, error);
     if (status != FACET_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: finding a profile, reading the document around products and topology, and the devices.
+ * Owns: finding a profile, and reading the parts of its document other than products and topology.
  * Never: accepts a document with a mistake.
  */
 #include "machine.h"

@@ -12,7 +12,7 @@
 #include "machine.h"
 #include "provider_kit.h"
 
-#define NODES_MAX 192 /* of "nodes", which are not devices, and of one array of an entry */
+#define NODES_MAX 192 /* the most nodes that "nodes" may have, besides the devices, or an array of "links" may name */
 #define ENTRY_MAX 256 /* entries of "links" */
 
 static const char *const node_members[] = {"kind", "name", "numa_node", "pci_address", NULL};
@@ -113,14 +113,14 @@ static void read_nodes(const struct sim_json *at, struct sim_machine *machine)
     }
 }
 
-/* The topology being read: joined pairs, by a * node_count + b. */
+/* The topology that is being read. */
 struct topology {
     struct sim_machine *machine;
-    bool *joined;
+    bool *joined; /* whether a link joins nodes a and b, at index a * node_count + b */
 };
 
 /* False: no memory. */
-static bool add_link(struct topology *topology, const struct facet_topology_link *like, uint32_t from, uint32_t to)
+static bool add_link(struct topology *topology, const struct facet_topology_link *pattern, uint32_t from, uint32_t to)
 {
     struct sim_machine *machine = topology->machine;
     uint32_t a = from < to ? from : to, b = from < to ? to : from;
@@ -133,7 +133,7 @@ static bool add_link(struct topology *topology, const struct facet_topology_link
     if (!links)
         return false;
     machine->links = links;
-    links[machine->link_count] = *like;
+    links[machine->link_count] = *pattern;
     links[machine->link_count].a = a;
     links[machine->link_count++].b = b;
     *joined = true;
@@ -156,7 +156,7 @@ static size_t read_ends(const struct sim_json *at, const struct sim_machine *mac
     return count;
 }
 
-static void add_links(const struct sim_json *at, const struct facet_topology_link *like, struct topology *topology)
+static void add_links(const struct sim_json *at, const struct facet_topology_link *pattern, struct topology *topology)
 {
     struct sim_json from = sim_json_member(at, "from"), to = sim_json_member(at, "to");
     uint32_t from_nodes[NODES_MAX], to_nodes[NODES_MAX];
@@ -166,7 +166,7 @@ static void add_links(const struct sim_json *at, const struct facet_topology_lin
 
     for (size_t i = 0; i < from_count && at->document->status == FACET_OK; i++)
         for (size_t j = 0; j < to_count; j++)
-            if (!add_link(topology, like, from_nodes[i], to_nodes[j]))
+            if (!add_link(topology, pattern, from_nodes[i], to_nodes[j]))
                 sim_json_refuse(at, "memory for its links");
     if (topology->machine->link_count == before)
         sim_json_refuse(at, "a pair of nodes that no earlier entry has joined");

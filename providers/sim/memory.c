@@ -142,7 +142,7 @@ static enum facet_status alloc_plain(struct facet_provider_instance *instance, s
     status = sim_space_map(&context->space, reservation->range, pages, 0, error);
     if (status != FACET_OK)
         goto fail_reservation;
-    /* Freed with their mapping, because the caller got no number to destroy them by. */
+    /* The pages are freed with their mapping, because the caller got no number by which to destroy them. */
     pages->destroyed = true;
     reservation->plain = true;
     context->account->usage->reserved_bytes += bytes;

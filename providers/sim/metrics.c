@@ -2,10 +2,10 @@
 /*
  * Owns: the table `metrics`: readings of the modelled load, each field with its bit.
  * Never: returns a field that is not modelled, or that is unknown because it is another process's. Encoders, decoders
- * and link errors have no bit, and a device's load has none while another process has a context there.
+ * and link errors have no bit, and a device's load has no bit while another process has a context on the device.
  *
- * Shares cover the time since the previous reading. A reading at the same moment repeats the previous one; before any
- * time has passed there is no share, and no bit.
+ * Shares cover the time since the previous reading. A reading at the same moment repeats the previous reading; before
+ * any time has passed there is no share, and no bit.
  */
 #include <stdlib.h>
 #include <time.h>

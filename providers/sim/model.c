@@ -23,7 +23,7 @@ static uint64_t scale_rounded_up(uint64_t a, uint64_t b, uint64_t c)
     return quotient < SIM_TIME_MAX ? (uint64_t)quotient : SIM_TIME_MAX;
 }
 
-/* A partition has the part of the bandwidth that its memory is of the device's; other units have theirs by number. */
+/* A partition's share of the bandwidth is its share of the memory; a worker's share is its share of the units. */
 struct sim_device_part sim_model_device_part(const struct sim_model *model, const struct sim_share *share)
 {
     uint64_t part = share->compute_units, whole = model->compute_units;
@@ -176,7 +176,7 @@ int64_t sim_model_temperature_uc(const struct sim_model *model, int64_t from_uc,
     if (!model->heat_time_ns)
         return steady_uc;
     uint64_t left = exp_of_minus(((wide)elapsed_ns << 32) / model->heat_time_ns);
-    uint64_t apart = (uint64_t)(from_uc > steady_uc ? from_uc - steady_uc : steady_uc - from_uc);
-    int64_t rest = (int64_t)((wide)apart * left >> 32);
+    uint64_t distance = (uint64_t)(from_uc > steady_uc ? from_uc - steady_uc : steady_uc - from_uc);
+    int64_t rest = (int64_t)((wide)distance * left >> 32);
     return from_uc > steady_uc ? steady_uc + rest : steady_uc - rest;
 }

@@ -44,13 +44,13 @@ struct sim_device_part {
 /* The total demand of the kernels in one part. */
 struct sim_demand {
     uint64_t slots;
-    uint64_t bandwidth; /* in SIM_FULL_SHARE */
+    uint64_t bandwidth; /* SIM_FULL_SHARE: the whole bandwidth of the part */
 };
 
 /* A kernel alone on its part of the device. */
 struct sim_solo_time {
     uint64_t total_ns;  /* at least 1 */
-    uint64_t memory_ns; /* how long it would take at the whole bandwidth of the part */
+    uint64_t memory_ns; /* the time for its bytes at the whole bandwidth of the part */
     uint64_t slots;
     uint32_t units; /* at work */
 };
@@ -68,9 +68,9 @@ uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_dev
                              const struct sim_demand *demand, const struct sim_solo_time *solo,
                              uint32_t slowdown_milli);
 
-/* The remaining work, in SIM_WHOLE_WORK, after `elapsed_ns` at a pace of `total_ns` for the whole of it. */
+/* The remaining work (SIM_WHOLE_WORK: all of it) after `elapsed_ns` at a pace of `total_ns` for the whole work. */
 uint64_t sim_model_progress(uint64_t remaining, uint64_t elapsed_ns, uint64_t total_ns);
-/* The time for the remaining work at a pace of `total_ns` for the whole of it; SIM_NEVER if that is SIM_NEVER. */
+/* The time for the remaining work at a pace of `total_ns` for the whole work; SIM_NEVER if `total_ns` is SIM_NEVER. */
 uint64_t sim_model_remaining_ns(uint64_t remaining, uint64_t total_ns);
 
 uint64_t sim_model_power_mw(const struct sim_model *model, uint32_t active_units, uint32_t clock_mhz);

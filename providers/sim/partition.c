@@ -55,27 +55,29 @@ static enum facet_status find_obstacle(const struct facet_provider_instance *ins
 {
     const struct sim_partitioning *partitioning = partitioning_of(instance, device);
     const struct sim_template *wanted = &partitioning->templates[template];
-    uint32_t compute_slices = wanted->compute_slices, alike = 1;
+    uint32_t compute_slices = wanted->compute_slices, same_template_count = 1;
 
     for (uint32_t i = 0; i < record->partition_count; i++) {
         const struct sim_partition *other = &record->partitions[i];
 
         if (other->device != device)
             continue;
-        const struct sim_template *theirs = template_of(instance, other);
-        compute_slices += theirs->compute_slices;
-        alike += other->template == template;
-        if (strcmp(theirs->mode, wanted->mode) != 0)
+        const struct sim_template *other_template = template_of(instance, other);
+        compute_slices += other_template->compute_slices;
+        same_template_count += other->template == template;
+        if (strcmp(other_template->mode, wanted->mode) != 0)
             return facet_kit_fail(error, FACET_BAD_STATE,
-                                  "device %" PRIu32 " is in mode %s (partition %s); expected %s", device, theirs->mode,
-                                  other->uuid, wanted->mode);
-        if (overlaps_partition(other, theirs->info.length, start, wanted->info.length))
+                                  "device %" PRIu32 " is in mode %s (partition %s); expected %s", device,
+                                  other_template->mode, other->uuid, wanted->mode);
+        if (overlaps_partition(other, other_template->info.length, start, wanted->info.length))
             return facet_kit_fail(error, FACET_NO_SPACE, "partition %s (%s) is in slices %" PRIu32 " to %" PRIu32,
-                                  other->uuid, theirs->info.id, other->start, other->start + theirs->info.length - 1);
+                                  other->uuid, other_template->info.id, other->start,
+                                  other->start + other_template->info.length - 1);
     }
-    if (alike > wanted->info.max_count)
-        return facet_kit_fail(error, FACET_NO_SPACE, "device %" PRIu32 " has %" PRIu32 " of %s; expected at most that",
-                              device, alike - 1, wanted->info.id);
+    if (same_template_count > wanted->info.max_count)
+        return facet_kit_fail(error, FACET_NO_SPACE,
+                              "device %" PRIu32 " has %" PRIu32 " partitions of %s; expected fewer", device,
+                              same_template_count - 1, wanted->info.id);
     if (compute_slices > partitioning->compute_slices)
         return facet_kit_fail(error, FACET_NO_SPACE,
                               "all partitions together would take %" PRIu32
@@ -85,8 +87,8 @@ static enum facet_status find_obstacle(const struct facet_provider_instance *ins
 }
 
 /* The number of free placements of all templates, with the partitions in the record. */
-static uint32_t count_free(const struct facet_provider_instance *instance, const struct sim_record *record,
-                           uint32_t device)
+static uint32_t count_free_placements(const struct facet_provider_instance *instance, const struct sim_record *record,
+                                      uint32_t device)
 {
     const struct sim_partitioning *partitioning = partitioning_of(instance, device);
     uint32_t free_placements = 0;
@@ -99,20 +101,20 @@ static uint32_t count_free(const struct facet_provider_instance *instance, const
 }
 
 /* The number of free placements that would remain if `partition` were in the record. */
-static enum facet_status count_free_after(const struct facet_provider_instance *instance, struct sim_record *record,
-                                          const struct sim_partition *partition, uint32_t *ret_room,
-                                          struct facet_error *error)
+static enum facet_status count_free_placements_with(const struct facet_provider_instance *instance,
+                                                    struct sim_record *record, const struct sim_partition *partition,
+                                                    uint32_t *ret_room, struct facet_error *error)
 {
     enum facet_status status = sim_record_add_partition(record, partition, error);
 
     if (status != FACET_OK)
         return status;
-    *ret_room = count_free(instance, record, partition->device);
+    *ret_room = count_free_placements(instance, record, partition->device);
     sim_record_remove_partition(record, sim_record_partition(record, partition->device, partition->uuid));
     return FACET_OK;
 }
 
-/* Chooses the start that leaves the most placements; of several the highest, as drivers do. */
+/* Chooses the start that leaves the most placements; of several such starts the highest, as drivers do. */
 static enum facet_status choose_start(const struct facet_provider_instance *instance, struct sim_record *record,
                                       struct sim_partition *partition, struct facet_error *error)
 {
@@ -125,7 +127,7 @@ static enum facet_status choose_start(const struct facet_provider_instance *inst
         partition->start = template->starts[i];
         status = find_obstacle(instance, record, partition->device, partition->template, partition->start, error);
         if (status == FACET_OK)
-            status = count_free_after(instance, record, partition, &room, error);
+            status = count_free_placements_with(instance, record, partition, &room, error);
         if (status == FACET_OK && (!found || room > best)) {
             found = true;
             best = room;
@@ -225,7 +227,7 @@ static enum facet_status partition_templates(struct facet_provider_instance *ins
     enum facet_status status;
 
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
     status = begin_partition(instance, device, "partition.templates", error);
     if (status != FACET_OK)
@@ -240,17 +242,17 @@ static enum facet_status partition_templates(struct facet_provider_instance *ins
 static enum facet_status fill_placements(struct facet_provider_instance *instance, uint32_t device, uint32_t template,
                                          struct facet_partition_placement *placements, struct facet_error *error)
 {
-    const struct sim_template *about = &partitioning_of(instance, device)->templates[template];
+    const struct sim_template *described = &partitioning_of(instance, device)->templates[template];
     struct sim_record *record;
     enum facet_status status = sim_state_begin(instance, &record, error);
 
     if (status != FACET_OK)
         return status;
-    for (uint32_t i = 0; i < about->start_count; i++) {
+    for (uint32_t i = 0; i < described->start_count; i++) {
         placements[i].size = sizeof placements[i];
-        placements[i].start = about->starts[i];
-        placements[i].length = about->info.length;
-        placements[i].free = find_obstacle(instance, record, device, template, about->starts[i], NULL) == FACET_OK;
+        placements[i].start = described->starts[i];
+        placements[i].length = described->info.length;
+        placements[i].free = find_obstacle(instance, record, device, template, described->starts[i], NULL) == FACET_OK;
     }
     return sim_state_end(instance, FACET_OK, error);
 }
@@ -264,7 +266,7 @@ static enum facet_status partition_placements(struct facet_provider_instance *in
     enum facet_status status;
 
     if (!instance || !template_id || !ret_count)
-        return sim_null(!instance ? "instance" : !template_id ? "template_id" : "ret_count", error);
+        return sim_refuse_null(!instance ? "instance" : !template_id ? "template_id" : "ret_count", error);
     SIM_LOCK(instance);
     status = begin_partition(instance, device, "partition.placements", error);
     if (status == FACET_OK)
@@ -288,7 +290,7 @@ static enum facet_status partition_create(struct facet_provider_instance *instan
     enum facet_status status;
 
     if (!instance || !template_id || !ret_info)
-        return sim_null(!instance ? "instance" : !template_id ? "template_id" : "ret_info", error);
+        return sim_refuse_null(!instance ? "instance" : !template_id ? "template_id" : "ret_info", error);
     if (ret_info->size < sizeof ret_info->size)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_info->size %" PRIu32 ": expected at least %zu",
                               ret_info->size, sizeof ret_info->size);
@@ -311,9 +313,9 @@ static enum facet_status partition_create(struct facet_provider_instance *instan
 }
 
 /* The partitions of one device. The caller frees them. */
-static enum facet_status describe_all(struct facet_provider_instance *instance, uint32_t device,
-                                      struct facet_partition_info **ret_infos, uint32_t *ret_count,
-                                      struct facet_error *error)
+static enum facet_status describe_partitions(struct facet_provider_instance *instance, uint32_t device,
+                                             struct facet_partition_info **ret_infos, uint32_t *ret_count,
+                                             struct facet_error *error)
 {
     struct sim_record *record;
     struct facet_partition_info *infos;
@@ -343,11 +345,11 @@ static enum facet_status partition_list(struct facet_provider_instance *instance
     enum facet_status status;
 
     if (!instance || !ret_count)
-        return sim_null(instance ? "ret_count" : "instance", error);
+        return sim_refuse_null(instance ? "ret_count" : "instance", error);
     SIM_LOCK(instance);
     status = begin_partition(instance, device, "partition.list", error);
     if (status == FACET_OK)
-        status = describe_all(instance, device, &infos, &count, error);
+        status = describe_partitions(instance, device, &infos, &count, error);
     if (status != FACET_OK)
         return status;
     status = facet_kit_list_items(infos, sizeof *infos, count, items, item_size, capacity, ret_count, error);
@@ -376,7 +378,7 @@ static enum facet_status partition_destroy(struct facet_provider_instance *insta
     enum facet_status status;
 
     if (!instance || !uuid)
-        return sim_null(instance ? "uuid" : "instance", error);
+        return sim_refuse_null(instance ? "uuid" : "instance", error);
     SIM_LOCK(instance);
     status = begin_partition(instance, device, "partition.destroy", error);
     if (status == FACET_OK)

@@ -31,8 +31,8 @@
 struct sim_machine; /* machine.h: the machine of the profile; does not change */
 struct sim_record;  /* state.h: the existing partitions and limits */
 struct sim_state;   /* state.h: partitions and limits, possibly shared through a folder */
-struct sim_faults;  /* faults.h: the faults of the script, with their times */
-struct sim_events;  /* events.h: the last events */
+struct sim_faults;  /* faults.c: the faults of the script, with their times */
+struct sim_events;  /* core.h: the last events */
 struct sim_engine;  /* engine.h: contexts, memory, streams */
 
 /*
@@ -60,14 +60,14 @@ struct facet_provider_instance {
 /* The engine's model of a device. Filled from the profile. */
 struct sim_model {
     uint32_t compute_units;
-    uint32_t groups_per_unit; /* work-groups one unit runs at a time */
+    uint32_t groups_per_unit; /* work-groups that a unit runs at a time */
     uint32_t clock_mhz;       /* at full speed */
     uint32_t clock_low_mhz;   /* fully throttled */
     uint64_t memory_bytes;
     uint32_t bandwidth_mbps;
-    uint64_t idle_mw, peak_mw, limit_mw; /* power: idle, with every unit at work, above which the clock is lowered */
-    int32_t ambient_mc, limit_mc;        /* temperature: idle, above which the clock is lowered */
-    uint32_t heat_mc_per_w;              /* steady rise over ambient per watt */
+    uint64_t idle_mw, peak_mw, limit_mw; /* power when idle, with every unit at work, and at which the clock falls */
+    int32_t ambient_mc, limit_mc;        /* temperature when idle, and at which the clock falls */
+    uint32_t heat_mc_per_w;              /* steady rise of the temperature per watt above idle */
     uint64_t heat_time_ns;               /* time constant of the rise */
     uint32_t page_bytes;
 };
@@ -98,8 +98,8 @@ enum facet_status sim_share_in(struct facet_provider_instance *instance, const s
                                struct sim_share *ret_share, struct facet_error *error);
 
 /*
- * The beginning of every operation on a device. FACET_NOT_FOUND for an unknown device, FACET_DEVICE_LOST for one that a
- * fault removed. Applies faults that are due first.
+ * The beginning of every operation on a device: applies the faults that are due. FACET_NOT_FOUND: there is no such
+ * device. FACET_DEVICE_LOST: a fault removed it.
  */
 enum facet_status sim_check_device(struct facet_provider_instance *instance, uint32_t device,
                                    struct facet_error *error);
@@ -124,7 +124,7 @@ uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance
  * Applies faults of the script that hit one operation ("memory.alloc"): may crash the process or block forever, if the
  * script asks for that. Releases the lock before it blocks.
  */
-void sim_fault_at(struct facet_provider_instance *instance, uint32_t device, const char *operation);
+void sim_fault_hit_operation(struct facet_provider_instance *instance, uint32_t device, const char *operation);
 /*
  * The number of corrected and uncorrected ECC errors so far. The core sends the events of ECC errors, health and links;
  * the engine sends those of throttling, including FACET_THROTTLE_FAULT.
@@ -136,7 +136,7 @@ void sim_event(struct facet_provider_instance *instance, uint32_t kind, uint32_t
                const char *uuid, const char *message);
 
 /* Refuses an argument that is NULL: FACET_INVALID_ARGUMENT. */
-enum facet_status sim_null(const char *argument, struct facet_error *error);
+enum facet_status sim_refuse_null(const char *argument, struct facet_error *error);
 /* Takes the instance's lock until the end of the block: SIM_LOCK(instance). */
 #define SIM_LOCK(instance)                                                                                             \
     __attribute__((cleanup(sim_unlock), unused)) struct facet_provider_instance *sim_locked_ = sim_lock(instance)

@@ -3,8 +3,8 @@
  * Owns: the table `snapshot`: taking workers off a device and bringing them back, completely or not at all.
  * Never: holds the lock while it reads or writes. Meanwhile operations on contexts that leave return FACET_BUSY.
  *
- * A running kernel is stopped, and its progress is kept. It changes memory only when it completes, so that memory in
- * the snapshot is as between two kernels.
+ * A running kernel is stopped, and its progress is kept. Kernels change memory only when they complete, so the snapshot
+ * never has memory that a kernel has half changed.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -77,7 +77,7 @@ void sim_snapshot_worker_returned(struct sim_engine *engine, uint32_t device, co
     }
 }
 
-static const char *name_of(const struct selection *selection)
+static const char *selection_name(const struct selection *selection)
 {
     if (selection->process)
         return "this process";
@@ -88,7 +88,7 @@ static const char *name_of(const struct selection *selection)
 
 /* Lists the selected contexts. FACET_NOT_FOUND: there are none; FACET_BAD_STATE: they are off the device already. */
 static enum facet_status select_contexts(const struct sim_engine *engine, const struct selection *selection,
-                                         bool keep_here, struct set *ret_set, struct facet_error *error)
+                                         bool keep_in_memory, struct set *ret_set, struct facet_error *error)
 {
     const struct sim_parked *parked = find_parked(engine, selection);
     struct sim_context *context;
@@ -96,15 +96,16 @@ static enum facet_status select_contexts(const struct sim_engine *engine, const 
 
     TAILQ_FOREACH (context, &engine->contexts, link)
         set.count += is_selected(selection, context);
-    if (parked && (set.count == 0 || (keep_here && parked->fd >= 0)))
+    if (parked && (set.count == 0 || (keep_in_memory && parked->fd >= 0)))
         return facet_kit_fail(error, FACET_BAD_STATE, "%s: expected it on the device, but a snapshot took it off",
-                              name_of(selection));
+                              selection_name(selection));
     if (set.count == 0)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "%s has nothing on the device", name_of(selection));
+        return facet_kit_fail(error, FACET_NOT_FOUND, "%s has nothing on the device", selection_name(selection));
     TAILQ_FOREACH (context, &engine->contexts, link)
         if (is_selected(selection, context) && context->saving)
-            return facet_kit_fail(error, FACET_BUSY, "%s is being saved: try again", name_of(selection));
-    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* for none, NULL might mean no failure */
+            return facet_kit_fail(error, FACET_BUSY, "%s is being saved: try again", selection_name(selection));
+    set.contexts =
+        calloc(set.count + 1, sizeof(struct sim_context *)); /* one more: calloc(0) may return NULL without a failure */
     if (!set.contexts)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     set.count = 0;
@@ -202,7 +203,7 @@ static enum facet_status take_workers_off(struct facet_provider_instance *instan
         return status;
     }
     struct sim_parked *earlier = find_parked(engine, selection);
-    if (earlier && earlier->fd >= 0) { /* an earlier snapshot in memory is kept, as this one is in a file */
+    if (earlier && earlier->fd >= 0) { /* an earlier snapshot in memory is kept: the new snapshot is in a file */
         free_parked(parked);
         return FACET_OK;
     }
@@ -214,9 +215,9 @@ static enum facet_status take_workers_off(struct facet_provider_instance *instan
     return FACET_OK;
 }
 
-/* --- back on it --- */
+/* --- back on the device --- */
 
-static uint64_t bytes_of(const struct sim_context *context)
+static uint64_t page_bytes_of(const struct sim_context *context)
 {
     const struct sim_object *object;
     uint64_t bytes = 0;
@@ -257,14 +258,14 @@ static enum facet_status check_context(struct facet_provider_instance *instance,
     return status;
 }
 
-/* The account that was read has only the names; the worker's account here replaces it. */
+/* Replaces the account that was read, which has only the names, by the worker's account in this instance. */
 static enum facet_status join_account(struct facet_provider_instance *instance, struct sim_context *context,
                                       struct facet_error *error)
 {
     struct sim_account *read = context->account;
 
     enum facet_status status =
-        sim_account_enter(instance, context, read->partition_uuid, read->worker, bytes_of(context), error);
+        sim_account_enter(instance, context, read->partition_uuid, read->worker, page_bytes_of(context), error);
     if (status == FACET_QUOTA) /* the saved memory does not fit now */
         status = error ? (error->status = FACET_NO_SPACE) : FACET_NO_SPACE;
     if (status != FACET_OK)
@@ -305,7 +306,8 @@ static enum facet_status link_contexts(struct facet_provider_instance *instance,
 
     TAILQ_FOREACH (context, contexts, link)
         set.count++;
-    set.contexts = calloc(set.count + 1, sizeof(struct sim_context *)); /* for none, NULL might mean no failure */
+    set.contexts =
+        calloc(set.count + 1, sizeof(struct sim_context *)); /* one more: calloc(0) may return NULL without a failure */
     if (!set.contexts)
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a list of contexts");
     for (set.count = 0; status == FACET_OK && (context = TAILQ_FIRST(contexts));) {
@@ -336,7 +338,7 @@ static enum facet_status check_scope(const struct selection *selection, const ch
                           scope[0] ? scope
                                    : "all "
                                      "workers",
-                          name_of(selection));
+                          selection_name(selection));
 }
 
 /* Reads with the lock released, then brings everything back in one step. */
@@ -376,7 +378,8 @@ static enum facet_status bring_back_parked(struct facet_provider_instance *insta
     struct sim_parked *parked = find_parked(instance->engine, selection);
 
     if (!parked || parked->fd < 0)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "%s: expected a snapshot of it in memory", name_of(selection));
+        return facet_kit_fail(error, FACET_NOT_FOUND, "%s: expected a snapshot of it in memory",
+                              selection_name(selection));
     LIST_REMOVE(parked, link);
     enum facet_status status = FACET_OK;
     if (lseek(parked->fd, 0, SEEK_SET) < 0)
@@ -392,8 +395,8 @@ static enum facet_status bring_back_parked(struct facet_provider_instance *insta
 
 /* --- the operations --- */
 
-static enum facet_status check_call(struct facet_provider_instance *instance, const char *worker, int fd,
-                                    struct facet_error *error)
+static enum facet_status check_arguments(struct facet_provider_instance *instance, const char *worker, int fd,
+                                         struct facet_error *error)
 {
     SIM_REQUIRE(instance, error);
     if (fd < -1)
@@ -406,7 +409,7 @@ static enum facet_status snapshot_snapshot(struct facet_provider_instance *insta
 {
     const struct selection selection = {.device = device, .worker = worker ? worker : ""};
 
-    enum facet_status status = check_call(instance, worker, fd, error);
+    enum facet_status status = check_arguments(instance, worker, fd, error);
     if (status != FACET_OK)
         return status;
     SIM_LOCK(instance);
@@ -419,7 +422,7 @@ static enum facet_status snapshot_resume(struct facet_provider_instance *instanc
 {
     const struct selection selection = {.device = device, .worker = worker ? worker : ""};
 
-    enum facet_status status = check_call(instance, worker, fd, error);
+    enum facet_status status = check_arguments(instance, worker, fd, error);
     if (status != FACET_OK)
         return status;
     SIM_LOCK(instance);

@@ -353,7 +353,7 @@ static enum facet_status save_record(const struct sim_state *state, const struct
     return status;
 }
 
-static bool is_same(const struct sim_record *a, const struct sim_record *b)
+static bool is_same_record(const struct sim_record *a, const struct sim_record *b)
 {
     return a->serial == b->serial && a->partition_count == b->partition_count && a->worker_count == b->worker_count &&
            (a->partition_count == 0 ||
@@ -365,7 +365,7 @@ enum facet_status sim_state_end(struct facet_provider_instance *instance, enum f
                                 struct facet_error *error)
 {
     struct sim_state *state = instance->state;
-    bool changed = status == FACET_OK && !is_same(&state->current, &state->draft);
+    bool changed = status == FACET_OK && !is_same_record(&state->current, &state->draft);
 
     if (changed && state->folder_fd >= 0)
         status = save_record(state, instance->machine, error);

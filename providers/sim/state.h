@@ -17,7 +17,7 @@ struct sim_usages; /* usage.h */
 
 struct sim_partition {
     uint32_t device;
-    uint32_t template; /* index among the device's */
+    uint32_t template; /* index among the device's templates */
     uint32_t start;
     char uuid[64];
 };
@@ -32,13 +32,13 @@ struct sim_worker {
 
 /* Existing partitions and workers. Partitions are sorted by device and start, workers by their first limit. */
 struct sim_record {
-    uint64_t serial; /* partitions ever created: makes uuids unique */
+    uint64_t serial; /* the number of partitions ever created */
     uint32_t partition_count, worker_count;
     struct sim_partition *partitions;
     struct sim_worker *workers;
 };
 
-/* In `folder` (made when missing), or in memory when it is NULL or "". */
+/* Opens the state in `folder` (made when missing), or in memory when `folder` is NULL or "". */
 enum facet_status sim_state_open(const char *folder, const struct sim_machine *machine, struct sim_state **ret_state,
                                  struct facet_error *error);
 void sim_state_close(struct sim_state *state);

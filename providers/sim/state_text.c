@@ -12,7 +12,7 @@
 #define STATE_VERSION 1
 #define WORKERS_MAX   (SIM_MAX_DEVICES * 4096)
 
-/* 64-bit FNV-1a: detects files that are torn or were edited, but not an attacker's. */
+/* 64-bit FNV-1a: detects files that are half written or were edited, but not files that an attacker made. */
 static uint64_t checksum(const char *text, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -91,7 +91,7 @@ static void keep_failure(const struct sim_json *at, enum facet_status status)
         at->document->status = status; /* no memory; the error is set */
 }
 
-static bool may_start(const struct sim_template *template, uint32_t start)
+static bool has_start(const struct sim_template *template, uint32_t start)
 {
     for (uint32_t i = 0; i < template->start_count; i++)
         if (template->starts[i] == start)
@@ -116,7 +116,7 @@ static void read_partition(const struct sim_json *at, const struct sim_machine *
         return;
     if (sim_machine_template(machine, partition.device, sim_json_text(&id, 32), &partition.template, NULL) != FACET_OK)
         sim_json_refuse(&id, "a template of the device");
-    else if (!may_start(template_of(machine, &partition), partition.start))
+    else if (!has_start(template_of(machine, &partition), partition.start))
         sim_json_refuse(at, "a placement of its template");
     else
         keep_failure(at, sim_record_add_partition(record, &partition, at->document->error));

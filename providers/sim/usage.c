@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the usage files: making, mapping, reading and removing them.
- * Never: waits. A caller that reads the use or claims a place holds the state's lock; a caller that releases one need
- * not.
+ * Never: waits. A caller that reads the use or claims a place holds the state's lock; a caller that releases a place
+ * need not hold it.
  *
  * A file is made with the first claim, mapped for the life of the instance, and locked while it is open. So the file of
  * a dead process is recognised by its missing lock, and the half-written file of a killed process is never read.
@@ -23,7 +23,7 @@
 
 #define FILE_MAGIC    UINT64_C(0x4553555441464d49)
 #define FILE_VERSION  1
-#define PLACES        1024 /* of one process */
+#define PLACES        1024 /* the most workers and partitions that one process may use */
 #define PROCESSES_MAX 65536
 
 struct usage_file {
@@ -86,7 +86,7 @@ static uint64_t own_pid_namespace(void)
     return stat("/proc/self/ns/pid", &about) == 0 ? (uint64_t)about.st_ino : 0;
 }
 
-/* --- our own --- */
+/* --- the file of this process --- */
 
 /* Creates the file under the first free name. The transaction keeps other processes from choosing at the same time. */
 static int make_name(struct sim_usages *usages)
@@ -155,7 +155,7 @@ enum facet_status sim_usage_claim(struct facet_provider_instance *instance, uint
             free_place = &usages->file->places[i];
     if (!free_place)
         return facet_kit_fail(error, FACET_NO_SPACE,
-                              "this process has contexts of %d workers and partitions; expected at most that", PLACES);
+                              "this process has contexts of %d workers and partitions; expected fewer", PLACES);
     free_place->device = instance->machine->devices[device].number;
     FACET_KIT_TEXT(free_place->worker, worker);
     FACET_KIT_TEXT(free_place->partition_uuid, partition_uuid);
@@ -172,7 +172,7 @@ void sim_usage_release(struct sim_usage *usage)
     usage->is_claimed = 0;
 }
 
-/* --- the others' --- */
+/* --- the files of other processes --- */
 
 static enum facet_status add_other(struct sim_others *others, const struct sim_other *other, struct facet_error *error)
 {

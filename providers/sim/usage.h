@@ -18,7 +18,8 @@ struct sim_usages;
 
 /*
  * The use of a device or one of its partitions by one worker in one process. Names change only within a transaction of
- * the state. Numbers rise only there, so that a sum in a transaction is never too small, but may fall at any time.
+ * the state. Numbers rise only within a transaction, so that a sum in a transaction is never too small, but they may
+ * fall at any time.
  */
 struct sim_usage {
     _Atomic uint32_t is_claimed; /* 0: this place is free */
@@ -26,7 +27,7 @@ struct sim_usage {
     _Atomic uint32_t contexts;
     uint32_t unused;
     _Atomic uint64_t used_bytes;
-    _Atomic uint64_t reserved_bytes; /* addresses; these rise at any time */
+    _Atomic uint64_t reserved_bytes; /* reserved addresses; this number may rise at any time */
     char worker[FACET_WORKER_SIZE];
     char partition_uuid[64];
 };
@@ -55,11 +56,14 @@ void sim_usages_close(struct sim_usages *usages);
 enum facet_status sim_usages_read(struct sim_usages *usages, const struct sim_machine *machine,
                                   struct facet_error *error);
 
-/* Whether this process or another has a context there that is not lost. As of the last transaction. */
+/*
+ * Whether a context that is not lost is on the device, in the partition, or of the worker. Contexts of other processes
+ * count as they were in the last transaction.
+ */
 bool sim_uses_device(const struct facet_provider_instance *instance, uint32_t device);
 bool sim_uses_partition(const struct facet_provider_instance *instance, const char *uuid);
 bool sim_uses_worker(const struct facet_provider_instance *instance, uint32_t device, const char *worker);
-/* As of the last transaction. */
+/* The use by other processes, as of the last transaction. */
 const struct sim_others *sim_others(const struct facet_provider_instance *instance);
 
 /* Claims a place in this process's file, in a transaction. Without a folder *ret_usage is unchanged. */

@@ -75,7 +75,7 @@ static bool mark_visible(struct sim_machine *machine, const struct sim_record *r
 static bool move_hidden_devices_last(struct sim_machine *machine, const struct sim_record *record)
 {
     struct sim_device *hidden = calloc(machine->device_total, sizeof *hidden);
-    uint32_t seen = 0, hidden_count = 0;
+    uint32_t visible_count = 0, hidden_count = 0;
 
     if (!hidden)
         return false;
@@ -86,12 +86,12 @@ static bool move_hidden_devices_last(struct sim_machine *machine, const struct s
             hidden[hidden_count++] = device;
             continue;
         }
-        device.info.index = seen;
-        machine->devices[seen++] = device;
+        device.info.index = visible_count;
+        machine->devices[visible_count++] = device;
     }
-    memcpy(&machine->devices[seen], hidden, hidden_count * sizeof *hidden);
+    memcpy(&machine->devices[visible_count], hidden, hidden_count * sizeof *hidden);
     free(hidden);
-    machine->device_count = seen;
+    machine->device_count = visible_count;
     return true;
 }
 

@@ -8,11 +8,11 @@
 #include "math/engine.h"
 #include "provider_kit.h"
 
-#define ELEMENTS      UINT64_C(65536) /* of a work-group, about */
-#define CACHED_VALUES UINT64_C(16384) /* elements that are f32 in scratch memory at a time, at most */
+#define ELEMENTS      UINT64_C(65536) /* elements of a work-group, about */
+#define CACHED_VALUES UINT64_C(16384) /* the most elements that are f32 in scratch memory at a time */
 
 struct activation {
-    struct cpu_math_piece piece;
+    struct cpu_math_prepared prepared;
     struct facet_activation activation;
     uint32_t type, type_bytes;
     uint64_t count;     /* elements */
@@ -27,14 +27,17 @@ static void run_each(const void *arguments, const struct facet_host_group *group
     const struct activation *plan = *(struct activation *const *)arguments;
     uint64_t first = group->group_id[0] * ELEMENTS, at = first * plan->type_bytes;
 
-    plan->piece.engine->loops->activate(
+    plan->prepared.engine->loops->activate(
         (void *)(plan->activation.output + at), (const void *)(plan->activation.input + at),
         cpu_math_min(ELEMENTS, plan->count - first), plan->type, plan->activation.kind, plan->activation.alpha);
 }
 
 /* ---- softmax: all channels of some positions ---- */
 
-/* Channels that do not fit into scratch memory are read in three passes: for the largest, the sum, the quotients. */
+/*
+ * A line has one channel of some positions. Channels that do not fit into scratch memory are read in three passes: for
+ * the largest number, the sum, and the quotients.
+ */
 struct lines {
     const struct activation *plan;
     uint64_t at, width; /* first element, positions */
@@ -46,7 +49,7 @@ static void load_lines(const struct lines *lines, uint64_t channel, uint64_t cha
     const struct activation *plan = lines->plan;
 
     for (uint64_t i = 0; i < channels; i++)
-        plan->piece.engine->loops->load(
+        plan->prepared.engine->loops->load(
             lines->values + i * lines->width,
             (const void *)(plan->activation.input + (lines->at + (channel + i) * plan->positions) * plan->type_bytes),
             lines->width, plan->type);
@@ -54,7 +57,7 @@ static void load_lines(const struct lines *lines, uint64_t channel, uint64_t cha
 
 static void save_lines(const struct lines *lines, uint64_t channel, uint64_t channels)
 {
-    const struct cpu_math_loops *loops = lines->plan->piece.engine->loops;
+    const struct cpu_math_loops *loops = lines->plan->prepared.engine->loops;
     const struct activation *plan = lines->plan;
 
     for (uint64_t i = 0; i < channels; i++) {
@@ -70,8 +73,8 @@ static void save_lines(const struct lines *lines, uint64_t channel, uint64_t cha
 static void exp_of_lines(const struct lines *lines, uint64_t channels, float *sums)
 {
     for (uint64_t i = 0; i < channels; i++)
-        lines->plan->piece.engine->loops->lanes_exponentials(lines->values + i * lines->width, lines->largest, sums,
-                                                             lines->width);
+        lines->plan->prepared.engine->loops->lanes_exponentials(lines->values + i * lines->width, lines->largest, sums,
+                                                                lines->width);
 }
 
 static void find_largest(const struct lines *lines)
@@ -84,7 +87,7 @@ static void find_largest(const struct lines *lines)
         count = cpu_math_min(plan->depth, plan->activation.channels - channel);
         load_lines(lines, channel, count);
         for (uint64_t i = 0; i < count; i++)
-            plan->piece.engine->loops->lanes_largest(lines->largest, lines->values + i * lines->width, lines->width);
+            plan->prepared.engine->loops->lanes_largest(lines->largest, lines->values + i * lines->width, lines->width);
     }
 }
 
@@ -92,17 +95,17 @@ static void softmax_lines(const struct lines *lines)
 {
     const struct activation *plan = lines->plan;
     float unused[CACHED_VALUES];
-    bool once = plan->depth >= plan->activation.channels;
+    bool fits = plan->depth >= plan->activation.channels;
 
     find_largest(lines);
     memset(lines->sums, 0, lines->width * sizeof(float));
     for (uint64_t channel = 0, count; channel < plan->activation.channels; channel += count) {
         count = cpu_math_min(plan->depth, plan->activation.channels - channel);
-        if (!once)
+        if (!fits)
             load_lines(lines, channel, count);
         exp_of_lines(lines, count, lines->sums);
     }
-    if (once) {
+    if (fits) {
         save_lines(lines, 0, plan->activation.channels);
         return;
     }
@@ -134,10 +137,10 @@ static void run_softmax(const void *arguments, const struct facet_host_group *gr
 
 static void softmax_row(const struct activation *plan, uint64_t image, float *values)
 {
-    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    const struct cpu_math_loops *loops = plan->prepared.engine->loops;
     uint64_t channels = plan->activation.channels, bytes = plan->type_bytes, at = image * channels * bytes, count;
     float largest = -__builtin_inff(), sum = 0.0f;
-    bool once = channels <= CACHED_VALUES;
+    bool fits = channels <= CACHED_VALUES;
 
     for (uint64_t i = 0; i < channels; i += count) {
         count = cpu_math_min(CACHED_VALUES, channels - i);
@@ -147,13 +150,13 @@ static void softmax_row(const struct activation *plan, uint64_t image, float *va
     }
     for (uint64_t i = 0; i < channels; i += count) {
         count = cpu_math_min(CACHED_VALUES, channels - i);
-        if (!once)
+        if (!fits)
             loops->load(values, (const void *)(plan->activation.input + at + i * bytes), count, plan->type);
         sum += loops->exponentials(values, count, 1.0f, largest);
     }
     for (uint64_t i = 0; i < channels; i += count) {
         count = cpu_math_min(CACHED_VALUES, channels - i);
-        if (!once) {
+        if (!fits) {
             loops->load(values, (const void *)(plan->activation.input + at + i * bytes), count, plan->type);
             loops->exponentials(values, count, 1.0f, largest);
         }
@@ -174,43 +177,45 @@ static void run_rows(const void *arguments, const struct facet_host_group *group
 
 /* ---- preparing ---- */
 
-static uint64_t cut_softmax(struct activation *plan)
+static uint64_t divide_softmax(struct activation *plan)
 {
     const struct facet_activation *activation = &plan->activation;
 
     if (plan->positions == 1) {
-        plan->piece.work.kernel.run = run_rows;
+        plan->prepared.work.kernel.run = run_rows;
         plan->images = cpu_math_max(ELEMENTS / activation->channels, 1);
         return cpu_math_parts(activation->batch, plan->images);
     }
-    plan->piece.work.kernel.run = run_softmax;
+    plan->prepared.work.kernel.run = run_softmax;
     plan->width = cpu_math_min(plan->positions, cpu_math_max(CACHED_VALUES / activation->channels / 16 * 16, 16));
     plan->depth = CACHED_VALUES / plan->width;
     return activation->batch * cpu_math_parts(plan->positions, plan->width);
 }
 
 enum facet_status cpu_math_prepare_activation(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                              struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                              struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
-    struct cpu_math_piece *piece = NULL;
+    struct cpu_math_prepared *prepared = NULL;
     char name[64];
-    enum facet_status status = cpu_math_piece_new(engine, sizeof(struct activation), run_each, NULL, &piece, error);
+    enum facet_status status =
+        cpu_math_prepared_new(engine, sizeof(struct activation), run_each, NULL, &prepared, error);
 
     if (status != FACET_OK)
         return status;
-    struct activation *plan = (struct activation *)piece;
+    struct activation *plan = (struct activation *)prepared;
     plan->activation = operation->of.activation;
     plan->type = operation->type;
     plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : plan->type == FACET_MATH_INT8 ? 1 : 2;
     plan->positions = plan->activation.height * plan->activation.width;
     plan->count = plan->activation.batch * plan->activation.channels * plan->positions;
     bool softmax = plan->activation.kind == FACET_ACTIVATION_SOFTMAX;
-    uint64_t groups = softmax ? cut_softmax(plan) : cpu_math_parts(plan->count, ELEMENTS);
+    uint64_t groups = softmax ? divide_softmax(plan) : cpu_math_parts(plan->count, ELEMENTS);
     snprintf(name, sizeof name, "activation facet:x86-64-%s f32", engine->loops->name);
-    status = cpu_math_piece_finish(piece, name, softmax ? 3 * CACHED_VALUES * sizeof(float) : 0, 1, &groups, error);
+    status =
+        cpu_math_prepared_finish(prepared, name, softmax ? 3 * CACHED_VALUES * sizeof(float) : 0, 1, &groups, error);
     if (status != FACET_OK)
-        cpu_math_piece_free(piece);
+        cpu_math_prepared_free(prepared);
     else
-        *ret_piece = piece;
+        *ret_prepared = prepared;
     return status;
 }

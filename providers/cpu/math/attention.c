@@ -23,24 +23,24 @@ struct step {
 };
 
 struct attention {
-    struct cpu_math_piece piece;
+    struct cpu_math_prepared prepared;
     struct facet_attention attention;
     uint32_t type;
     bool causal;
-    enum cpu_math_as as;
-    uint64_t type_bytes, as_bytes;
+    enum cpu_math_product_type product_type;
+    uint64_t type_bytes, product_type_bytes;
     uint64_t heads;                                         /* counted over the whole batch */
     uint64_t block_q, block_k, step_h, step_k;              /* step_k: a multiple of block_k, or all */
     struct cpu_math_primitive *scores[2][2], *values[2][2]; /* [queries of an edge block][keys of an edge block] */
     bool packs;
     struct step *steps;
     uint32_t step_count;
-    /* In the piece's memory: packed K and V by block, then the carried values: sums, largest, outputs. */
+    /* In the prepared operation's memory: packed K and V by block, then the carried values: sums, largest, outputs. */
     uint64_t k_bytes, v_bytes, carried_offset;
     uint64_t scratch_offsets[6]; /* queries, scores, weights, products, carried, of primitives */
 };
 
-enum { AT_QUERIES, AT_SCORES, AT_WEIGHTS, AT_PRODUCTS, AT_CARRIED, AT_REST };
+enum { SCRATCH_QUERIES, SCRATCH_SCORES, SCRATCH_WEIGHTS, SCRATCH_PRODUCTS, SCRATCH_CARRIED, SCRATCH_PRIMITIVES };
 
 /* The values of a block of queries over the keys so far. */
 struct carried {
@@ -54,7 +54,7 @@ static uint64_t blocks_of(const struct attention *plan, uint64_t keys)
 
 static char *packed_block(const struct attention *plan, uint64_t head, uint64_t block)
 {
-    return plan->piece.memory + (head * blocks_of(plan, plan->step_k) + block) * (plan->k_bytes + plan->v_bytes);
+    return plan->prepared.memory + (head * blocks_of(plan, plan->step_k) + block) * (plan->k_bytes + plan->v_bytes);
 }
 
 /* ---- packing: only operands that are multiplied as another type ---- */
@@ -75,9 +75,10 @@ static enum facet_status pack_block(const struct attention *plan, const struct s
     uint64_t at = row_of(plan, step, head, block) * plan->type_bytes, count = keys * plan->attention.dimension;
     char *to = packed_block(plan, head, block);
 
-    cpu_math_convert(plan->piece.engine, to, (const void *)(plan->attention.k + at), count, plan->type, plan->as);
-    cpu_math_convert(plan->piece.engine, to + plan->k_bytes, (const void *)(plan->attention.v + at), count, plan->type,
-                     plan->as);
+    cpu_math_convert(plan->prepared.engine, to, (const void *)(plan->attention.k + at), count, plan->type,
+                     plan->product_type);
+    cpu_math_convert(plan->prepared.engine, to + plan->k_bytes, (const void *)(plan->attention.v + at), count,
+                     plan->type, plan->product_type);
     return FACET_OK;
 }
 
@@ -105,11 +106,11 @@ static const void *load_queries(const struct block *block)
     const void *from =
         (const void *)(plan->attention.q + ((block->step->h0 + block->head) * plan->attention.queries + block->q0) *
                                                plan->attention.dimension * plan->type_bytes);
-    void *to = scratch_of(block, AT_QUERIES);
+    void *to = scratch_of(block, SCRATCH_QUERIES);
 
     if (!plan->packs)
         return from;
-    cpu_math_convert(plan->piece.engine, to, from, count, plan->type, plan->as);
+    cpu_math_convert(plan->prepared.engine, to, from, count, plan->type, plan->product_type);
     return to;
 }
 
@@ -123,11 +124,11 @@ static void mask_scores(const struct block *block, float *scores, uint64_t key, 
     }
 }
 
-/* Scores become weights; the sums so far are rescaled to the new largest. */
+/* Turns scores into weights, and rescales the sums so far to the new largest score. */
 static void weigh_scores(const struct block *block, float *scores, uint64_t keys)
 {
     const struct attention *plan = block->plan;
-    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    const struct cpu_math_loops *loops = plan->prepared.engine->loops;
     float scale = plan->attention.scale;
     uint64_t dimension = plan->attention.dimension;
 
@@ -165,18 +166,19 @@ static void subtract_rounded(const struct cpu_math_loops *loops, float *weights,
 }
 
 /*
- * Adds the weights by V. Where bf16 is multiplied, weights have two parts: the second has the digits that rounding the
- * first one lost, so that only outputs are rounded. Operations of FACET_MATH_MIXED use the first part alone.
+ * Adds the product of the weights and V. Where bf16 is multiplied, weights have two parts: the second part has the
+ * digits that rounding the first part lost, so that only outputs are rounded. Operations of FACET_MATH_MIXED use the
+ * first part alone.
  */
 static enum facet_status add_values(const struct block *block, float *weights, const void *v, uint64_t keys)
 {
     const struct attention *plan = block->plan;
-    struct cpu_math_engine *engine = plan->piece.engine;
+    struct cpu_math_engine *engine = plan->prepared.engine;
     struct cpu_math_primitive *matmul = plan->values[block->queries != plan->block_q][keys != plan->block_k];
-    float *products = scratch_of(block, AT_PRODUCTS);
-    uint16_t *rounded = scratch_of(block, AT_WEIGHTS);
+    float *products = scratch_of(block, SCRATCH_PRODUCTS);
+    uint16_t *rounded = scratch_of(block, SCRATCH_WEIGHTS);
     uint64_t count = block->queries * keys;
-    bool rounds = plan->as == CPU_MATH_AS_BF16;
+    bool rounds = plan->product_type == CPU_MATH_PRODUCT_TYPE_BF16;
     int parts = rounds && plan->type == FACET_MATH_BF16 ? 2 : 1;
     enum facet_status status = FACET_OK;
 
@@ -186,7 +188,7 @@ static enum facet_status add_values(const struct block *block, float *weights, c
         if (rounds)
             engine->loops->save(rounded, weights, count, FACET_MATH_BF16);
         status = cpu_math_execute(engine, matmul, rounds ? (const void *)rounded : weights, v, products,
-                                  scratch_of(block, AT_REST));
+                                  scratch_of(block, SCRATCH_PRIMITIVES));
         if (status == FACET_OK)
             engine->loops->add(block->carried.output, products, block->queries * plan->attention.dimension);
     }
@@ -200,10 +202,10 @@ static enum facet_status add_keys(const struct block *block, uint64_t index, uin
     uint64_t at = row_of(plan, block->step, block->head, index) * plan->type_bytes;
     const char *k = plan->packs ? packed_block(plan, block->head, index) : (const char *)(plan->attention.k + at);
     const char *v = plan->packs ? k + plan->k_bytes : (const char *)(plan->attention.v + at);
-    float *scores = scratch_of(block, AT_SCORES);
+    float *scores = scratch_of(block, SCRATCH_SCORES);
     uint64_t key = block->step->k0 + index * plan->block_k;
-    enum facet_status status = cpu_math_execute(plan->piece.engine, plan->scores[edge_q][edge_k], block->q, k, scores,
-                                                scratch_of(block, AT_REST));
+    enum facet_status status = cpu_math_execute(plan->prepared.engine, plan->scores[edge_q][edge_k], block->q, k,
+                                                scores, scratch_of(block, SCRATCH_PRIMITIVES));
 
     if (status != FACET_OK)
         return status;
@@ -224,7 +226,7 @@ static void begin_block(const struct block *block)
 static void end_block(const struct block *block)
 {
     const struct attention *plan = block->plan;
-    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    const struct cpu_math_loops *loops = plan->prepared.engine->loops;
     uint64_t dimension = plan->attention.dimension;
 
     for (uint64_t i = 0; i < block->queries; i++) {
@@ -237,14 +239,14 @@ static void end_block(const struct block *block)
     }
 }
 
-/* The block's carried values: in scratch memory if one step has all keys, else in the piece's memory. */
+/* The block's carried values: in scratch memory if one step has all keys, else in the prepared operation's memory. */
 static struct carried carried_of(const struct attention *plan, const struct block *block)
 {
-    float *place = scratch_of(block, AT_CARRIED);
+    float *place = scratch_of(block, SCRATCH_CARRIED);
     uint64_t blocks = cpu_math_parts(plan->attention.queries, plan->block_q);
 
-    if (plan->piece.memory_bytes > plan->carried_offset)
-        place = (float *)(plan->piece.memory + plan->carried_offset) +
+    if (plan->prepared.memory_bytes > plan->carried_offset)
+        place = (float *)(plan->prepared.memory + plan->carried_offset) +
                 (block->head * blocks + block->q0 / plan->block_q) * plan->block_q * (plan->attention.dimension + 2);
     return (struct carried){place, place + plan->block_q, place + 2 * plan->block_q};
 }
@@ -281,13 +283,13 @@ static void run_group(const void *arguments, const struct facet_host_group *grou
 {
     struct attention *plan = *(struct attention *const *)arguments;
     uint64_t first = 0;
-    const struct step *step = &plan->steps[cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first)];
+    const struct step *step = &plan->steps[cpu_math_phase_of(&plan->prepared.work, group->group_id[0], &first)];
     uint64_t index = group->group_id[0] - first;
 
-    if (!cpu_math_piece_ready(&plan->piece))
+    if (!cpu_math_prepared_ready(&plan->prepared))
         return;
-    cpu_math_piece_fail(&plan->piece,
-                        step->packs ? pack_block(plan, step, index) : attend_block(plan, step, index, group->scratch));
+    cpu_math_prepared_fail(&plan->prepared, step->packs ? pack_block(plan, step, index)
+                                                        : attend_block(plan, step, index, group->scratch));
 }
 
 /* ---- preparing ---- */
@@ -301,13 +303,13 @@ static void choose_blocks(struct attention *plan)
         attention->queries,
         cpu_math_min(QUERIES, cpu_math_max(TILE / 2 / plan->block_k / attention->dimension / 16 * 16, 16)));
     uint64_t keys = TILE / 2 / plan->block_q / attention->dimension / plan->block_k;
-    uint64_t fit = PACK_BYTES / 2 / plan->as_bytes / attention->dimension / plan->block_k;
+    uint64_t fit = PACK_BYTES / 2 / plan->product_type_bytes / attention->dimension / plan->block_k;
     plan->step_k = cpu_math_min(attention->keys, cpu_math_max(cpu_math_min(keys, fit), 1) * plan->block_k);
-    plan->step_h =
-        !plan->packs && plan->step_k == attention->keys
-            ? plan->heads
-            : cpu_math_min(plan->heads,
-                           cpu_math_max(PACK_BYTES / 2 / plan->as_bytes / attention->dimension / plan->step_k, 1));
+    plan->step_h = !plan->packs && plan->step_k == attention->keys
+                       ? plan->heads
+                       : cpu_math_min(plan->heads, cpu_math_max(PACK_BYTES / 2 / plan->product_type_bytes /
+                                                                    attention->dimension / plan->step_k,
+                                                                1));
 }
 
 static enum facet_status get_pair(struct attention *plan, int edge_q, int edge_k, struct facet_error *error)
@@ -321,7 +323,7 @@ static enum facet_status get_pair(struct attention *plan, int edge_q, int edge_k
     const struct cpu_math_matmul scores = {.m = queries,
                                            .n = keys,
                                            .k = attention->dimension,
-                                           .as = plan->as,
+                                           .product_type = plan->product_type,
                                            .a_row = attention->dimension,
                                            .a_column = 1,
                                            .b_row = 1,
@@ -329,14 +331,14 @@ static enum facet_status get_pair(struct attention *plan, int edge_q, int edge_k
     const struct cpu_math_matmul values = {.m = queries,
                                            .n = attention->dimension,
                                            .k = keys,
-                                           .as = plan->as,
+                                           .product_type = plan->product_type,
                                            .a_row = keys,
                                            .a_column = 1,
                                            .b_row = attention->dimension,
                                            .b_column = 1};
-    enum facet_status status = cpu_math_matmul(plan->piece.engine, &scores, &plan->scores[edge_q][edge_k], error);
+    enum facet_status status = cpu_math_matmul(plan->prepared.engine, &scores, &plan->scores[edge_q][edge_k], error);
     if (status == FACET_OK)
-        status = cpu_math_matmul(plan->piece.engine, &values, &plan->values[edge_q][edge_k], error);
+        status = cpu_math_matmul(plan->prepared.engine, &values, &plan->values[edge_q][edge_k], error);
     return status;
 }
 
@@ -370,11 +372,11 @@ static void place_scratch(struct attention *plan)
 
     for (int i = 0; i < 5; i++)
         plan->scratch_offsets[i + 1] = plan->scratch_offsets[i] + cpu_math_round(sizes[i], CPU_MATH_ALIGN);
-    plan->k_bytes = plan->v_bytes = plan->packs ? cpu_math_round(k * d * plan->as_bytes, CPU_MATH_ALIGN) : 0;
+    plan->k_bytes = plan->v_bytes = plan->packs ? cpu_math_round(k * d * plan->product_type_bytes, CPU_MATH_ALIGN) : 0;
     plan->carried_offset = plan->step_h * blocks_of(plan, plan->step_k) * (plan->k_bytes + plan->v_bytes);
-    plan->piece.memory_bytes = plan->carried_offset;
+    plan->prepared.memory_bytes = plan->carried_offset;
     if (plan->step_k < plan->attention.keys)
-        plan->piece.memory_bytes += plan->step_h * blocks * q * (d + 2) * 4;
+        plan->prepared.memory_bytes += plan->step_h * blocks * q * (d + 2) * 4;
 }
 
 static void fill_steps(struct attention *plan, uint64_t *ends)
@@ -408,9 +410,11 @@ static enum facet_status make_steps(struct attention *plan, struct facet_error *
     enum facet_status status = FACET_NO_MEMORY;
     if (ends && plan->steps) {
         fill_steps(plan, ends);
-        snprintf(name, sizeof name, "attention %.40s %s", plan->scores[0][0]->name, cpu_math_as_name(plan->as));
-        status = cpu_math_piece_finish(&plan->piece, name, plan->scratch_offsets[AT_REST] + scratch_most(plan),
-                                       plan->step_count, ends, error);
+        snprintf(name, sizeof name, "attention %.40s %s", plan->scores[0][0]->name,
+                 cpu_math_product_type_name(plan->product_type));
+        status = cpu_math_prepared_finish(&plan->prepared, name,
+                                          plan->scratch_offsets[SCRATCH_PRIMITIVES] + scratch_most(plan),
+                                          plan->step_count, ends, error);
     } else {
         facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of attention", count);
     }
@@ -418,33 +422,33 @@ static enum facet_status make_steps(struct attention *plan, struct facet_error *
     return status;
 }
 
-static void release_plan(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_prepared *prepared)
 {
-    struct attention *plan = (struct attention *)piece;
+    struct attention *plan = (struct attention *)prepared;
 
-    cpu_math_drop(piece->engine, &plan->scores[0][0], 4);
-    cpu_math_drop(piece->engine, &plan->values[0][0], 4);
+    cpu_math_primitives_drop(prepared->engine, &plan->scores[0][0], 4);
+    cpu_math_primitives_drop(prepared->engine, &plan->values[0][0], 4);
     free(plan->steps);
 }
 
 enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                             struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                             struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
-    struct cpu_math_piece *piece = NULL;
+    struct cpu_math_prepared *prepared = NULL;
     enum facet_status status =
-        cpu_math_piece_new(engine, sizeof(struct attention), run_group, release_plan, &piece, error);
+        cpu_math_prepared_new(engine, sizeof(struct attention), run_group, release_plan, &prepared, error);
 
     if (status != FACET_OK)
         return status;
-    struct attention *plan = (struct attention *)piece;
-    piece->is_repeatable = true;
+    struct attention *plan = (struct attention *)prepared;
+    prepared->is_repeatable = true;
     plan->attention = operation->of.attention;
     plan->type = operation->type;
     plan->causal = operation->flags & FACET_MATH_CAUSAL;
-    plan->as = cpu_math_as_of(engine, plan->type, operation->flags);
+    plan->product_type = cpu_math_product_type_of(engine, plan->type, operation->flags);
     plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : 2;
-    plan->as_bytes = cpu_math_as_bytes(plan->as);
-    plan->packs = plan->type_bytes != plan->as_bytes;
+    plan->product_type_bytes = cpu_math_product_type_bytes(plan->product_type);
+    plan->packs = plan->type_bytes != plan->product_type_bytes;
     plan->heads = plan->attention.batch * plan->attention.heads;
     choose_blocks(plan);
     status = get_primitives(plan, error);
@@ -453,8 +457,8 @@ enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, con
         status = make_steps(plan, error);
     }
     if (status != FACET_OK)
-        cpu_math_piece_free(piece);
+        cpu_math_prepared_free(prepared);
     else
-        *ret_piece = piece;
+        *ret_prepared = prepared;
     return status;
 }

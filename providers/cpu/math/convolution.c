@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: convolution by strips where those are made for it, else as a product of the filter and the windows of the
- * input. Never: multiplies.
+ * Owns: choosing how a convolution is computed: by strips (strips.c) where they suit it, else as a product of the
+ * filter and the windows of the input. Never: multiplies.
  */
 #include "math/product.h"
 #include "math/strips.h"
 #include "math_check.h"
 
-#define CHANNELS  UINT64_C(64) /* with fewer, writing outputs takes longer than multiplying */
-#define POSITIONS UINT64_C(64) /* with fewer, a product's rows are too short for full vectors */
+#define CHANNELS  UINT64_C(64) /* with fewer channels, writing outputs takes longer than multiplying */
+#define POSITIONS UINT64_C(64) /* with fewer positions, a product's rows are too short for full vectors */
 
 /* Whether the matrix of windows is the input itself. */
 static bool is_pointwise(const struct facet_convolution *convolution)
@@ -21,7 +21,7 @@ static bool is_pointwise(const struct facet_convolution *convolution)
 
 /* Each group of each image is one product: (out_channels x filter elements) * (filter elements x positions). */
 static enum facet_status prepare_product(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                         struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                         struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
     const struct facet_convolution *convolution = &operation->of.convolution;
     uint64_t in = convolution->in_channels / convolution->groups, out = convolution->out_channels / convolution->groups;
@@ -45,7 +45,7 @@ static enum facet_status prepare_product(struct cpu_math_engine *engine, const s
         .convolution = *convolution,
     };
 
-    return cpu_math_product_prepare(engine, &product, ret_piece, error);
+    return cpu_math_product_prepare(engine, &product, ret_prepared, error);
 }
 
 /*
@@ -56,20 +56,20 @@ static enum facet_status prepare_product(struct cpu_math_engine *engine, const s
 static bool is_product(const struct cpu_math_engine *engine, const struct facet_math *operation)
 {
     const struct facet_convolution *convolution = &operation->of.convolution;
-    enum cpu_math_as as = cpu_math_as_of(engine, operation->type, operation->flags);
-    bool same = (operation->type == FACET_MATH_F32 && as == CPU_MATH_AS_F32) ||
-                (operation->type == FACET_MATH_BF16 && as == CPU_MATH_AS_BF16);
+    enum cpu_math_product_type product_type = cpu_math_product_type_of(engine, operation->type, operation->flags);
+    bool keeps_type = (operation->type == FACET_MATH_F32 && product_type == CPU_MATH_PRODUCT_TYPE_F32) ||
+                      (operation->type == FACET_MATH_BF16 && product_type == CPU_MATH_PRODUCT_TYPE_BF16);
 
-    return same && is_pointwise(convolution) && convolution->bias == 0 &&
+    return keeps_type && is_pointwise(convolution) && convolution->bias == 0 &&
            convolution->in_channels / convolution->groups >= CHANNELS &&
            convolution->height * convolution->width >= POSITIONS;
 }
 
 enum facet_status cpu_math_prepare_convolution(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                               struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                               struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
     if (is_product(engine, operation))
-        return prepare_product(engine, operation, ret_piece, error);
-    enum facet_status status = cpu_math_prepare_strips(engine, operation, ret_piece, error);
-    return status == FACET_UNSUPPORTED ? prepare_product(engine, operation, ret_piece, error) : status;
+        return prepare_product(engine, operation, ret_prepared, error);
+    enum facet_status status = cpu_math_prepare_strips(engine, operation, ret_prepared, error);
+    return status == FACET_UNSUPPORTED ? prepare_product(engine, operation, ret_prepared, error) : status;
 }

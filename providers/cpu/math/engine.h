@@ -5,8 +5,8 @@
  * Owns: the engine, which keeps primitives of oneDNN and memory for the next operations.
  * Never: lets oneDNN start threads: the executor's units call it, each with one thread.
  *
- * Thread rule: any thread. A piece of work is run by units, and then released by one thread. A primitive may run in
- * several threads at a time, as each brings its own scratch memory.
+ * Thread rule: any thread. A prepared operation is run by units, and then released by one thread. A primitive may run
+ * in several threads at a time, because each thread brings its own scratch memory.
  */
 #ifndef CPU_MATH_ENGINE_H
 #define CPU_MATH_ENGINE_H
@@ -23,18 +23,18 @@
 #include "math/microkernels.h"
 #include "math_library.h"
 
-#define CPU_MATH_ALIGN           128u
+#define CPU_MATH_ALIGN           128u /* alignment of the parts of scratch memory and of shared memory, in bytes */
 #define CPU_MATH_KEY             12u
 #define CPU_MATH_SPARE_MEMORIES  4u
 #define CPU_MATH_CACHED_MEMORIES 8u
-#define CPU_MATH_PIECES          16u
+#define CPU_MATH_PREPARED_MOST   16u
 
 /* The type in which numbers are multiplied. */
-enum cpu_math_as {
-    CPU_MATH_AS_F32,
-    CPU_MATH_AS_BF16,  /* added up in f32 */
-    CPU_MATH_AS_INT8,  /* added up in int32 */
-    CPU_MATH_AS_INT16, /* int8, by microkernels: added up in int32 */
+enum cpu_math_product_type {
+    CPU_MATH_PRODUCT_TYPE_F32,
+    CPU_MATH_PRODUCT_TYPE_BF16,  /* added up in f32 */
+    CPU_MATH_PRODUCT_TYPE_INT8,  /* added up in int32 */
+    CPU_MATH_PRODUCT_TYPE_INT16, /* int8, by microkernels: added up in int32 */
 };
 
 /*
@@ -58,7 +58,7 @@ struct cpu_math_primitive {
 
 struct cpu_math_engine {
     dnnl_engine_t dnnl;
-    dnnl_stream_t stream; /* all units use it at once: primitives of one thread do not change it */
+    dnnl_stream_t stream; /* all units use it at once: primitives that run in one thread do not change it */
     const struct cpu_math_loops *loops;
     const struct cpu_math_microkernels *microkernels; /* NULL: oneDNN takes packed operands */
     uint32_t units;
@@ -68,8 +68,8 @@ struct cpu_math_engine {
     pthread_mutex_t lock;
     TAILQ_HEAD(cpu_math_primitives, cpu_math_primitive) primitives; /* the one that was used last is first */
     uint32_t primitive_count;
-    TAILQ_HEAD(cpu_math_pieces, cpu_math_piece) pieces; /* to be run again; the one that was used last is first */
-    uint32_t piece_count;
+    TAILQ_HEAD(cpu_math_prepared_list, cpu_math_prepared) prepared_list; /* to be run again, in the same order */
+    uint32_t prepared_count;
     struct {
         void *memory;
         uint64_t bytes;
@@ -81,12 +81,12 @@ struct cpu_math_engine {
 /* C = A * B of one tile. a_row to c_row: elements from one row, or column, to the next. */
 struct cpu_math_matmul {
     uint64_t m, n, k;
-    enum cpu_math_as as;
+    enum cpu_math_product_type product_type;
     uint64_t a_row, a_column, b_row, b_column;
     uint64_t c_row; /* 0: rows follow each other */
     bool rounds_c;  /* C is bf16, rounded once; else C is the sums themselves */
     /*
-     * B is as cpu_math_order() leaves it: k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS.
+     * B is in the order of cpu_math_gather_ordered(): k a multiple of CPU_MATH_ORDER_ROWS, n of CPU_MATH_ORDER_COLUMNS.
      * FACET_UNSUPPORTED: the library does not take B in that order. An unordered B would be ordered anew for each tile.
      */
     bool orders_b;
@@ -103,7 +103,7 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
 struct cpu_math_convolve {
     uint64_t in_channels, out_channels, input_height, input_width;
     uint64_t kernel[2], stride[2], dilation[2];
-    enum cpu_math_as as;
+    enum cpu_math_product_type product_type;
 };
 enum facet_status cpu_math_convolution(struct cpu_math_engine *engine, const struct cpu_math_convolve *convolve,
                                        struct cpu_math_primitive **ret_primitive, struct facet_error *error);
@@ -118,72 +118,77 @@ enum facet_status cpu_math_execute(struct cpu_math_engine *engine, struct cpu_ma
                                    const void *from, const void *weights, void *to, void *scratch);
 
 /* Drops the references to an array of primitives; NULLs are allowed. */
-void cpu_math_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *const *primitives, uint32_t count);
-void cpu_math_forget_all(struct cpu_math_engine *engine);
+void cpu_math_primitives_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *const *primitives,
+                              uint32_t count);
+void cpu_math_primitives_forget(struct cpu_math_engine *engine);
 
 /* --- gather.c --- */
 
 /* Converts numbers of a type to the type in which they are multiplied. */
 void cpu_math_convert(const struct cpu_math_engine *engine, void *to, const void *from, uint64_t count, uint32_t type,
-                      enum cpu_math_as as);
+                      enum cpu_math_product_type product_type);
 /* rows x columns with these strides, one of which is 1, copied row by row as the type in which they are multiplied. */
 struct cpu_math_gather {
     uint64_t from, row, column, rows, columns;
     uint32_t type; /* enum facet_math_type */
-    enum cpu_math_as as;
+    enum cpu_math_product_type product_type;
 };
 void cpu_math_gather(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, void *to);
 /*
- * As cpu_math_gather(), for rows of an ordered B, which has `depth` rows. It lies in panels of CPU_MATH_ORDER_COLUMNS
+ * Like cpu_math_gather(), for rows of an ordered B, which has `depth` rows. It lies in panels of CPU_MATH_ORDER_COLUMNS
  * columns, one behind the other; rows of bf16 are in pairs. `to` is where the first row of the first panel goes.
  */
-void cpu_math_order(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
-                    void *to);
+void cpu_math_gather_ordered(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
+                             void *to);
 
 /*
- * As cpu_math_order(), in panels for the microkernels, which take f32 and int16. The number of rows of int16 is even.
+ * Like cpu_math_gather_ordered(), in panels for the microkernels, which take f32 and int16. int16 has an even number of
+ * rows.
  * `to` is where the first row of the first panel goes.
  */
-void cpu_math_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
-                     void *to);
+void cpu_math_gather_panels(const struct cpu_math_engine *engine, const struct cpu_math_gather *gather, uint64_t depth,
+                            void *to);
 
 /* --- work.c --- */
 
 /* A prepared operation. The plan of each kind of operation begins with this struct. */
-struct cpu_math_piece {
+struct cpu_math_prepared {
     struct cpu_math_work work;
-    TAILQ_ENTRY(cpu_math_piece) link;
+    TAILQ_ENTRY(cpu_math_prepared) link;
     struct facet_math operation;
     bool is_repeatable; /* its work-groups do not change it, so it may be run again */
     struct cpu_math_engine *engine;
-    void (*release)(struct cpu_math_piece *piece); /* releases the plan's own fields, before the piece is freed */
-    /* Memory that its work-groups share. The first of them takes it, so that queued pieces have none. */
+    void (*release)(struct cpu_math_prepared *prepared); /* releases what the plan owns, before the plan is freed */
+    /* Memory that its work-groups share. The first work-group takes it, so that queued operations have none. */
     uint64_t memory_bytes, memory_capacity;
     _Atomic(char *) memory;
 };
-/* `bytes`: the size of the plan that begins with the piece; its own fields are zero. */
-enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
-                                     void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
-                                     struct facet_error *error);
-void cpu_math_piece_free(struct cpu_math_piece *piece);
-/* Takes a kept piece of the same operation; NULL: there is none. Some finished pieces are kept, because preparing a
- * small operation takes as long as running it. */
-struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation);
-/* Keeps the piece instead of freeing it. False: the piece cannot be run again, or is too large to keep. */
-bool cpu_math_piece_keep(struct cpu_math_piece *piece);
-void cpu_math_pieces_forget(struct cpu_math_engine *engine);
-/* FACET_OUT_OF_RANGE: more than 2^32 work-groups, or bytes of scratch memory. */
-enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,
-                                        uint32_t phases, const uint64_t *ends, struct facet_error *error);
+/* `bytes`: the size of the plan, which begins with struct cpu_math_prepared; its other members are zero. */
+enum facet_status cpu_math_prepared_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
+                                        void (*release)(struct cpu_math_prepared *prepared),
+                                        struct cpu_math_prepared **ret_prepared, struct facet_error *error);
+void cpu_math_prepared_free(struct cpu_math_prepared *prepared);
 /*
- * Makes the piece's memory, if it needs any, available to its work-groups. False: no memory, and the piece has failed.
+ * Takes a kept preparation of the same operation; NULL: there is none. Some are kept after they have run, because
+ * preparing a small operation takes as long as running it.
  */
-bool cpu_math_piece_ready(struct cpu_math_piece *piece);
-void cpu_math_piece_fail(struct cpu_math_piece *piece, enum facet_status status);
+struct cpu_math_prepared *cpu_math_prepared_take(struct cpu_math_engine *engine, const struct facet_math *operation);
+/* Keeps the prepared operation instead of freeing it. False: it cannot be run again, or is too large to keep. */
+bool cpu_math_prepared_keep(struct cpu_math_prepared *prepared);
+void cpu_math_prepared_forget(struct cpu_math_engine *engine);
+/* FACET_OUT_OF_RANGE: more than 2^32 work-groups, or bytes of scratch memory. */
+enum facet_status cpu_math_prepared_finish(struct cpu_math_prepared *prepared, const char *name, uint64_t scratch_bytes,
+                                           uint32_t phases, const uint64_t *ends, struct facet_error *error);
+/*
+ * Makes the prepared operation's memory, if it needs any, available to its work-groups. False: no memory, and the
+ * operation has failed.
+ */
+bool cpu_math_prepared_ready(struct cpu_math_prepared *prepared);
+void cpu_math_prepared_fail(struct cpu_math_prepared *prepared, enum facet_status status);
 /* The phase of a work-group. *ret_first: the first work-group of that phase. */
 uint32_t cpu_math_phase_of(const struct cpu_math_work *work, uint64_t group, uint64_t *ret_first);
 
-/* --- small things --- */
+/* --- arithmetic --- */
 
 static inline uint64_t cpu_math_min(uint64_t left, uint64_t right)
 {
@@ -205,28 +210,29 @@ static inline uint64_t cpu_math_round(uint64_t value, uint64_t step)
     return cpu_math_parts(value, step) * step;
 }
 
-static inline uint64_t cpu_math_as_bytes(enum cpu_math_as as)
+static inline uint64_t cpu_math_product_type_bytes(enum cpu_math_product_type product_type)
 {
-    return as == CPU_MATH_AS_F32 ? 4 : as == CPU_MATH_AS_INT8 ? 1 : 2;
+    return product_type == CPU_MATH_PRODUCT_TYPE_F32 ? 4 : product_type == CPU_MATH_PRODUCT_TYPE_INT8 ? 1 : 2;
 }
 
 /* The type in which the operation's numbers are multiplied. */
-enum cpu_math_as cpu_math_as_of(const struct cpu_math_engine *engine, uint32_t type, uint32_t flags);
-const char *cpu_math_as_name(enum cpu_math_as as);
+enum cpu_math_product_type cpu_math_product_type_of(const struct cpu_math_engine *engine, uint32_t type,
+                                                    uint32_t flags);
+const char *cpu_math_product_type_name(enum cpu_math_product_type product_type);
 
 /* --- the operations --- */
 
 typedef enum facet_status (*cpu_math_prepare_func)(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                                   struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                                   struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 enum facet_status cpu_math_prepare_gemm(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                        struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                        struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 enum facet_status cpu_math_prepare_convolution(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                               struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                               struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 enum facet_status cpu_math_prepare_activation(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                              struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                              struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 enum facet_status cpu_math_prepare_normalization(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                                 struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                                 struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 enum facet_status cpu_math_prepare_attention(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                             struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                             struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 
 #endif

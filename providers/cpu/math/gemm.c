@@ -7,9 +7,9 @@ static struct cpu_math_matrix matrix_of(uint64_t address, uint64_t lead, uint64_
     return (struct cpu_math_matrix){address, turned ? 1 : lead, turned ? lead : 1, stride};
 }
 
-/* Column-major C = A * B is row-major C' = B' * A', all three turned. */
+/* In column-major order C = A * B is the row-major product of the transposes: C' = B' * A'. */
 enum facet_status cpu_math_prepare_gemm(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                        struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                        struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
     const struct facet_gemm *gemm = &operation->of.gemm;
     bool columns = operation->flags & FACET_MATH_COLUMN_MAJOR;
@@ -31,5 +31,5 @@ enum facet_status cpu_math_prepare_gemm(struct cpu_math_engine *engine, const st
         .beta = gemm->beta,
     };
 
-    return cpu_math_product_prepare(engine, &product, ret_piece, error);
+    return cpu_math_product_prepare(engine, &product, ret_prepared, error);
 }

@@ -16,7 +16,7 @@ static bool has_feature(const char *features, const char *feature)
     return strstr(features, word) != NULL;
 }
 
-/* A level is supported when all of its features are. They are named as in /proc/cpuinfo. */
+/* Chooses the highest level all of whose features the processor has. Features are named as in /proc/cpuinfo. */
 static const struct cpu_math_loops *choose_loops(const char *features)
 {
 #if defined(__x86_64__)
@@ -35,7 +35,7 @@ static const struct cpu_math_loops *choose_loops(const char *features)
 #endif
 }
 
-/* With AVX-512 oneDNN multiplies in wider vectors, and takes a B that was packed once for all tiles. */
+/* With AVX-512 there are no microkernels: oneDNN's vectors are wider, and one packed B serves all tiles. */
 static const struct cpu_math_microkernels *choose_microkernels(const struct cpu_math_loops *loops)
 {
 #if defined(__x86_64__)
@@ -46,7 +46,7 @@ static const struct cpu_math_microkernels *choose_microkernels(const struct cpu_
 #endif
 }
 
-/* 0 except for the widest vectors: others were not measured. */
+/* The lanes of a vector of 512 bits. 0 for narrower vectors: what partly filled ones cost was not measured for them. */
 static uint32_t vector_lanes(const struct cpu_math_loops *loops)
 {
 #if defined(__x86_64__)
@@ -82,15 +82,15 @@ static enum facet_status open_engine(const char *features, uint32_t units, struc
         has_feature(features, "avx512_vnni") || has_feature(features, "avx_vnni") || has_feature(features, "amx_int8");
     pthread_mutex_init(&engine->lock, NULL);
     TAILQ_INIT(&engine->primitives);
-    TAILQ_INIT(&engine->pieces);
+    TAILQ_INIT(&engine->prepared_list);
     *ret_engine = engine;
     return FACET_OK;
 }
 
 static void close_engine(struct cpu_math_engine *engine)
 {
-    cpu_math_pieces_forget(engine);
-    cpu_math_forget_all(engine);
+    cpu_math_prepared_forget(engine);
+    cpu_math_primitives_forget(engine);
     for (unsigned i = 0; i < CPU_MATH_SPARE_MEMORIES; i++)
         free(engine->spare_memories[i].memory);
     dnnl_stream_destroy(engine->stream);
@@ -117,23 +117,23 @@ static void report_support(const struct cpu_math_engine *engine, struct facet_ma
              version->patch);
 }
 
-/* Without tensor units for a type it is multiplied as f32, and so are all types with FACET_MATH_NO_TENSOR. */
-enum cpu_math_as cpu_math_as_of(const struct cpu_math_engine *engine, uint32_t type, uint32_t flags)
+/* A type for which there are no tensor units is multiplied as f32; with FACET_MATH_NO_TENSOR, every type is. */
+enum cpu_math_product_type cpu_math_product_type_of(const struct cpu_math_engine *engine, uint32_t type, uint32_t flags)
 {
     bool bf16 = type == FACET_MATH_BF16 || (type == FACET_MATH_F32 && (flags & FACET_MATH_MIXED));
 
     if (flags & FACET_MATH_NO_TENSOR)
-        return CPU_MATH_AS_F32;
+        return CPU_MATH_PRODUCT_TYPE_F32;
     if (type == FACET_MATH_INT8)
-        return engine->tensor_int8 ? CPU_MATH_AS_INT8 : CPU_MATH_AS_F32;
-    return bf16 && engine->tensor_bf16 ? CPU_MATH_AS_BF16 : CPU_MATH_AS_F32;
+        return engine->tensor_int8 ? CPU_MATH_PRODUCT_TYPE_INT8 : CPU_MATH_PRODUCT_TYPE_F32;
+    return bf16 && engine->tensor_bf16 ? CPU_MATH_PRODUCT_TYPE_BF16 : CPU_MATH_PRODUCT_TYPE_F32;
 }
 
-const char *cpu_math_as_name(enum cpu_math_as as)
+const char *cpu_math_product_type_name(enum cpu_math_product_type product_type)
 {
     static const char *const names[] = {"f32", "bf16", "int8", "int16"};
 
-    return names[as];
+    return names[product_type];
 }
 
 static enum facet_status prepare_operation(struct cpu_math_engine *engine, const struct facet_math *operation,
@@ -142,22 +142,23 @@ static enum facet_status prepare_operation(struct cpu_math_engine *engine, const
     static const cpu_math_prepare_func prepares[FACET_MATH_KINDS] = {
         cpu_math_prepare_gemm, cpu_math_prepare_convolution, cpu_math_prepare_activation,
         cpu_math_prepare_normalization, cpu_math_prepare_attention};
-    struct cpu_math_piece *piece = cpu_math_piece_take(engine, operation);
-    enum facet_status status = piece ? FACET_OK : prepares[operation->operation](engine, operation, &piece, error);
+    struct cpu_math_prepared *prepared = cpu_math_prepared_take(engine, operation);
+    enum facet_status status =
+        prepared ? FACET_OK : prepares[operation->operation](engine, operation, &prepared, error);
 
     if (status != FACET_OK)
         return status;
-    piece->operation = *operation;
-    *ret_work = &piece->work;
+    prepared->operation = *operation;
+    *ret_work = &prepared->work;
     return FACET_OK;
 }
 
 static void release_work(struct cpu_math_work *work)
 {
-    struct cpu_math_piece *piece = (struct cpu_math_piece *)work;
+    struct cpu_math_prepared *prepared = (struct cpu_math_prepared *)work;
 
-    if (!cpu_math_piece_keep(piece))
-        cpu_math_piece_free(piece);
+    if (!cpu_math_prepared_keep(prepared))
+        cpu_math_prepared_free(prepared);
 }
 
 const struct cpu_math_library *facet_cpu_math_entry(void)

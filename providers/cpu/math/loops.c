@@ -20,7 +20,7 @@
 #define LANES                 16u
 #define INLINE                static inline __attribute__((always_inline))
 
-static uint64_t least(uint64_t left, uint64_t right)
+static uint64_t smaller(uint64_t left, uint64_t right)
 {
     return left < right ? left : right;
 }
@@ -43,7 +43,7 @@ INLINE float float_of(uint32_t bits)
 
 /* ---- types ---- */
 
-/* To nearest even; a NaN stays one. */
+/* Rounds to nearest even; a NaN stays a NaN. */
 INLINE uint16_t bf16_of(float value)
 {
     uint32_t bits = bits_of(value), rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
@@ -162,7 +162,7 @@ static uint64_t bytes_of(uint32_t type)
 
 /* ---- products ---- */
 
-/* Sums wrap, as those of tensor units do. */
+/* Sums wrap, like those of tensor units. */
 static void store_integers(uint32_t *c, const void *products, uint64_t count, const struct cpu_math_store *store)
 {
     const float *floats = products;
@@ -208,7 +208,7 @@ static void store_cached(void *c, const void *products, uint64_t count, const st
     for (uint64_t i = 0, step; i < count; i += step) {
         uint16_t *place = (uint16_t *)c + i;
 
-        step = least(count - i, BLOCK);
+        step = smaller(count - i, BLOCK);
         if (store->beta != 0.0f)
             load_values(before, place, step, store->type);
         scale_products(after, (const float *)products + i, before, step, store, bias);
@@ -243,7 +243,7 @@ static bool store_streamed(char *c, const char *products, uint64_t count, const 
     if (!store->streams_c || store->beta != 0.0f || (uintptr_t)c % LINE || count * bytes % LINE)
         return false;
     for (uint64_t i = 0, step; i < count; i += step) {
-        step = least(count - i, BLOCK);
+        step = smaller(count - i, BLOCK);
         store_cached(block, products + i * 4, step, store);
         copy_around_cache(c + i * bytes, (const char *)block, step * bytes);
     }
@@ -328,8 +328,8 @@ static void transpose_elements(void *to, uint64_t to_row, const void *from, uint
 INLINE float exp_of(float x)
 {
     float clamped = x > 89.0f ? 89.0f : x < -105.0f ? -105.0f : x;
-    float moved = clamped * 0x1.715476p+0f + 0x1.8p23f; /* its last bits are the integer */
-    float n = moved - 0x1.8p23f, r = clamped - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+    float shifted = clamped * 0x1.715476p+0f + 0x1.8p23f; /* its last bits are the integer */
+    float n = shifted - 0x1.8p23f, r = clamped - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
     float p = 0x1.6c16c2p-10f;
 
     p = p * r + 0x1.111112p-7f;
@@ -337,7 +337,7 @@ INLINE float exp_of(float x)
     p = p * r + 0x1.555556p-3f;
     p = p * r + 0.5f;
     p = p * r * r + r + 1.0f;
-    int32_t power = (int32_t)(bits_of(moved) - bits_of(0x1.8p23f)), half = power >> 1;
+    int32_t power = (int32_t)(bits_of(shifted) - bits_of(0x1.8p23f)), half = power >> 1;
     return p * float_of((uint32_t)(half + 127) << 23) * float_of((uint32_t)(power - half + 127) << 23);
 }
 
@@ -369,14 +369,14 @@ INLINE float expm1_of(float x)
 
 INLINE float tanh_of(float x)
 {
-    float size = x < 0 ? -x : x, z = x * x, p = -5.70498872745e-3f;
+    float magnitude = x < 0 ? -x : x, z = x * x, p = -5.70498872745e-3f;
 
     p = p * z + 2.06390887954e-2f;
     p = p * z - 5.37397155531e-2f;
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
-    float large = 1.0f - 2.0f / (exp_of(2.0f * (size > 20.0f ? 20.0f : size)) + 1.0f);
-    return size < 0.625f ? p * z * x + x : x < 0 ? -large : x != x ? x : large;
+    float large = 1.0f - 2.0f / (exp_of(2.0f * (magnitude > 20.0f ? 20.0f : magnitude)) + 1.0f);
+    return magnitude < 0.625f ? p * z * x + x : x < 0 ? -large : x != x ? x : large;
 }
 
 /* 1 - erf(x) for x >= 1, to full precision. Minimax polynomials in 1 / x^2. */
@@ -407,7 +407,7 @@ INLINE float erfc_large(float x)
 
 INLINE float gelu_of(float value)
 {
-    float x = value * 0x1.6a09e6p-1f, size = x < 0 ? -x : x, z = x * x, p = 7.853861353153693e-5f;
+    float x = value * 0x1.6a09e6p-1f, magnitude = x < 0 ? -x : x, z = x * x, p = 7.853861353153693e-5f;
 
     p = p * z - 8.010193625184903e-4f;
     p = p * z + 5.188327685732524e-3f;
@@ -415,8 +415,8 @@ INLINE float gelu_of(float value)
     p = p * z + 1.128358514861418e-1f;
     p = p * z - 3.761262582423300e-1f;
     p = p * z + 1.128379165726710e+0f;
-    float tail = erfc_large(size < 1.0f ? 1.0f : size > 14.0f ? 14.0f : size);
-    float twice = size < 1.0f ? 1.0f + p * x : x < 0 ? tail : 2.0f - tail;
+    float tail = erfc_large(magnitude < 1.0f ? 1.0f : magnitude > 14.0f ? 14.0f : magnitude);
+    float twice = magnitude < 1.0f ? 1.0f + p * x : x < 0 ? tail : 2.0f - tail;
     return 0.5f * value * twice;
 }
 
@@ -461,7 +461,7 @@ static void activate_values(void *to, const void *from, uint64_t count, uint32_t
     float values[BLOCK];
 
     for (uint64_t i = 0, step; i < count; i += step) {
-        step = least(count - i, BLOCK);
+        step = smaller(count - i, BLOCK);
         if (type == FACET_MATH_INT8) { /* relu alone */
             for (uint64_t j = i; j < i + step; j++)
                 ((int8_t *)to)[j] = ((const int8_t *)from)[j] < 0 ? 0 : ((const int8_t *)from)[j];
@@ -481,7 +481,7 @@ static void scale_and_shift(void *to, const void *from, uint64_t count, uint32_t
     float values[BLOCK];
 
     for (uint64_t i = 0, step; i < count; i += step) {
-        step = least(count - i, BLOCK);
+        step = smaller(count - i, BLOCK);
         load_values(values, (const char *)from + i * bytes_of(type), step, type);
         for (uint64_t j = 0; j < step; j++)
             values[j] = (values[j] - subtract) * factor + constant;
@@ -496,7 +496,7 @@ static void add_moments(const void *from, uint64_t count, uint32_t type, float s
     double sums[LANES] = {0}, squares[LANES] = {0};
 
     for (uint64_t i = 0, step; i < count; i += step) {
-        step = least(count - i, BLOCK);
+        step = smaller(count - i, BLOCK);
         load_values(values, (const char *)from + i * bytes_of(type), step, type);
         uint64_t padded = (step + LANES - 1) / LANES * LANES;
         for (uint64_t j = step; j < padded; j++)
@@ -521,7 +521,7 @@ static void scale_values(float *values, uint64_t count, float factor)
         values[i] *= factor;
 }
 
-/* 64 lanes, because the compiler would split 16 into as many scalars. */
+/* Uses 64 lanes, because the compiler would split 16 lanes into 16 scalars. */
 static float largest_value(const float *values, uint64_t count)
 {
     float lanes[4 * LANES], most = -__builtin_inff();

@@ -14,9 +14,9 @@
 
 /* How a row of products becomes a row of C. */
 struct cpu_math_store {
-    uint32_t type;      /* of C: enum facet_math_type; INT8 stands for the int32 that int8 gives */
+    uint32_t type;      /* of C: enum facet_math_type; INT8: C is int32, the result of int8 */
     uint32_t integers;  /* whether the products are int32; else f32 */
-    uint32_t streams_c; /* writes past the caches where possible: others see C after cpu_math_streamed() */
+    uint32_t streams_c; /* writes past the caches where possible: other threads see C after cpu_math_streamed() */
     float alpha, beta;
     const void *bias; /* the one number of this row; NULL: none */
 };
@@ -49,7 +49,7 @@ struct cpu_math_loops {
     float (*largest)(const float *values, uint64_t count);
     /* values = exp(values * scale - largest); returns their sum. */
     float (*exponentials)(float *values, uint64_t count, float scale, float largest);
-    /* By lane: largest = max(largest, values); values = exp(values - largest), sum += that. */
+    /* Lane by lane: largest = max(largest, values); values = exp(values - largest), sums += values; values /= sums. */
     void (*lanes_largest)(float *largest, const float *values, uint64_t count);
     void (*lanes_exponentials)(float *values, const float *largest, float *sums, uint64_t count);
     void (*lanes_divide)(float *values, const float *sums, uint64_t count);

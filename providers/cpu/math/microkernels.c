@@ -9,7 +9,7 @@
 #define LANES  8u
 #define INLINE static inline __attribute__((always_inline))
 
-static uint64_t least(uint64_t left, uint64_t right)
+static uint64_t smaller(uint64_t left, uint64_t right)
 {
     return left < right ? left : right;
 }
@@ -104,28 +104,29 @@ DEFINE_ROWS(f32)
 DEFINE_ROWS(int16)
 
 /* One function for each number of rows, so that each has all registers. */
-#define DEFINE_SOME(i, type)                                                                                           \
+#define DEFINE_FOR_ROWS(i, type)                                                                                       \
     static __attribute__((noinline)) void type##_rows_##i(const struct part *part)                                     \
     {                                                                                                                  \
         type##_rows(part, i + 1, false);                                                                               \
     }
-EACH_ROW(DEFINE_SOME, f32)
-EACH_ROW(DEFINE_SOME, int16)
+EACH_ROW(DEFINE_FOR_ROWS, f32)
+EACH_ROW(DEFINE_FOR_ROWS, int16)
 
-#define DEFINE_FIRST(i, type)                                                                                          \
+#define DEFINE_PACKING_FOR_ROWS(i, type)                                                                               \
     static __attribute__((noinline)) void type##_first_##i(const struct part *part)                                    \
     {                                                                                                                  \
         type##_rows(part, i + 1, true);                                                                                \
     }
-EACH_ROW(DEFINE_FIRST, f32)
+EACH_ROW(DEFINE_PACKING_FOR_ROWS, f32)
 
-/* [the number of rows - 1]. */
+/* The index of these tables is the number of rows minus 1. */
 typedef void (*multiply_func)(const struct part *part);
-static const multiply_func f32_some[ROWS] = {f32_rows_0, f32_rows_1, f32_rows_2, f32_rows_3, f32_rows_4, f32_rows_5};
-static const multiply_func f32_first[ROWS] = {f32_first_0, f32_first_1, f32_first_2,
-                                              f32_first_3, f32_first_4, f32_first_5};
-static const multiply_func int16_some[ROWS] = {int16_rows_0, int16_rows_1, int16_rows_2,
-                                               int16_rows_3, int16_rows_4, int16_rows_5};
+static const multiply_func f32_functions[ROWS] = {f32_rows_0, f32_rows_1, f32_rows_2,
+                                                  f32_rows_3, f32_rows_4, f32_rows_5};
+static const multiply_func f32_packing_functions[ROWS] = {f32_first_0, f32_first_1, f32_first_2,
+                                                          f32_first_3, f32_first_4, f32_first_5};
+static const multiply_func int16_functions[ROWS] = {int16_rows_0, int16_rows_1, int16_rows_2,
+                                                    int16_rows_3, int16_rows_4, int16_rows_5};
 
 static void copy_rows(uint32_t *to, uint64_t to_row, const uint32_t *from, uint64_t from_row, uint64_t rows,
                       uint64_t columns)
@@ -150,7 +151,7 @@ static void multiply_edge(const struct part *part, uint64_t rows, uint64_t colum
 
 static struct part part_of(const struct cpu_math_tile *tile, uint64_t k, uint64_t j, uint64_t i)
 {
-    uint64_t depth = least(CPU_MATH_BLOCK, tile->depth - k);
+    uint64_t depth = smaller(CPU_MATH_BLOCK, tile->depth - k);
 
     return (struct part){
         .c = (uint32_t *)tile->c + i * tile->c_row + j,
@@ -165,11 +166,11 @@ static struct part part_of(const struct cpu_math_tile *tile, uint64_t k, uint64_
     };
 }
 
-/* Multiplies by one panel of B along one block. `first` multiplies the first rows, and packs B if it is not packed. */
-static void multiply_panel(const struct cpu_math_tile *tile, uint64_t k, uint64_t j, const multiply_func *some,
-                           const multiply_func *first)
+/* Multiplies by one panel of B along one block. If B is not packed, packing_functions[] pack it with the first rows. */
+static void multiply_panel(const struct cpu_math_tile *tile, uint64_t k, uint64_t j, const multiply_func *functions,
+                           const multiply_func *packing_functions)
 {
-    uint64_t columns = least(CPU_MATH_PANEL, tile->columns - j);
+    uint64_t columns = smaller(CPU_MATH_PANEL, tile->columns - j);
     bool packs = tile->b_row > 0, edge = columns < CPU_MATH_PANEL;
 
     if (packs && edge) {
@@ -179,11 +180,11 @@ static void multiply_panel(const struct cpu_math_tile *tile, uint64_t k, uint64_
         copy_rows(tile->packed, CPU_MATH_PANEL, part.b, tile->b_row, part.depth, columns);
     }
     for (uint64_t i = 0; i < tile->rows; i += ROWS) {
-        uint64_t rows = least(ROWS, tile->rows - i);
+        uint64_t rows = smaller(ROWS, tile->rows - i);
         struct part part = part_of(tile, k, j, i);
-        const multiply_func *multiply = packs && !edge && i == 0 ? first : some;
+        const multiply_func *multiply = packs && !edge && i == 0 ? packing_functions : functions;
 
-        if (packs && multiply == some)
+        if (packs && multiply == functions)
             part.b = tile->packed;
         if (edge)
             multiply_edge(&part, rows, columns, multiply[rows - 1]);
@@ -192,21 +193,22 @@ static void multiply_panel(const struct cpu_math_tile *tile, uint64_t k, uint64_
     }
 }
 
-static void multiply_tile(const struct cpu_math_tile *tile, const multiply_func *some, const multiply_func *first)
+static void multiply_tile(const struct cpu_math_tile *tile, const multiply_func *functions,
+                          const multiply_func *packing_functions)
 {
     for (uint64_t k = 0; k < tile->depth; k += CPU_MATH_BLOCK)
         for (uint64_t j = 0; j < tile->columns; j += CPU_MATH_PANEL)
-            multiply_panel(tile, k, j, some, first);
+            multiply_panel(tile, k, j, functions, packing_functions);
 }
 
 static void multiply_f32(const struct cpu_math_tile *tile)
 {
-    multiply_tile(tile, f32_some, f32_first);
+    multiply_tile(tile, f32_functions, f32_packing_functions);
 }
 
 static void multiply_int16(const struct cpu_math_tile *tile)
 {
-    multiply_tile(tile, int16_some, NULL);
+    multiply_tile(tile, int16_functions, NULL);
 }
 
 /* ---- packing ---- */

@@ -24,7 +24,7 @@ struct cpu_math_tile {
     uint64_t c_row;
     uint64_t a_row; /* 0: A is packed, in blocks of CPU_MATH_BLOCK words of depth, each row by row */
     uint64_t b_row; /* 0: B is packed; else B is rows of f32, and each panel is packed when it is first read */
-    void *packed;   /* for such a panel: CPU_MATH_BLOCK * CPU_MATH_PANEL words */
+    void *packed;   /* room for a panel that is packed when it is read: CPU_MATH_BLOCK * CPU_MATH_PANEL words */
     uint64_t rows, columns, depth;
     bool adds;
 };

@@ -14,7 +14,7 @@ struct moments {
 };
 
 struct normalization {
-    struct cpu_math_piece piece;
+    struct cpu_math_prepared prepared;
     struct facet_normalization normalization;
     uint32_t type, type_bytes;
     uint64_t count, positions;
@@ -29,12 +29,12 @@ static const char *plane_of(const struct normalization *plan, uint64_t image, ui
                           (image * plan->normalization.channels + channel) * plan->positions * plan->type_bytes);
 }
 
-/* Numbers are summed as differences from the first, so that little precision is lost where they are far from zero. */
+/* Numbers are summed as differences from the first number, so that little precision is lost far from zero. */
 static float shift_of(const struct normalization *plan, uint64_t channel)
 {
     float shift;
 
-    plan->piece.engine->loops->load(&shift, plane_of(plan, 0, channel), 1, plan->type);
+    plan->prepared.engine->loops->load(&shift, plane_of(plan, 0, channel), 1, plan->type);
     return isfinite(shift) ? shift : 0.0f;
 }
 
@@ -50,8 +50,8 @@ static void sum_part(const struct normalization *plan, uint64_t channel, uint64_
         uint64_t image = i / plan->positions, position = i % plan->positions;
 
         count = cpu_math_min(plan->positions - position, end - i);
-        plan->piece.engine->loops->moments(plane_of(plan, image, channel) + position * plan->type_bytes, count,
-                                           plan->type, shift, &moments->sum, &moments->squares);
+        plan->prepared.engine->loops->moments(plane_of(plan, image, channel) + position * plan->type_bytes, count,
+                                              plan->type, shift, &moments->sum, &moments->squares);
     }
 }
 
@@ -109,10 +109,10 @@ static void normalize_elements(const struct normalization *plan, uint64_t index)
         count = cpu_math_min(plan->positions - i % plan->positions, end - i);
         float factor = value_or(normalization->scale, channel, 1.0f) /
                        sqrtf(value_or(normalization->variance, channel, 0.0f) + normalization->epsilon);
-        plan->piece.engine->loops->linear((void *)(normalization->output + i * plan->type_bytes),
-                                          (const void *)(normalization->input + i * plan->type_bytes), count,
-                                          plan->type, value_or(normalization->mean, channel, 0.0f), factor,
-                                          value_or(normalization->bias, channel, 0.0f));
+        plan->prepared.engine->loops->linear((void *)(normalization->output + i * plan->type_bytes),
+                                             (const void *)(normalization->input + i * plan->type_bytes), count,
+                                             plan->type, value_or(normalization->mean, channel, 0.0f), factor,
+                                             value_or(normalization->bias, channel, 0.0f));
     }
 }
 
@@ -120,10 +120,10 @@ static void run_group(const void *arguments, const struct facet_host_group *grou
 {
     const struct normalization *plan = *(struct normalization *const *)arguments;
     uint64_t first = 0;
-    uint32_t phase = cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first);
+    uint32_t phase = cpu_math_phase_of(&plan->prepared.work, group->group_id[0], &first);
     uint64_t index = group->group_id[0] - first;
 
-    if (plan->piece.work.phases == 1 || phase == 2)
+    if (plan->prepared.work.phases == 1 || phase == 2)
         normalize_elements(plan, index);
     else if (phase == 0)
         sum_channels(plan, index);
@@ -133,12 +133,12 @@ static void run_group(const void *arguments, const struct facet_host_group *grou
 
 /* ---- preparing ---- */
 
-static void release_plan(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_prepared *prepared)
 {
-    free(((struct normalization *)piece)->moments);
+    free(((struct normalization *)prepared)->moments);
 }
 
-static enum facet_status cut_training(struct normalization *plan, uint64_t *ends, struct facet_error *error)
+static enum facet_status divide_training(struct normalization *plan, uint64_t *ends, struct facet_error *error)
 {
     uint64_t elements = plan->normalization.batch * plan->positions, channels = plan->normalization.channels;
 
@@ -154,17 +154,17 @@ static enum facet_status cut_training(struct normalization *plan, uint64_t *ends
 }
 
 enum facet_status cpu_math_prepare_normalization(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                                 struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                                 struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
-    struct cpu_math_piece *piece = NULL;
+    struct cpu_math_prepared *prepared = NULL;
     uint64_t ends[3];
     char name[64];
     enum facet_status status =
-        cpu_math_piece_new(engine, sizeof(struct normalization), run_group, release_plan, &piece, error);
+        cpu_math_prepared_new(engine, sizeof(struct normalization), run_group, release_plan, &prepared, error);
 
     if (status != FACET_OK)
         return status;
-    struct normalization *plan = (struct normalization *)piece;
+    struct normalization *plan = (struct normalization *)prepared;
     plan->normalization = operation->of.normalization;
     plan->type = operation->type;
     plan->type_bytes = plan->type == FACET_MATH_F32 ? 4 : 2;
@@ -173,13 +173,13 @@ enum facet_status cpu_math_prepare_normalization(struct cpu_math_engine *engine,
     ends[0] = cpu_math_parts(plan->count, ELEMENTS);
     bool training = operation->flags & FACET_MATH_TRAINING;
     if (training)
-        status = cut_training(plan, ends, error);
+        status = divide_training(plan, ends, error);
     snprintf(name, sizeof name, "normalization facet:x86-64-%s f32", engine->loops->name);
     if (status == FACET_OK)
-        status = cpu_math_piece_finish(piece, name, 0, training ? 3 : 1, ends, error);
+        status = cpu_math_prepared_finish(prepared, name, 0, training ? 3 : 1, ends, error);
     if (status != FACET_OK)
-        cpu_math_piece_free(piece);
+        cpu_math_prepared_free(prepared);
     else
-        *ret_piece = piece;
+        *ret_prepared = prepared;
     return status;
 }

@@ -15,7 +15,7 @@
 int omp_get_max_threads(void);
 void omp_set_num_threads(int count);
 
-/* A key begins with one of these. */
+/* The first number of a primitive's key. */
 enum { KEY_MATMUL, KEY_CONVOLUTION, KEY_FILTER };
 
 #define MEMORIES 4
@@ -25,7 +25,7 @@ struct cpu_math_memories {
     int count;
 };
 
-static const dnnl_data_type_t types_as[] = {dnnl_f32, dnnl_bf16, dnnl_s8}; /* the types that oneDNN multiplies */
+static const dnnl_data_type_t product_types[] = {dnnl_f32, dnnl_bf16, dnnl_s8}; /* the types that oneDNN multiplies */
 
 static enum facet_status fail_onednn(dnnl_status_t status, const char *what, struct facet_error *error)
 {
@@ -85,7 +85,8 @@ static void trim_primitives(struct cpu_math_engine *engine, uint32_t most)
     }
 }
 
-void cpu_math_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *const *primitives, uint32_t count)
+void cpu_math_primitives_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *const *primitives,
+                              uint32_t count)
 {
     pthread_mutex_lock(&engine->lock);
     for (uint32_t i = 0; i < count; i++)
@@ -95,7 +96,7 @@ void cpu_math_drop(struct cpu_math_engine *engine, struct cpu_math_primitive *co
     pthread_mutex_unlock(&engine->lock);
 }
 
-void cpu_math_forget_all(struct cpu_math_engine *engine)
+void cpu_math_primitives_forget(struct cpu_math_engine *engine)
 {
     trim_primitives(engine, 0);
 }
@@ -197,18 +198,19 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
     dnnl_memory_desc_t a, b, c;
     dnnl_matmul_desc_t operation;
     dnnl_status_t status =
-        describe_matrix(&a, matmul->m, matmul->k, types_as[matmul->as], matmul->a_row, matmul->a_column);
+        describe_matrix(&a, matmul->m, matmul->k, product_types[matmul->product_type], matmul->a_row, matmul->a_column);
 
     if (status == dnnl_success && matmul->orders_b)
         status = dnnl_memory_desc_init_by_tag(&b, 2, (dnnl_dims_t){(dnnl_dim_t)matmul->k, (dnnl_dim_t)matmul->n},
-                                              types_as[matmul->as], dnnl_format_tag_any);
+                                              product_types[matmul->product_type], dnnl_format_tag_any);
     else if (status == dnnl_success)
-        status = describe_matrix(&b, matmul->k, matmul->n, types_as[matmul->as], matmul->b_row, matmul->b_column);
+        status = describe_matrix(&b, matmul->k, matmul->n, product_types[matmul->product_type], matmul->b_row,
+                                 matmul->b_column);
     if (status == dnnl_success)
         status = describe_matrix(&c, matmul->m, matmul->n,
-                                 matmul->rounds_c                 ? dnnl_bf16
-                                 : matmul->as == CPU_MATH_AS_INT8 ? dnnl_s32
-                                                                  : dnnl_f32,
+                                 matmul->rounds_c                                     ? dnnl_bf16
+                                 : matmul->product_type == CPU_MATH_PRODUCT_TYPE_INT8 ? dnnl_s32
+                                                                                      : dnnl_f32,
                                  matmul->c_row ? matmul->c_row : matmul->n, 1);
     if (status == dnnl_success)
         status = dnnl_matmul_desc_init(&operation, &a, &b, NULL, &c);
@@ -217,16 +219,16 @@ static dnnl_status_t describe_matmul(struct cpu_math_engine *engine, const void 
     return status;
 }
 
-/* Blocks of 16 rows (of bf16: of pairs of rows) and 64 columns, in panels of 64 columns. */
+/* Whether oneDNN requires B in panels of 64 columns, in blocks of 16 rows (of bf16: 16 pairs of rows). */
 static bool is_ordered(const dnnl_memory_desc_t *b, const struct cpu_math_matmul *matmul)
 {
     const dnnl_blocking_desc_t *how = &b->format_desc.blocking;
-    bool pairs = matmul->as == CPU_MATH_AS_BF16;
+    bool pairs = matmul->product_type == CPU_MATH_PRODUCT_TYPE_BF16;
     dnnl_dim_t block = (pairs ? 32 : 16) * CPU_MATH_ORDER_COLUMNS;
 
-    return b->format_kind == dnnl_blocked && matmul->as != CPU_MATH_AS_INT8 && b->extra.flags == 0 &&
-           how->inner_nblks == (pairs ? 3 : 2) && how->inner_idxs[0] == 0 && how->inner_blks[0] == 16 &&
-           how->inner_idxs[1] == 1 && how->inner_blks[1] == CPU_MATH_ORDER_COLUMNS &&
+    return b->format_kind == dnnl_blocked && matmul->product_type != CPU_MATH_PRODUCT_TYPE_INT8 &&
+           b->extra.flags == 0 && how->inner_nblks == (pairs ? 3 : 2) && how->inner_idxs[0] == 0 &&
+           how->inner_blks[0] == 16 && how->inner_idxs[1] == 1 && how->inner_blks[1] == CPU_MATH_ORDER_COLUMNS &&
            (!pairs || (how->inner_idxs[2] == 0 && how->inner_blks[2] == 2)) && how->strides[0] == block &&
            how->strides[1] == (dnnl_dim_t)(matmul->k * CPU_MATH_ORDER_COLUMNS);
 }
@@ -236,7 +238,7 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
 {
     const uint64_t key[CPU_MATH_KEY] = {
         KEY_MATMUL,       matmul->m,       matmul->n,        matmul->k,     matmul->a_row,
-        matmul->a_column, matmul->b_row,   matmul->b_column, matmul->c_row, (uint64_t)matmul->as,
+        matmul->a_column, matmul->b_row,   matmul->b_column, matmul->c_row, (uint64_t)matmul->product_type,
         matmul->rounds_c, matmul->orders_b};
     struct cpu_math_primitive *primitive = NULL;
     enum facet_status status = get_primitive(engine, key, describe_matmul, matmul, &primitive, error);
@@ -244,7 +246,7 @@ enum facet_status cpu_math_matmul(struct cpu_math_engine *engine, const struct c
     if (status != FACET_OK)
         return status;
     if (matmul->orders_b && !is_ordered(&primitive->weights, matmul)) {
-        cpu_math_drop(engine, &primitive, 1);
+        cpu_math_primitives_drop(engine, &primitive, 1);
         return facet_kit_fail(error, FACET_UNSUPPORTED, "oneDNN requires another order of B than packed panels");
     }
     *ret_primitive = primitive;
@@ -266,7 +268,7 @@ static void make_key(const struct cpu_math_convolve *convolve, uint64_t kind, ui
                                         convolve->stride[1],
                                         convolve->dilation[0],
                                         convolve->dilation[1],
-                                        (uint64_t)convolve->as};
+                                        (uint64_t)convolve->product_type};
 
     memcpy(ret_key, key, sizeof key);
 }
@@ -284,7 +286,7 @@ static dnnl_status_t filter_memory(const struct cpu_math_convolve *convolve, dnn
     const dnnl_dims_t sizes = {(dnnl_dim_t)convolve->out_channels, (dnnl_dim_t)convolve->in_channels,
                                (dnnl_dim_t)convolve->kernel[0], (dnnl_dim_t)convolve->kernel[1]};
 
-    return dnnl_memory_desc_init_by_tag(ret_filter, 4, sizes, types_as[convolve->as], tag);
+    return dnnl_memory_desc_init_by_tag(ret_filter, 4, sizes, product_types[convolve->product_type], tag);
 }
 
 static dnnl_status_t describe_convolution(struct cpu_math_engine *engine, const void *what,
@@ -304,12 +306,13 @@ static dnnl_status_t describe_convolution(struct cpu_math_engine *engine, const 
         strides[i] = (dnnl_dim_t)convolve->stride[i];
         gaps[i] = (dnnl_dim_t)convolve->dilation[i] - 1;
     }
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&from, 4, from_sizes, types_as[convolve->as], dnnl_nhwc);
+    dnnl_status_t status =
+        dnnl_memory_desc_init_by_tag(&from, 4, from_sizes, product_types[convolve->product_type], dnnl_nhwc);
     if (status == dnnl_success)
         status = filter_memory(convolve, dnnl_format_tag_any, &filter);
     if (status == dnnl_success)
-        status = dnnl_memory_desc_init_by_tag(&to, 4, to_sizes, convolve->as == CPU_MATH_AS_INT8 ? dnnl_s32 : dnnl_f32,
-                                              dnnl_nhwc);
+        status = dnnl_memory_desc_init_by_tag(
+            &to, 4, to_sizes, convolve->product_type == CPU_MATH_PRODUCT_TYPE_INT8 ? dnnl_s32 : dnnl_f32, dnnl_nhwc);
     if (status == dnnl_success)
         status = dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_inference, dnnl_convolution_direct,
                                                             &from, &filter, NULL, &to, strides, gaps, none, none);
@@ -400,7 +403,7 @@ static dnnl_status_t add_memory(struct cpu_math_engine *engine, struct cpu_math_
     return status;
 }
 
-/* In the order in which cpu_math_execute() gives addresses. */
+/* Makes the memory objects in the order in which cpu_math_execute() sets their addresses. */
 static struct cpu_math_memories *make_memories(struct cpu_math_engine *engine,
                                                const struct cpu_math_primitive *primitive)
 {

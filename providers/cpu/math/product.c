@@ -33,24 +33,24 @@ static uint64_t period_of(const struct cpu_math_product *product, uint64_t batch
     return product->period ? batch % product->period : batch;
 }
 
-static char *panel_of(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static char *panel_of(const struct cpu_math_prepared_product *plan, const struct tile *tile)
 {
     uint64_t panels = cpu_math_parts(plan->step_n, plan->tile_n);
 
-    return plan->piece.memory + (tile->batch * panels + tile->n) * plan->panel_bytes;
+    return plan->prepared.memory + (tile->batch * panels + tile->n) * plan->panel_bytes;
 }
 
-static char *slab_of(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static char *slab_of(const struct cpu_math_prepared_product *plan, const struct tile *tile)
 {
     uint64_t slabs = cpu_math_parts(plan->step_m, plan->tile_m);
 
-    return plan->piece.memory + plan->a_offset + (tile->batch * slabs + tile->m) * plan->slab_bytes;
+    return plan->prepared.memory + plan->a_offset + (tile->batch * slabs + tile->m) * plan->slab_bytes;
 }
 
 /* ---- packing ---- */
 
 /* Gathers windows, and converts them to the type in which they are multiplied. */
-static void pack_windows(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static void pack_windows(const struct cpu_math_prepared_product *plan, const struct tile *tile)
 {
     const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
@@ -60,15 +60,16 @@ static void pack_windows(const struct cpu_math_product_piece *plan, const struct
     cpu_math_windows(&product->convolution, (const void *)image, step->k0, step->depth,
                      step->n0 + tile->n * plan->tile_n, tile->columns, plan->type_bytes, raw);
     if (plan->converts_operands)
-        cpu_math_convert(plan->piece.engine, to, raw, step->depth * tile->columns, product->type, plan->as);
+        cpu_math_convert(plan->prepared.engine, to, raw, step->depth * tile->columns, product->type,
+                         plan->product_type);
 }
 
-static uint64_t parts_of(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
+static uint64_t parts_of(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step)
 {
     return plan->orders_b || plan->multiply ? cpu_math_parts(step->depth, plan->pack_rows) : 1;
 }
 
-static void pack_ordered(const struct cpu_math_product_piece *plan, const struct tile *tile,
+static void pack_ordered(const struct cpu_math_prepared_product *plan, const struct tile *tile,
                          struct cpu_math_gather gather, uint64_t part)
 {
     uint64_t row = part * plan->pack_rows;
@@ -76,14 +77,14 @@ static void pack_ordered(const struct cpu_math_product_piece *plan, const struct
     gather.from += row * gather.row * plan->type_bytes;
     gather.rows = cpu_math_min(plan->pack_rows, gather.rows - row);
     if (plan->multiply)
-        cpu_math_panels(plan->piece.engine, &gather, tile->step->depth,
-                        panel_of(plan, tile) + row * CPU_MATH_PANEL * plan->as_bytes);
+        cpu_math_gather_panels(plan->prepared.engine, &gather, tile->step->depth,
+                               panel_of(plan, tile) + row * CPU_MATH_PANEL * plan->product_type_bytes);
     else
-        cpu_math_order(plan->piece.engine, &gather, tile->step->depth,
-                       panel_of(plan, tile) + row * CPU_MATH_ORDER_COLUMNS * plan->as_bytes);
+        cpu_math_gather_ordered(plan->prepared.engine, &gather, tile->step->depth,
+                                panel_of(plan, tile) + row * CPU_MATH_ORDER_COLUMNS * plan->product_type_bytes);
 }
 
-static void pack_b(const struct cpu_math_product_piece *plan, const struct tile *tile, uint64_t part)
+static void pack_b(const struct cpu_math_prepared_product *plan, const struct tile *tile, uint64_t part)
 {
     const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
@@ -95,7 +96,7 @@ static void pack_b(const struct cpu_math_product_piece *plan, const struct tile 
         .rows = step->depth,
         .columns = tile->columns,
         .type = product->type,
-        .as = plan->as,
+        .product_type = plan->product_type,
     };
 
     if (product->windows)
@@ -103,44 +104,49 @@ static void pack_b(const struct cpu_math_product_piece *plan, const struct tile 
     else if (plan->orders_b || plan->multiply)
         pack_ordered(plan, tile, gather, part);
     else
-        cpu_math_gather(plan->piece.engine, &gather, panel_of(plan, tile));
+        cpu_math_gather(plan->prepared.engine, &gather, panel_of(plan, tile));
 }
 
-static void pack_a(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static void pack_a(const struct cpu_math_prepared_product *plan, const struct tile *tile)
 {
     const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
-    uint64_t block = plan->multiply ? CPU_MATH_BLOCK * 4 / plan->as_bytes : step->depth;
-    struct cpu_math_gather gather = {
-        .row = product->a.row, .column = product->a.column, .rows = tile->rows, .type = product->type, .as = plan->as};
+    uint64_t block = plan->multiply ? CPU_MATH_BLOCK * 4 / plan->product_type_bytes : step->depth;
+    struct cpu_math_gather gather = {.row = product->a.row,
+                                     .column = product->a.column,
+                                     .rows = tile->rows,
+                                     .type = product->type,
+                                     .product_type = plan->product_type};
 
     for (uint64_t k = 0; k < step->depth; k += block) {
         gather.from = element_address(&product->a, period_of(product, step->b0 + tile->batch),
                                       step->m0 + tile->m * plan->tile_m, step->k0 + k, plan->type_bytes);
         gather.columns = cpu_math_min(block, step->depth - k);
-        cpu_math_gather(plan->piece.engine, &gather, slab_of(plan, tile) + tile->rows * k * plan->as_bytes);
+        cpu_math_gather(plan->prepared.engine, &gather,
+                        slab_of(plan, tile) + tile->rows * k * plan->product_type_bytes);
     }
 }
 
 /* ---- storing ---- */
 
-static void store_tile(const struct cpu_math_product_piece *plan, const struct tile *tile, const float *products)
+static void store_tile(const struct cpu_math_prepared_product *plan, const struct tile *tile, const float *products)
 {
     const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
-    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    const struct cpu_math_loops *loops = plan->prepared.engine->loops;
     uint64_t batch = step->b0 + tile->batch, m = step->m0 + tile->m * plan->tile_m, n = tile->n * plan->tile_n;
     bool first = step->k0 == 0, last = step->k0 + step->depth == product->k;
-    bool sums = plan->piece.memory_bytes > plan->sums_offset;
+    bool sums = plan->prepared.memory_bytes > plan->sums_offset;
     struct cpu_math_store store = {.type = product->type,
-                                   .integers = plan->as == CPU_MATH_AS_INT8 || plan->as == CPU_MATH_AS_INT16,
+                                   .integers = plan->product_type == CPU_MATH_PRODUCT_TYPE_INT8 ||
+                                               plan->product_type == CPU_MATH_PRODUCT_TYPE_INT16,
                                    .streams_c = plan->streams_c,
                                    .alpha = product->alpha};
 
     store.beta = first || sums ? product->beta : 1.0f;
     for (uint64_t i = 0; i < tile->rows; i++) {
         const float *row = products + i * tile->columns;
-        float *sum = sums ? (float *)(plan->piece.memory + plan->sums_offset) +
+        float *sum = sums ? (float *)(plan->prepared.memory + plan->sums_offset) +
                                 ((tile->batch * plan->step_m + tile->m * plan->tile_m + i) * plan->step_n + n)
                           : NULL;
 
@@ -162,10 +168,10 @@ static void store_tile(const struct cpu_math_product_piece *plan, const struct t
 
 /* ---- multiplying ---- */
 
-static enum facet_status multiply_packed(const struct cpu_math_product_piece *plan, const struct tile *tile,
+static enum facet_status multiply_packed(const struct cpu_math_prepared_product *plan, const struct tile *tile,
                                          const void *a, const void *b, void *c)
 {
-    uint64_t word = 4 / plan->as_bytes;
+    uint64_t word = 4 / plan->product_type_bytes;
     const struct cpu_math_tile packed = {
         .c = c,
         .a = a,
@@ -173,7 +179,7 @@ static enum facet_status multiply_packed(const struct cpu_math_product_piece *pl
         .c_row = plan->stores_directly ? plan->product.c.row : tile->columns,
         .a_row = plan->packs_a ? 0 : plan->product.a.row / word,
         .b_row = plan->packs_b ? 0 : plan->product.b.row,
-        .packed = scratch_at(tile->group, plan->rest_offset),
+        .packed = scratch_at(tile->group, plan->primitive_offset),
         .rows = tile->rows,
         .columns = tile->columns,
         .depth = tile->step->depth / word,
@@ -181,13 +187,13 @@ static enum facet_status multiply_packed(const struct cpu_math_product_piece *pl
     };
 
     if (!plan->multiply)
-        return cpu_math_execute(plan->piece.engine, plan->matmul[tile->edge_m][tile->edge_n][tile->edge_k], a, b, c,
-                                scratch_at(tile->group, plan->rest_offset));
+        return cpu_math_execute(plan->prepared.engine, plan->matmul[tile->edge_m][tile->edge_n][tile->edge_k], a, b, c,
+                                scratch_at(tile->group, plan->primitive_offset));
     plan->multiply(&packed);
     return FACET_OK;
 }
 
-static enum facet_status multiply_tile(const struct cpu_math_product_piece *plan, const struct tile *tile)
+static enum facet_status multiply_tile(const struct cpu_math_prepared_product *plan, const struct tile *tile)
 {
     const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_step *step = tile->step;
@@ -211,7 +217,7 @@ static enum facet_status multiply_tile(const struct cpu_math_product_piece *plan
 
 /* ---- work-groups ---- */
 
-static void measure_tile(const struct cpu_math_product_piece *plan, struct tile *tile)
+static void measure_tile(const struct cpu_math_prepared_product *plan, struct tile *tile)
 {
     const struct cpu_math_step *step = tile->step;
 
@@ -222,7 +228,7 @@ static void measure_tile(const struct cpu_math_product_piece *plan, struct tile 
     tile->edge_k = step->depth != plan->tile_k;
 }
 
-static enum facet_status run_pack(const struct cpu_math_product_piece *plan, struct tile *tile, uint64_t index)
+static enum facet_status run_pack(const struct cpu_math_prepared_product *plan, struct tile *tile, uint64_t index)
 {
     uint64_t parts = parts_of(plan, tile->step);
     uint64_t panels = plan->packs_b ? parts * cpu_math_parts(tile->step->columns, plan->tile_n) : 0;
@@ -242,7 +248,7 @@ static enum facet_status run_pack(const struct cpu_math_product_piece *plan, str
     return FACET_OK;
 }
 
-static enum facet_status run_multiply(const struct cpu_math_product_piece *plan, struct tile *tile, uint64_t index)
+static enum facet_status run_multiply(const struct cpu_math_prepared_product *plan, struct tile *tile, uint64_t index)
 {
     uint64_t panels = cpu_math_max(1, cpu_math_parts(tile->step->columns, plan->tile_n));
     uint64_t slabs = cpu_math_max(1, cpu_math_parts(tile->step->rows, plan->tile_m));
@@ -260,30 +266,31 @@ static enum facet_status run_multiply(const struct cpu_math_product_piece *plan,
 
 static void run_group(const void *arguments, const struct facet_host_group *group)
 {
-    struct cpu_math_product_piece *plan = *(struct cpu_math_product_piece *const *)arguments;
+    struct cpu_math_prepared_product *plan = *(struct cpu_math_prepared_product *const *)arguments;
     uint64_t first = 0;
-    const struct cpu_math_step *step = &plan->steps[cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first)];
+    const struct cpu_math_step *step =
+        &plan->steps[cpu_math_phase_of(&plan->prepared.work, group->group_id[0], &first)];
     struct tile tile = {.step = step, .group = group};
     uint64_t index = group->group_id[0] - first;
 
-    if (!cpu_math_piece_ready(&plan->piece))
+    if (!cpu_math_prepared_ready(&plan->prepared))
         return;
     switch (step->task) {
     case CPU_MATH_STEP_PACK:
-        cpu_math_piece_fail(&plan->piece, run_pack(plan, &tile, index));
+        cpu_math_prepared_fail(&plan->prepared, run_pack(plan, &tile, index));
         break;
     case CPU_MATH_STEP_MULTIPLY:
-        cpu_math_piece_fail(&plan->piece, run_multiply(plan, &tile, index));
+        cpu_math_prepared_fail(&plan->prepared, run_multiply(plan, &tile, index));
         break;
     case CPU_MATH_STEP_REST:
-        cpu_math_piece_fail(&plan->piece, cpu_math_rest_run(plan, step, index, group->scratch));
+        cpu_math_prepared_fail(&plan->prepared, cpu_math_rest_run(plan, step, index, group->scratch));
         break;
     }
 }
 
 /* ---- steps ---- */
 
-static uint64_t groups_of(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
+static uint64_t groups_of(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step)
 {
     uint64_t panels = cpu_math_parts(step->columns, plan->tile_n), slabs = cpu_math_parts(step->rows, plan->tile_m);
 
@@ -294,7 +301,7 @@ static uint64_t groups_of(const struct cpu_math_product_piece *plan, const struc
     return step->batches * panels * slabs;
 }
 
-static void add_step(struct cpu_math_product_piece *plan, uint64_t *ends, struct cpu_math_step step)
+static void add_step(struct cpu_math_prepared_product *plan, uint64_t *ends, struct cpu_math_step step)
 {
     uint64_t before = plan->step_count > 0 ? ends[plan->step_count - 1] : 0;
 
@@ -303,7 +310,7 @@ static void add_step(struct cpu_math_product_piece *plan, uint64_t *ends, struct
 }
 
 /* Steps along k follow each other, so that the sums of one part of C are finished before others begin. */
-static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
+static void fill_steps(struct cpu_math_prepared_product *plan, uint64_t *ends)
 {
     const struct cpu_math_product *product = &plan->product;
 
@@ -331,7 +338,7 @@ static void fill_steps(struct cpu_math_product_piece *plan, uint64_t *ends)
                 }
 }
 
-static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_t scratch_bytes,
+static enum facet_status make_steps(struct cpu_math_prepared_product *plan, uint64_t scratch_bytes,
                                     struct facet_error *error)
 {
     const struct cpu_math_product *product = &plan->product;
@@ -349,9 +356,9 @@ static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_
     if (ends && plan->steps) {
         fill_steps(plan, ends);
         snprintf(name, sizeof name, "%.16s %.36s %s", product->operation,
-                 plan->multiply ? plan->piece.engine->microkernels->name : plan->matmul[0][0][0]->name,
-                 cpu_math_as_name(plan->as));
-        status = cpu_math_piece_finish(&plan->piece, name, scratch_bytes, plan->step_count, ends, error);
+                 plan->multiply ? plan->prepared.engine->microkernels->name : plan->matmul[0][0][0]->name,
+                 cpu_math_product_type_name(plan->product_type));
+        status = cpu_math_prepared_finish(&plan->prepared, name, scratch_bytes, plan->step_count, ends, error);
     } else {
         facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of a product", count);
     }
@@ -359,33 +366,33 @@ static enum facet_status make_steps(struct cpu_math_product_piece *plan, uint64_
     return status;
 }
 
-static void release_plan(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_prepared *prepared)
 {
-    struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
+    struct cpu_math_prepared_product *plan = (struct cpu_math_prepared_product *)prepared;
 
-    cpu_math_drop(piece->engine, &plan->matmul[0][0][0], 8);
-    cpu_math_drop(piece->engine, plan->rest.matmul, 2);
+    cpu_math_primitives_drop(prepared->engine, &plan->matmul[0][0][0], 8);
+    cpu_math_primitives_drop(prepared->engine, plan->rest.matmul, 2);
     free(plan->steps);
 }
 
 enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const struct cpu_math_product *product,
-                                           struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                           struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
-    struct cpu_math_piece *piece = NULL;
-    enum facet_status status =
-        cpu_math_piece_new(engine, sizeof(struct cpu_math_product_piece), run_group, release_plan, &piece, error);
+    struct cpu_math_prepared *prepared = NULL;
+    enum facet_status status = cpu_math_prepared_new(engine, sizeof(struct cpu_math_prepared_product), run_group,
+                                                     release_plan, &prepared, error);
 
     if (status != FACET_OK)
         return status;
-    struct cpu_math_product_piece *plan = (struct cpu_math_product_piece *)piece;
-    piece->is_repeatable = true;
+    struct cpu_math_prepared_product *plan = (struct cpu_math_prepared_product *)prepared;
+    prepared->is_repeatable = true;
     plan->product = *product;
     status = cpu_math_product_plan(plan, error);
     if (status == FACET_OK)
-        status = make_steps(plan, plan->rest_offset + plan->scratch_most, error);
+        status = make_steps(plan, plan->primitive_offset + plan->scratch_most, error);
     if (status != FACET_OK)
-        cpu_math_piece_free(piece);
+        cpu_math_prepared_free(prepared);
     else
-        *ret_piece = piece;
+        *ret_prepared = prepared;
     return status;
 }

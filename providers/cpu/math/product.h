@@ -31,7 +31,7 @@ struct cpu_math_product {
 };
 
 enum facet_status cpu_math_product_prepare(struct cpu_math_engine *engine, const struct cpu_math_product *product,
-                                           struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                           struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 
 /* --- windows.c --- */
 
@@ -51,17 +51,17 @@ struct cpu_math_step {
 
 /* The columns of each matrix that do not fill a vector (rest.c). */
 struct cpu_math_rest {
-    uint64_t columns;                     /* of each matrix; 0: there is no rest */
-    uint64_t tile_m, tile_batch;          /* rows, and matrices, of a tile */
-    uint64_t panel_bytes;                 /* of a tile's B; the panels of a step begin the piece's memory */
+    uint64_t columns;            /* of each matrix; 0: there is no rest */
+    uint64_t tile_m, tile_batch; /* rows, and matrices, of a tile */
+    uint64_t panel_bytes;        /* of a tile's B; the panels of a step begin the prepared operation's memory */
     struct cpu_math_primitive *matmul[2]; /* [rows of an edge tile] */
 };
 
-struct cpu_math_product_piece {
-    struct cpu_math_piece piece;
+struct cpu_math_prepared_product {
+    struct cpu_math_prepared prepared;
     struct cpu_math_product product;
-    enum cpu_math_as as;
-    uint64_t type_bytes, c_bytes, as_bytes;
+    enum cpu_math_product_type product_type;
+    uint64_t type_bytes, c_bytes, product_type_bytes;
 
     uint64_t main_columns; /* columns of C without the rest */
     struct cpu_math_rest rest;
@@ -77,33 +77,34 @@ struct cpu_math_product_piece {
     uint64_t pack_rows;                                 /* rows of a panel that a work-group packs */
     uint64_t slabs_per_wave;                            /* slabs multiplied by all panels before the next slabs are */
     uint64_t panel_bytes, slab_bytes;                   /* of a panel (packed B) and a slab (packed A) of one tile */
-    struct cpu_math_primitive *matmul[2][2][2];         /* [m of an edge tile][n of one][k of one] */
+    struct cpu_math_primitive *matmul[2][2][2];         /* [is m that of an edge tile][is n][is k] */
 
     struct cpu_math_step *steps;
     uint32_t step_count;
-    uint64_t a_offset, sums_offset; /* of packed A and sums in the piece's memory, behind packed B */
+    uint64_t a_offset, sums_offset; /* of packed A and sums in the prepared operation's memory, behind packed B */
     uint64_t scratch_most;          /* of a primitive */
     uint64_t products_offset;       /* of the products in scratch memory, behind the gathered operands */
-    uint64_t rest_offset;           /* of the primitives' own scratch memory, behind the products */
+    uint64_t primitive_offset;      /* of the primitives' own scratch memory, behind the products */
 };
 
 /* Plans everything except the steps. */
-enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, struct facet_error *error);
+enum facet_status cpu_math_product_plan(struct cpu_math_prepared_product *plan, struct facet_error *error);
 
 /* --- rest.c --- */
 
 /* Plans the rest, if nothing is packed and tiles are whole rows. False: a separate rest would not pay. */
-bool cpu_math_rest_plan(struct cpu_math_product_piece *plan);
-enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, struct facet_error *error);
+bool cpu_math_rest_plan(struct cpu_math_prepared_product *plan);
+enum facet_status cpu_math_rest_primitives(struct cpu_math_prepared_product *plan, struct facet_error *error);
 /* The most matrices of a step. */
-uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan);
+uint64_t cpu_math_rest_step(const struct cpu_math_prepared_product *plan);
 /* The number of tiles, and of their panels, of `matrices` matrices. */
-uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices);
-uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step);
+uint64_t cpu_math_rest_tiles(const struct cpu_math_prepared_product *plan, uint64_t matrices);
+uint64_t cpu_math_rest_groups(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step);
 /* Gathers the rest of matrix `index` of the step while it is in the caches, as the caller has just read it. */
-void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index);
+void cpu_math_rest_gather(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step,
+                          uint64_t index);
 /* Multiplies one tile, when all columns of the rest are gathered. */
-enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,
+enum facet_status cpu_math_rest_run(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step,
                                     uint64_t index, char *scratch);
 
 #endif

@@ -48,44 +48,45 @@ static uint64_t even_size(uint64_t whole, uint64_t most, uint64_t step)
     return cpu_math_min(whole, cpu_math_round(cpu_math_parts(whole, cpu_math_parts(whole, most)), step));
 }
 
-static void choose_depth(struct cpu_math_product_piece *plan)
+static void choose_depth(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
     uint64_t most = DEPTH;
 
-    if (product->type == FACET_MATH_INT8 && plan->as == CPU_MATH_AS_F32)
+    if (product->type == FACET_MATH_INT8 && plan->product_type == CPU_MATH_PRODUCT_TYPE_F32)
         most = DEPTH_EXACT;
     else if (product->m * product->n < 4096) /* may wrap, which only makes the depth a worse choice */
         most = cpu_math_max(DEPTH, (UINT64_C(1) << 20) / cpu_math_min(product->n, 64));
     plan->tile_k = product->k <= most + most / 4 && most != DEPTH_EXACT ? product->k : cpu_math_min(product->k, most);
 }
 
-static void choose_tile(struct cpu_math_product_piece *plan)
+static void choose_tile(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
-    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, k = cpu_math_max(plan->tile_k, 1); /* no size is 0 */
+    uint64_t limit = TILE_F32 * 4 / plan->product_type_bytes, k = cpu_math_max(plan->tile_k, 1); /* no size is 0 */
 
     uint64_t n = limit / (k * 256) >= 256 ? 256 : limit / (k * 128) >= 64 ? 128 : 64;
     plan->tile_n = product->n <= n ? product->n : even_size(product->n, n, 64);
     uint64_t m = limit / (k * cpu_math_max(plan->tile_n, 1)) / 16 * 16;
     plan->tile_m = even_size(product->m, cpu_math_min(cpu_math_max(m, 16), 256), 16);
     uint64_t tiles_n = cpu_math_parts(product->n, plan->tile_n);
-    while (plan->tile_m > 32 && product->batch < plan->piece.engine->units &&
-           tiles_n * cpu_math_parts(product->m, plan->tile_m) < 2 * (uint64_t)plan->piece.engine->units)
+    while (plan->tile_m > 32 && product->batch < plan->prepared.engine->units &&
+           tiles_n * cpu_math_parts(product->m, plan->tile_m) < 2 * (uint64_t)plan->prepared.engine->units)
         plan->tile_m = cpu_math_round(plan->tile_m / 2, 16);
 }
 
 /* Packs nothing where operands are small or rows few: packing would cost more than it gains. */
-static void choose_small(struct cpu_math_product_piece *plan, bool small)
+static void choose_small(struct cpu_math_prepared_product *plan, bool small)
 {
     const struct cpu_math_product *product = &plan->product;
-    uint64_t units = plan->piece.engine->units;
+    uint64_t units = plan->prepared.engine->units;
 
     plan->packs_a = plan->packs_b = plan->orders_b = false;
     if (small) {
         plan->tile_n = product->n;
         plan->tile_m = product->batch >= units ? product->m : cpu_math_parts(product->m, units);
-        uint64_t most = cpu_math_max(2 * TILE_F32 * 4 / plan->as_bytes / (product->n * product->k) / 16 * 16, 128);
+        uint64_t most =
+            cpu_math_max(2 * TILE_F32 * 4 / plan->product_type_bytes / (product->n * product->k) / 16 * 16, 128);
         plan->tile_m = even_size(product->m, cpu_math_min(cpu_math_max(plan->tile_m, 16), most), 16);
     } else {
         plan->tile_m = product->m;
@@ -93,22 +94,22 @@ static void choose_small(struct cpu_math_product_piece *plan, bool small)
     }
 }
 
-static bool can_order(const struct cpu_math_product_piece *plan)
+static bool can_order(const struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
 
-    return !plan->refuses_order && !product->windows && plan->as != CPU_MATH_AS_INT8 && product->m > FEW_ROWS &&
-           product->k % CPU_MATH_ORDER_ROWS == 0 && plan->tile_k % CPU_MATH_ORDER_ROWS == 0 &&
+    return !plan->refuses_order && !product->windows && plan->product_type != CPU_MATH_PRODUCT_TYPE_INT8 &&
+           product->m > FEW_ROWS && product->k % CPU_MATH_ORDER_ROWS == 0 && plan->tile_k % CPU_MATH_ORDER_ROWS == 0 &&
            product->n % CPU_MATH_ORDER_COLUMNS == 0;
 }
 
 /* A tile is whole rows of C where that is not too large, so that they are written in place. */
-static void choose_ordered(struct cpu_math_product_piece *plan)
+static void choose_ordered(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
-    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, units = plan->piece.engine->units;
+    uint64_t limit = TILE_F32 * 4 / plan->product_type_bytes, units = plan->prepared.engine->units;
 
-    bool f32 = plan->as == CPU_MATH_AS_F32;
+    bool f32 = plan->product_type == CPU_MATH_PRODUCT_TYPE_F32;
 
     if (f32 && plan->tile_k > DEPTH_F32 + DEPTH_F32 / 4)
         plan->tile_k = even_size(product->k, DEPTH_F32, CPU_MATH_ORDER_ROWS);
@@ -131,31 +132,31 @@ static void choose_ordered(struct cpu_math_product_piece *plan)
  * Chooses a microkernel for operands that oneDNN would multiply as f32. int8 in pairs is as fast as it would be in
  * oneDNN's sums of 16 bits.
  */
-static void find_microkernel(struct cpu_math_product_piece *plan)
+static void find_microkernel(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
-    const struct cpu_math_microkernels *microkernels = plan->piece.engine->microkernels;
+    const struct cpu_math_microkernels *microkernels = plan->prepared.engine->microkernels;
 
-    if (!microkernels || product->windows || plan->as != CPU_MATH_AS_F32 || product->m < KERNEL_LEAST ||
-        product->n < KERNEL_LEAST || product->k == 0)
+    if (!microkernels || product->windows || plan->product_type != CPU_MATH_PRODUCT_TYPE_F32 ||
+        product->m < KERNEL_LEAST || product->n < KERNEL_LEAST || product->k == 0)
         return;
     if (product->n % CPU_MATH_PANEL == 0 || product->n >= KERNEL_COLUMNS)
         plan->multiply = microkernels->multiply_f32;
     if (product->type != FACET_MATH_INT8 || (product->flags & FACET_MATH_NO_TENSOR) || product->k % 2 != 0)
         return;
-    plan->as = CPU_MATH_AS_INT16;
+    plan->product_type = CPU_MATH_PRODUCT_TYPE_INT16;
     plan->multiply = microkernels->multiply_int16;
 }
 
 /* If there are few tiles, makes them smaller until the units can share them evenly. */
-static void choose_microkernel(struct cpu_math_product_piece *plan)
+static void choose_microkernel(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
-    uint64_t limit = KERNEL_TILE * 4 / plan->as_bytes, units = plan->piece.engine->units;
+    uint64_t limit = KERNEL_TILE * 4 / plan->product_type_bytes, units = plan->prepared.engine->units;
 
     plan->packs_b = plan->converts_operands || product->b.column != 1 || product->n > KERNEL_B / product->k;
     uint64_t rows_most = plan->packs_b ? KERNEL_ROWS : KERNEL_B_ROWS;
-    uint64_t depth = KERNEL_DEPTH * 4 / plan->as_bytes;
+    uint64_t depth = KERNEL_DEPTH * 4 / plan->product_type_bytes;
     plan->tile_k = product->k <= depth + depth / 4 ? product->k : even_size(product->k, depth, depth);
     uint64_t rows = cpu_math_max(cpu_math_parts(product->m, rows_most), 1), tallest = cpu_math_parts(product->m, rows);
     uint64_t most = cpu_math_max(limit / cpu_math_max(tallest * plan->tile_k, 1) / CPU_MATH_PANEL, 1) * CPU_MATH_PANEL;
@@ -172,11 +173,11 @@ static void choose_microkernel(struct cpu_math_product_piece *plan)
     plan->packs_a = plan->converts_operands || product->a.column != 1 || product->a.row > KERNEL_A_ROW;
     plan->streams_c = product->m > STREAM_BYTES / plan->c_bytes / product->n;
     plan->stores_directly = product->alpha == 1.0f && product->beta == 0.0f && !product->bias &&
-                            (product->type == FACET_MATH_F32 || plan->as == CPU_MATH_AS_INT16) &&
+                            (product->type == FACET_MATH_F32 || plan->product_type == CPU_MATH_PRODUCT_TYPE_INT16) &&
                             !(plan->streams_c && plan->tile_k == product->k);
 }
 
-static void choose_method(struct cpu_math_product_piece *plan)
+static void choose_method(struct cpu_math_prepared_product *plan)
 {
     plan->main_columns = plan->product.n;
     if (plan->multiply) {
@@ -203,7 +204,7 @@ static void choose_method(struct cpu_math_product_piece *plan)
         choose_small(plan, small);
     plan->stores_directly = plan->tile_n == product->n && product->c.row == product->n && plan->tile_k == product->k &&
                             product->alpha == 1.0f && product->beta == 0.0f && !product->bias &&
-                            (product->type == FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32);
+                            (product->type == FACET_MATH_F32 || plan->product_type != CPU_MATH_PRODUCT_TYPE_F32);
     if (small && plan->stores_directly && cpu_math_rest_plan(plan))
         plan->tile_n = plan->main_columns = product->n - plan->rest.columns;
     plan->streams_c = product->m > STREAM_BYTES / plan->c_bytes / cpu_math_max(product->n, 1);
@@ -211,10 +212,10 @@ static void choose_method(struct cpu_math_product_piece *plan)
 
 /* ---- steps ---- */
 
-static void choose_steps(struct cpu_math_product_piece *plan)
+static void choose_steps(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
-    uint64_t column_bytes = cpu_math_max(plan->tile_k * plan->as_bytes, 1);
+    uint64_t column_bytes = cpu_math_max(plan->tile_k * plan->product_type_bytes, 1);
     uint64_t columns = cpu_math_max(PACK_BYTES / (column_bytes * cpu_math_max(plan->tile_n, 1)), 1) * plan->tile_n;
     uint64_t rows = cpu_math_max(PACK_BYTES / (column_bytes * cpu_math_max(plan->tile_m, 1)), 1) * plan->tile_m;
 
@@ -240,7 +241,7 @@ static uint64_t last_tile(uint64_t whole, uint64_t tile)
     return whole % cpu_math_max(tile, 1);
 }
 
-static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, struct facet_error *error)
+static enum facet_status get_matmul(struct cpu_math_prepared_product *plan, int i, struct facet_error *error)
 {
     const struct cpu_math_product *product = &plan->product;
     const int edge_m = i & 1, edge_n = i >> 1 & 1, edge_k = i >> 2;
@@ -248,7 +249,7 @@ static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, 
         .m = edge_m ? last_tile(product->m, plan->tile_m) : plan->tile_m,
         .n = edge_n ? last_tile(plan->main_columns, plan->tile_n) : plan->tile_n,
         .k = edge_k ? last_tile(product->k, plan->tile_k) : plan->tile_k,
-        .as = plan->as,
+        .product_type = plan->product_type,
     };
 
     if (matmul.m == 0 || matmul.n == 0 || matmul.k == 0)
@@ -260,10 +261,10 @@ static enum facet_status get_matmul(struct cpu_math_product_piece *plan, int i, 
     matmul.c_row = plan->rest.columns > 0 ? product->c.row : 0;
     matmul.rounds_c = plan->stores_directly && product->type == FACET_MATH_BF16;
     matmul.orders_b = plan->orders_b;
-    return cpu_math_matmul(plan->piece.engine, &matmul, &plan->matmul[edge_m][edge_n][edge_k], error);
+    return cpu_math_matmul(plan->prepared.engine, &matmul, &plan->matmul[edge_m][edge_n][edge_k], error);
 }
 
-static enum facet_status get_primitives(struct cpu_math_product_piece *plan, struct facet_error *error)
+static enum facet_status get_primitives(struct cpu_math_prepared_product *plan, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -276,7 +277,7 @@ static enum facet_status get_primitives(struct cpu_math_product_piece *plan, str
 
 /* ---- memory ---- */
 
-static uint64_t scratch_most(const struct cpu_math_product_piece *plan)
+static uint64_t scratch_most(const struct cpu_math_prepared_product *plan)
 {
     uint64_t most = 0;
 
@@ -289,41 +290,43 @@ static uint64_t scratch_most(const struct cpu_math_product_piece *plan)
     return most;
 }
 
-static void place_memory(struct cpu_math_product_piece *plan)
+static void place_memory(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
     bool raw = product->windows && plan->converts_operands; /* windows are gathered as they are, then converted */
     uint64_t gathered = raw ? plan->tile_k * plan->tile_n * plan->type_bytes : 0;
 
     uint64_t columns = plan->multiply ? cpu_math_round(plan->tile_n, CPU_MATH_PANEL) : plan->tile_n;
-    plan->panel_bytes = plan->packs_b ? cpu_math_round(columns * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
-    plan->slab_bytes = plan->packs_a ? cpu_math_round(plan->tile_m * plan->tile_k * plan->as_bytes, CPU_MATH_ALIGN) : 0;
+    plan->panel_bytes =
+        plan->packs_b ? cpu_math_round(columns * plan->tile_k * plan->product_type_bytes, CPU_MATH_ALIGN) : 0;
+    plan->slab_bytes =
+        plan->packs_a ? cpu_math_round(plan->tile_m * plan->tile_k * plan->product_type_bytes, CPU_MATH_ALIGN) : 0;
     uint64_t rest = plan->rest.columns > 0 ? cpu_math_rest_tiles(plan, plan->step_batch) * plan->rest.panel_bytes : 0;
     plan->a_offset = rest + plan->step_batch * cpu_math_parts(plan->step_n, plan->tile_n) * plan->panel_bytes;
     plan->sums_offset =
         plan->a_offset + plan->step_batch * cpu_math_parts(plan->step_m, plan->tile_m) * plan->slab_bytes;
     bool sums = plan->tile_k < product->k && (product->type == FACET_MATH_BF16 || product->type == FACET_MATH_F16);
-    plan->piece.memory_bytes = plan->sums_offset + (sums ? plan->step_batch * plan->step_m * plan->step_n * 4 : 0);
+    plan->prepared.memory_bytes = plan->sums_offset + (sums ? plan->step_batch * plan->step_m * plan->step_n * 4 : 0);
     plan->products_offset = cpu_math_round(gathered, CPU_MATH_ALIGN);
     uint64_t products = plan->rest.tile_m * plan->rest.tile_batch * plan->rest.columns;
     products = cpu_math_max(products, plan->tile_m * plan->tile_n);
-    plan->rest_offset = plan->products_offset + cpu_math_round(products * 4, CPU_MATH_ALIGN);
+    plan->primitive_offset = plan->products_offset + cpu_math_round(products * 4, CPU_MATH_ALIGN);
 }
 
-enum facet_status cpu_math_product_plan(struct cpu_math_product_piece *plan, struct facet_error *error)
+enum facet_status cpu_math_product_plan(struct cpu_math_prepared_product *plan, struct facet_error *error)
 {
     const struct cpu_math_product *product = &plan->product;
 
-    plan->as = cpu_math_as_of(plan->piece.engine, product->type, product->flags);
+    plan->product_type = cpu_math_product_type_of(plan->prepared.engine, product->type, product->flags);
     find_microkernel(plan);
-    plan->as_bytes = cpu_math_as_bytes(plan->as);
+    plan->product_type_bytes = cpu_math_product_type_bytes(plan->product_type);
     plan->type_bytes = product->type == FACET_MATH_F32 ? 4 : product->type == FACET_MATH_INT8 ? 1 : 2;
     plan->c_bytes = product->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
-    plan->converts_operands = plan->type_bytes != plan->as_bytes;
+    plan->converts_operands = plan->type_bytes != plan->product_type_bytes;
     choose_method(plan);
     enum facet_status status = get_primitives(plan, error);
     if (status == FACET_UNSUPPORTED && plan->orders_b) {
-        cpu_math_drop(plan->piece.engine, &plan->matmul[0][0][0], 8);
+        cpu_math_primitives_drop(plan->prepared.engine, &plan->matmul[0][0][0], 8);
         memset(plan->matmul, 0, sizeof plan->matmul);
         plan->refuses_order = true;
         choose_method(plan);

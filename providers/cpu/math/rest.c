@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the rest, the columns that are left over where the width of a matrix is not a multiple of a vector. The rests
- * of many matrices with the same A are multiplied together, in full vectors. Of 14 x 14 positions, for example, every
- * thirteenth vector has only 4 of 16 numbers.
- * Never: multiplies the other columns (product.c).
+ * Owns: the rest: the columns that are left over where the width of a matrix is not a multiple of a vector. With 14 x
+ * 14 positions and 16 lanes, for example, the last of 13 vectors has only 4 numbers. The rests of many matrices with
+ * the same A are multiplied together, in full vectors. Never: multiplies the other columns (product.c).
  */
 #include "math/product.h"
 
@@ -14,15 +13,16 @@
 
 /* ---- planning ---- */
 
-bool cpu_math_rest_plan(struct cpu_math_product_piece *plan)
+bool cpu_math_rest_plan(struct cpu_math_prepared_product *plan)
 {
     const struct cpu_math_product *product = &plan->product;
-    uint64_t lanes = plan->piece.engine->lanes, over = lanes > 0 ? product->n % lanes : 0;
+    uint64_t lanes = plan->prepared.engine->lanes, over = lanes > 0 ? product->n % lanes : 0;
 
-    if (over == 0 || product->type != FACET_MATH_F32 || plan->as != CPU_MATH_AS_F32 || product->n < 2 * lanes ||
-        product->n > (lanes - over) * GAIN || product->batch * over < lanes || product->period != 1)
+    if (over == 0 || product->type != FACET_MATH_F32 || plan->product_type != CPU_MATH_PRODUCT_TYPE_F32 ||
+        product->n < 2 * lanes || product->n > (lanes - over) * GAIN || product->batch * over < lanes ||
+        product->period != 1)
         return false;
-    uint64_t rows = cpu_math_round(cpu_math_parts(product->m, plan->piece.engine->units), lanes);
+    uint64_t rows = cpu_math_round(cpu_math_parts(product->m, plan->prepared.engine->units), lanes);
     uint64_t tiles = cpu_math_parts(product->batch, TILE_COLUMNS / over);
     plan->rest.columns = over;
     plan->rest.tile_m = cpu_math_min(cpu_math_max(rows, TILE_ROWS), product->m);
@@ -31,7 +31,7 @@ bool cpu_math_rest_plan(struct cpu_math_product_piece *plan)
     return true;
 }
 
-enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, struct facet_error *error)
+enum facet_status cpu_math_rest_primitives(struct cpu_math_prepared_product *plan, struct facet_error *error)
 {
     const struct cpu_math_product *product = &plan->product;
     struct cpu_math_rest *rest = &plan->rest;
@@ -43,29 +43,29 @@ enum facet_status cpu_math_rest_primitives(struct cpu_math_product_piece *plan, 
             .m = rows[i],
             .n = rest->tile_batch * rest->columns,
             .k = product->k,
-            .as = plan->as,
+            .product_type = plan->product_type,
             .a_row = product->a.row,
             .a_column = product->a.column,
             .b_row = rest->tile_batch * rest->columns,
             .b_column = 1,
         };
 
-        status = cpu_math_matmul(plan->piece.engine, &matmul, &rest->matmul[i], error);
+        status = cpu_math_matmul(plan->prepared.engine, &matmul, &rest->matmul[i], error);
     }
     return status;
 }
 
-uint64_t cpu_math_rest_step(const struct cpu_math_product_piece *plan)
+uint64_t cpu_math_rest_step(const struct cpu_math_prepared_product *plan)
 {
     return cpu_math_max(1, PANELS_BYTES / plan->rest.panel_bytes) * plan->rest.tile_batch;
 }
 
-uint64_t cpu_math_rest_tiles(const struct cpu_math_product_piece *plan, uint64_t matrices)
+uint64_t cpu_math_rest_tiles(const struct cpu_math_prepared_product *plan, uint64_t matrices)
 {
     return cpu_math_parts(matrices, plan->rest.tile_batch);
 }
 
-uint64_t cpu_math_rest_groups(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step)
+uint64_t cpu_math_rest_groups(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step)
 {
     return cpu_math_rest_tiles(plan, step->batches) * cpu_math_parts(plan->product.m, plan->rest.tile_m);
 }
@@ -81,12 +81,13 @@ static void copy_rows(uint32_t *to, uint64_t to_row, const uint32_t *from, uint6
             to[i * to_row + j] = from[i * from_row + j];
 }
 
-static char *panel_of(const struct cpu_math_product_piece *plan, uint64_t tile)
+static char *panel_of(const struct cpu_math_prepared_product *plan, uint64_t tile)
 {
-    return plan->piece.memory + tile * plan->rest.panel_bytes;
+    return plan->prepared.memory + tile * plan->rest.panel_bytes;
 }
 
-void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step, uint64_t index)
+void cpu_math_rest_gather(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step,
+                          uint64_t index)
 {
     const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_rest *rest = &plan->rest;
@@ -98,8 +99,8 @@ void cpu_math_rest_gather(const struct cpu_math_product_piece *plan, const struc
               product->b.row, product->k, rest->columns);
 }
 
-static void scatter_products(const struct cpu_math_product_piece *plan, uint64_t first, uint64_t matrices, uint64_t m,
-                             uint64_t rows, const uint32_t *products)
+static void scatter_products(const struct cpu_math_prepared_product *plan, uint64_t first, uint64_t matrices,
+                             uint64_t m, uint64_t rows, const uint32_t *products)
 {
     const struct cpu_math_product *product = &plan->product;
     const struct cpu_math_rest *rest = &plan->rest;
@@ -110,7 +111,7 @@ static void scatter_products(const struct cpu_math_product_piece *plan, uint64_t
                   rest->tile_batch * rest->columns, rows, rest->columns);
 }
 
-enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, const struct cpu_math_step *step,
+enum facet_status cpu_math_rest_run(const struct cpu_math_prepared_product *plan, const struct cpu_math_step *step,
                                     uint64_t index, char *scratch)
 {
     const struct cpu_math_product *product = &plan->product;
@@ -119,9 +120,9 @@ enum facet_status cpu_math_rest_run(const struct cpu_math_product_piece *plan, c
     uint64_t m = index % slabs * rest->tile_m, rows = cpu_math_min(rest->tile_m, product->m - m);
     uint64_t first = tile * rest->tile_batch, matrices = cpu_math_min(rest->tile_batch, step->batches - first);
     enum facet_status status =
-        cpu_math_execute(plan->piece.engine, rest->matmul[rows != rest->tile_m],
+        cpu_math_execute(plan->prepared.engine, rest->matmul[rows != rest->tile_m],
                          (const void *)(product->a.address + m * product->a.row * sizeof(float)), panel_of(plan, tile),
-                         scratch + plan->products_offset, scratch + plan->rest_offset);
+                         scratch + plan->products_offset, scratch + plan->primitive_offset);
 
     if (status == FACET_OK)
         scatter_products(plan, step->b0 + first, matrices, m, rows,

@@ -28,13 +28,14 @@ static uint64_t channels_of(const struct cpu_math_strips *plan, uint64_t block)
 
 static char *filter_of(const struct cpu_math_strips *plan, uint64_t group, uint64_t block)
 {
-    return plan->piece.memory + (group * plan->blocks + block) * plan->filter_bytes;
+    return plan->prepared.memory + (group * plan->blocks + block) * plan->filter_bytes;
 }
 
 static char *packed_row(const struct cpu_math_strips *plan, const struct cpu_math_strips_step *step, uint64_t plane,
                         uint64_t row)
 {
-    return plan->piece.memory + plan->input_offset + (plane - step->plane) * plan->plane_bytes + row * plan->row_bytes;
+    return plan->prepared.memory + plan->input_offset + (plane - step->plane) * plan->plane_bytes +
+           row * plan->row_bytes;
 }
 
 /* ---- packing ---- */
@@ -46,14 +47,14 @@ static enum facet_status pack_filter(const struct cpu_math_strips *plan, uint64_
                                                                      plan->depth * plan->type_bytes);
 
     if (plan->converts_operands) {
-        cpu_math_convert(plan->piece.engine, scratch, from, channels * plan->depth, plan->type, plan->as);
+        cpu_math_convert(plan->prepared.engine, scratch, from, channels * plan->depth, plan->type, plan->product_type);
         from = scratch;
     }
-    return cpu_math_execute(plan->piece.engine, plan->filter_order[channels != plan->block], from, NULL,
-                            filter_of(plan, group, block), scratch + plan->rest_offset);
+    return cpu_math_execute(plan->prepared.engine, plan->filter_order[channels != plan->block], from, NULL,
+                            filter_of(plan, group, block), scratch + plan->primitive_offset);
 }
 
-/* `count` positions of all channels, from row y of the input. */
+/* Packs `count` positions of all channels, from row y of the input on. */
 static void pack_positions(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t count, char *to)
 {
     const struct facet_convolution *convolution = &plan->convolution;
@@ -65,17 +66,17 @@ static void pack_positions(const struct cpu_math_strips *plan, uint64_t plane, u
         .rows = count,
         .columns = plan->in_channels,
         .type = plan->type,
-        .as = plan->as,
+        .product_type = plan->product_type,
     };
 
-    cpu_math_gather(plan->piece.engine, &gather, to);
+    cpu_math_gather(plan->prepared.engine, &gather, to);
 }
 
 /* Packs rows inside of the image, with zeros on both sides. Without padding several rows are packed at a time. */
 static void pack_inside(const struct cpu_math_strips *plan, uint64_t plane, uint64_t y, uint64_t rows, char *to)
 {
     const struct facet_convolution *convolution = &plan->convolution;
-    uint64_t position = plan->in_channels * plan->as_bytes, left = convolution->padding[1] * position;
+    uint64_t position = plan->in_channels * plan->product_type_bytes, left = convolution->padding[1] * position;
     uint64_t inside = cpu_math_min(convolution->width, plan->packed_width - convolution->padding[1]),
              end = left + inside * position;
 
@@ -129,11 +130,12 @@ static enum facet_status run_pack(const struct cpu_math_strips *plan, const stru
 static void store_tile(const struct cpu_math_strips *plan, const struct tile *tile, const char *products)
 {
     const struct facet_convolution *convolution = &plan->convolution;
-    const struct cpu_math_loops *loops = plan->piece.engine->loops;
+    const struct cpu_math_loops *loops = plan->prepared.engine->loops;
     uint64_t positions = tile->rows * plan->columns, all = plan->rows * plan->columns;
     uint64_t first = tile->block * plan->block, out = tile->plane * plan->out_channels + first;
     uint64_t to = convolution->output + (out * all + tile->first * plan->columns) * plan->out_bytes;
-    struct cpu_math_store store = {.type = plan->type, .integers = plan->as == CPU_MATH_AS_INT8, .alpha = 1.0f};
+    struct cpu_math_store store = {
+        .type = plan->type, .integers = plan->product_type == CPU_MATH_PRODUCT_TYPE_INT8, .alpha = 1.0f};
     char *transposed = tile->scratch + plan->transposed_offset;
 
     if (!convolution->bias && plan->out_bytes == 4) {
@@ -174,9 +176,9 @@ static enum facet_status run_tile(const struct cpu_math_strips *plan, const stru
     tile.rows = cpu_math_min(plan->strip, step->rows - strip * plan->strip);
     tile.channels = channels_of(plan, tile.block);
     struct cpu_math_primitive *primitive = plan->convolve[tile.rows != plan->strip][tile.channels != plan->block];
-    enum facet_status status = cpu_math_execute(plan->piece.engine, primitive, input_of(plan, &tile),
+    enum facet_status status = cpu_math_execute(plan->prepared.engine, primitive, input_of(plan, &tile),
                                                 filter_of(plan, tile.plane % plan->convolution.groups, tile.block),
-                                                scratch + plan->products_offset, scratch + plan->rest_offset);
+                                                scratch + plan->products_offset, scratch + plan->primitive_offset);
     if (status == FACET_OK)
         store_tile(plan, &tile, scratch + plan->products_offset);
     return status;
@@ -186,14 +188,14 @@ static void run_group(const void *arguments, const struct facet_host_group *grou
 {
     struct cpu_math_strips *plan = *(struct cpu_math_strips *const *)arguments;
     uint64_t first = 0;
-    uint32_t phase = cpu_math_phase_of(&plan->piece.work, group->group_id[0], &first);
+    uint32_t phase = cpu_math_phase_of(&plan->prepared.work, group->group_id[0], &first);
     const struct cpu_math_strips_step *step = &plan->steps[phase / 2];
     uint64_t index = group->group_id[0] - first;
 
-    if (!cpu_math_piece_ready(&plan->piece))
+    if (!cpu_math_prepared_ready(&plan->prepared))
         return;
-    cpu_math_piece_fail(&plan->piece, phase % 2 == 0 ? run_pack(plan, step, index, group->scratch)
-                                                     : run_tile(plan, step, index, group->scratch));
+    cpu_math_prepared_fail(&plan->prepared, phase % 2 == 0 ? run_pack(plan, step, index, group->scratch)
+                                                           : run_tile(plan, step, index, group->scratch));
 }
 
 /* ---- steps: one phase packs, the next multiplies ---- */
@@ -226,9 +228,10 @@ static enum facet_status make_steps(struct cpu_math_strips *plan, struct facet_e
                          &(struct cpu_math_strips_step){i, cpu_math_min(plan->step_planes, plan->planes - i), row,
                                                         cpu_math_min(plan->step_rows, plan->rows - row),
                                                         i + row == 0 ? plan->convolution.groups * plan->blocks : 0});
-        snprintf(name, sizeof name, "convolution %.36s %s", plan->convolve[0][0]->name, cpu_math_as_name(plan->as));
-        status = cpu_math_piece_finish(&plan->piece, name, plan->rest_offset + plan->rest_bytes, 2 * plan->step_count,
-                                       ends, error);
+        snprintf(name, sizeof name, "convolution %.36s %s", plan->convolve[0][0]->name,
+                 cpu_math_product_type_name(plan->product_type));
+        status = cpu_math_prepared_finish(&plan->prepared, name, plan->primitive_offset + plan->primitive_bytes,
+                                          2 * plan->step_count, ends, error);
     } else {
         facet_kit_fail(error, status, "no memory for %" PRIu64 " steps of a convolution", count);
     }
@@ -236,35 +239,35 @@ static enum facet_status make_steps(struct cpu_math_strips *plan, struct facet_e
     return status;
 }
 
-static void release_plan(struct cpu_math_piece *piece)
+static void release_plan(struct cpu_math_prepared *prepared)
 {
-    struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
+    struct cpu_math_strips *plan = (struct cpu_math_strips *)prepared;
 
-    cpu_math_drop(piece->engine, &plan->convolve[0][0], 4);
-    cpu_math_drop(piece->engine, plan->filter_order, 2);
+    cpu_math_primitives_drop(prepared->engine, &plan->convolve[0][0], 4);
+    cpu_math_primitives_drop(prepared->engine, plan->filter_order, 2);
     free(plan->steps);
 }
 
 enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                          struct cpu_math_piece **ret_piece, struct facet_error *error)
+                                          struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
-    struct cpu_math_piece *piece = NULL;
+    struct cpu_math_prepared *prepared = NULL;
     enum facet_status status =
-        cpu_math_piece_new(engine, sizeof(struct cpu_math_strips), run_group, release_plan, &piece, error);
+        cpu_math_prepared_new(engine, sizeof(struct cpu_math_strips), run_group, release_plan, &prepared, error);
 
     if (status != FACET_OK)
         return status;
-    struct cpu_math_strips *plan = (struct cpu_math_strips *)piece;
-    piece->is_repeatable = true;
+    struct cpu_math_strips *plan = (struct cpu_math_strips *)prepared;
+    prepared->is_repeatable = true;
     plan->convolution = operation->of.convolution;
     plan->type = operation->type;
-    plan->as = cpu_math_as_of(engine, operation->type, operation->flags);
+    plan->product_type = cpu_math_product_type_of(engine, operation->type, operation->flags);
     status = cpu_math_strips_plan(plan, error);
     if (status == FACET_OK)
         status = make_steps(plan, error);
     if (status != FACET_OK)
-        cpu_math_piece_free(piece);
+        cpu_math_prepared_free(prepared);
     else
-        *ret_piece = piece;
+        *ret_prepared = prepared;
     return status;
 }

@@ -16,13 +16,13 @@ struct cpu_math_strips_step {
 };
 
 struct cpu_math_strips {
-    struct cpu_math_piece piece;
+    struct cpu_math_prepared prepared;
     struct facet_convolution convolution;
     uint32_t type;
-    enum cpu_math_as as;
+    enum cpu_math_product_type product_type;
     bool packs_own_input;   /* each tile packs its own input, as no other tile reads it */
     bool converts_operands; /* numbers are multiplied in another type than that of the operands */
-    uint64_t type_bytes, as_bytes, out_bytes;
+    uint64_t type_bytes, product_type_bytes, out_bytes;
 
     uint64_t in_channels, out_channels, depth; /* channels of a group; numbers that one output adds up */
     uint64_t planes, rows, columns;            /* rows and columns of the output */
@@ -35,9 +35,9 @@ struct cpu_math_strips {
 
     struct cpu_math_strips_step *steps;
     uint32_t step_count;
-    uint64_t filter_bytes, row_bytes, plane_bytes, input_offset; /* in the piece's memory */
+    uint64_t filter_bytes, row_bytes, plane_bytes, input_offset; /* in the prepared operation's memory */
     uint64_t products_offset, transposed_offset, strip_offset;   /* in scratch memory; first: a filter, converted */
-    uint64_t rest_offset, rest_bytes;                            /* of oneDNN's own scratch memory, behind them */
+    uint64_t primitive_offset, primitive_bytes;                  /* of oneDNN's own scratch memory, behind them */
 };
 
 /* The number of input rows that `rows` rows of output need. */
@@ -50,6 +50,6 @@ static inline uint64_t cpu_math_strips_reach(const struct cpu_math_strips *plan,
 /* Plans everything except the steps, from `convolution`, `type` and `as`. */
 enum facet_status cpu_math_strips_plan(struct cpu_math_strips *plan, struct facet_error *error);
 enum facet_status cpu_math_prepare_strips(struct cpu_math_engine *engine, const struct facet_math *operation,
-                                          struct cpu_math_piece **ret_piece, struct facet_error *error);
+                                          struct cpu_math_prepared **ret_prepared, struct facet_error *error);
 
 #endif

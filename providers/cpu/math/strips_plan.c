@@ -30,7 +30,7 @@ static bool is_suited(const struct cpu_math_strips *plan)
 {
     const struct facet_convolution *convolution = &plan->convolution;
 
-    if (plan->type == FACET_MATH_INT8 && plan->as != CPU_MATH_AS_INT8) /* f32 would not be exact */
+    if (plan->type == FACET_MATH_INT8 && plan->product_type != CPU_MATH_PRODUCT_TYPE_INT8) /* f32 would not be exact */
         return false;
     if (plan->out_channels < CHANNELS || plan->in_channels > SIZE_MOST || plan->out_channels > SIZE_MOST)
         return false;
@@ -42,7 +42,7 @@ static bool is_suited(const struct cpu_math_strips *plan)
             return false;
     return convolution->groups <= SIZE_MOST && convolution->groups * plan->out_channels * plan->in_channels *
                                                        convolution->kernel[0] * convolution->kernel[1] *
-                                                       plan->as_bytes <=
+                                                       plan->product_type_bytes <=
                                                    FILTER_BYTES;
 }
 
@@ -53,9 +53,9 @@ static void measure_plan(struct cpu_math_strips *plan)
     const struct facet_convolution *convolution = &plan->convolution;
 
     plan->type_bytes = kit_math_type_bytes(plan->type);
-    plan->as_bytes = cpu_math_as_bytes(plan->as);
+    plan->product_type_bytes = cpu_math_product_type_bytes(plan->product_type);
     plan->out_bytes = plan->type == FACET_MATH_INT8 ? 4 : plan->type_bytes;
-    plan->converts_operands = plan->type_bytes != plan->as_bytes;
+    plan->converts_operands = plan->type_bytes != plan->product_type_bytes;
     plan->in_channels = convolution->in_channels / convolution->groups;
     plan->out_channels = convolution->out_channels / convolution->groups;
     plan->planes = convolution->batch * convolution->groups;
@@ -72,7 +72,8 @@ static uint64_t even_size(uint64_t whole, uint64_t most)
 /* Takes few channels at a time only where a tile would otherwise read much of the filter for few positions. */
 static void choose_tile(struct cpu_math_strips *plan)
 {
-    uint64_t limit = TILE_F32 * 4 / plan->as_bytes, positions = cpu_math_min(POSITIONS, plan->rows * plan->columns);
+    uint64_t limit = TILE_F32 * 4 / plan->product_type_bytes,
+             positions = cpu_math_min(POSITIONS, plan->rows * plan->columns);
 
     plan->block =
         plan->out_channels <= 512 ? plan->out_channels : cpu_math_round(even_size(plan->out_channels, 512), 64);
@@ -85,7 +86,7 @@ static void choose_tile(struct cpu_math_strips *plan)
     plan->strip = even_size(plan->rows, cpu_math_min(plan->strip, plan->rows));
     plan->blocks = cpu_math_parts(plan->out_channels, plan->block);
     while (plan->strip > 1 && plan->planes * plan->blocks * cpu_math_parts(plan->rows, plan->strip) <
-                                  2 * (uint64_t)plan->piece.engine->units)
+                                  2 * (uint64_t)plan->prepared.engine->units)
         plan->strip = cpu_math_parts(plan->strip, 2);
 }
 
@@ -97,7 +98,7 @@ static enum facet_status choose_sizes(struct cpu_math_strips *plan, struct facet
     choose_tile(plan);
     plan->packed_width =
         (plan->columns - 1) * convolution->stride[1] + convolution->dilation[1] * (convolution->kernel[1] - 1) + 1;
-    plan->row_bytes = plan->packed_width * plan->in_channels * plan->as_bytes;
+    plan->row_bytes = plan->packed_width * plan->in_channels * plan->product_type_bytes;
     plan->pack_rows = cpu_math_max(PACK_ELEMENTS / (plan->packed_width * plan->in_channels), 1);
     uint64_t least = cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes, strips = 1;
     if (plan->strip * plan->columns * plan->block * 4 > PRODUCT_BYTES || least > PACK_BYTES)
@@ -128,7 +129,7 @@ static enum facet_status get_convolution(struct cpu_math_strips *plan, int edge_
     const struct facet_convolution *convolution = &plan->convolution;
     uint64_t rows = edge_rows ? plan->rows % cpu_math_max(1, plan->strip) : plan->strip; /* steps are of whole strips */
     struct cpu_math_convolve convolve = {
-        .in_channels = plan->in_channels, .input_width = plan->packed_width, .as = plan->as};
+        .in_channels = plan->in_channels, .input_width = plan->packed_width, .product_type = plan->product_type};
 
     convolve.out_channels = edge_block ? plan->out_channels % cpu_math_max(1, plan->block) : plan->block;
     if (rows == 0 || convolve.out_channels == 0)
@@ -140,12 +141,12 @@ static enum facet_status get_convolution(struct cpu_math_strips *plan, int edge_
         convolve.dilation[i] = convolution->dilation[i];
     }
     struct cpu_math_primitive **primitive = &plan->convolve[edge_rows][edge_block];
-    enum facet_status status = cpu_math_convolution(plan->piece.engine, &convolve, primitive, error);
+    enum facet_status status = cpu_math_convolution(plan->prepared.engine, &convolve, primitive, error);
     if (status == FACET_OK && strncmp((*primitive)->name, "ref", 3) == 0)
         status = refuse_convolution(error);
     if (status == FACET_OK && !edge_rows)
         status =
-            cpu_math_filter_order(plan->piece.engine, &convolve, *primitive, &plan->filter_order[edge_block], error);
+            cpu_math_filter_order(plan->prepared.engine, &convolve, *primitive, &plan->filter_order[edge_block], error);
     return status;
 }
 
@@ -178,14 +179,15 @@ static void place_memory(struct cpu_math_strips *plan)
         }
     plan->filter_bytes = cpu_math_round(plan->filter_bytes, CPU_MATH_ALIGN);
     plan->input_offset = plan->convolution.groups * plan->blocks * plan->filter_bytes;
-    plan->piece.memory_bytes = plan->input_offset + (plan->packs_own_input ? 0 : plan->step_planes * plan->plane_bytes);
-    uint64_t filter = plan->converts_operands ? plan->block * plan->depth * plan->as_bytes : 0;
+    plan->prepared.memory_bytes =
+        plan->input_offset + (plan->packs_own_input ? 0 : plan->step_planes * plan->plane_bytes);
+    uint64_t filter = plan->converts_operands ? plan->block * plan->depth * plan->product_type_bytes : 0;
     plan->products_offset = cpu_math_round(filter, CPU_MATH_ALIGN);
     plan->transposed_offset = plan->products_offset + products;
     plan->strip_offset = plan->transposed_offset + (plan->convolution.bias || plan->out_bytes != 4 ? products : 0);
     uint64_t strip = plan->packs_own_input ? cpu_math_strips_reach(plan, plan->strip) * plan->row_bytes : 0;
-    plan->rest_offset = plan->strip_offset + cpu_math_round(strip, CPU_MATH_ALIGN);
-    plan->rest_bytes = rest;
+    plan->primitive_offset = plan->strip_offset + cpu_math_round(strip, CPU_MATH_ALIGN);
+    plan->primitive_bytes = rest;
 }
 
 enum facet_status cpu_math_strips_plan(struct cpu_math_strips *plan, struct facet_error *error)

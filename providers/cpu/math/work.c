@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pieces of work and memory between operations. Never: computes. */
+/* Owns: prepared operations, and those and the memory that are kept for later operations. Never: computes. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include "provider_kit.h"
 
 #define SPARE_BYTES_MOST (UINT64_C(128) << 20) /* of memory that is kept for the next operation */
-#define PHASES_MOST      64u                   /* of a piece that is kept, which so takes little memory */
+#define PHASES_MOST      64u                   /* of an operation that is kept, so that it takes little memory */
 #define BYTES_STEP       (UINT64_C(2) << 20)   /* memory comes in multiples of a huge page */
 
 /* ---- memory ---- */
@@ -30,29 +30,29 @@ static void *take_spare(struct cpu_math_engine *engine, uint64_t bytes, uint64_t
 }
 
 /* With the lock held. */
-static void take_memory(struct cpu_math_piece *piece)
+static void take_memory(struct cpu_math_prepared *prepared)
 {
-    uint64_t bytes = cpu_math_round(piece->memory_bytes, BYTES_STEP);
-    char *memory = take_spare(piece->engine, bytes, &piece->memory_capacity);
+    uint64_t bytes = cpu_math_round(prepared->memory_bytes, BYTES_STEP);
+    char *memory = take_spare(prepared->engine, bytes, &prepared->memory_capacity);
 
     if (!memory && (memory = aligned_alloc(BYTES_STEP, bytes))) {
-        piece->memory_capacity = bytes;
+        prepared->memory_capacity = bytes;
         madvise(memory, bytes, MADV_HUGEPAGE);
     }
-    atomic_store(&piece->memory, memory);
+    atomic_store(&prepared->memory, memory);
 }
 
-bool cpu_math_piece_ready(struct cpu_math_piece *piece)
+bool cpu_math_prepared_ready(struct cpu_math_prepared *prepared)
 {
-    if (piece->memory_bytes == 0 || atomic_load_explicit(&piece->memory, memory_order_acquire))
+    if (prepared->memory_bytes == 0 || atomic_load_explicit(&prepared->memory, memory_order_acquire))
         return true;
-    pthread_mutex_lock(&piece->engine->lock);
-    if (!atomic_load(&piece->memory))
-        take_memory(piece);
-    pthread_mutex_unlock(&piece->engine->lock);
-    if (!atomic_load(&piece->memory))
-        cpu_math_piece_fail(piece, FACET_NO_MEMORY);
-    return atomic_load(&piece->memory) != NULL;
+    pthread_mutex_lock(&prepared->engine->lock);
+    if (!atomic_load(&prepared->memory))
+        take_memory(prepared);
+    pthread_mutex_unlock(&prepared->engine->lock);
+    if (!atomic_load(&prepared->memory))
+        cpu_math_prepared_fail(prepared, FACET_NO_MEMORY);
+    return atomic_load(&prepared->memory) != NULL;
 }
 
 static void keep_or_free_memory(struct cpu_math_engine *engine, void *memory, uint64_t bytes)
@@ -80,117 +80,118 @@ static void keep_or_free_memory(struct cpu_math_engine *engine, void *memory, ui
     free(unwanted);
 }
 
-/* ---- pieces ---- */
+/* ---- prepared operations ---- */
 
-enum facet_status cpu_math_piece_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
-                                     void (*release)(struct cpu_math_piece *piece), struct cpu_math_piece **ret_piece,
-                                     struct facet_error *error)
+enum facet_status cpu_math_prepared_new(struct cpu_math_engine *engine, uint64_t bytes, facet_host_run_func run,
+                                        void (*release)(struct cpu_math_prepared *prepared),
+                                        struct cpu_math_prepared **ret_prepared, struct facet_error *error)
 {
-    struct cpu_math_piece *piece = calloc(1, bytes);
+    struct cpu_math_prepared *prepared = calloc(1, bytes);
 
-    if (!piece)
+    if (!prepared)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for an operation");
-    piece->engine = engine;
-    piece->release = release;
-    piece->work.kernel.run = run;
-    piece->work.kernel.argument_bytes = sizeof piece;
-    piece->work.kernel.name = piece->work.name;
-    *ret_piece = piece;
+    prepared->engine = engine;
+    prepared->release = release;
+    prepared->work.kernel.run = run;
+    prepared->work.kernel.argument_bytes = sizeof prepared;
+    prepared->work.kernel.name = prepared->work.name;
+    *ret_prepared = prepared;
     return FACET_OK;
 }
 
-void cpu_math_piece_free(struct cpu_math_piece *piece)
+void cpu_math_prepared_free(struct cpu_math_prepared *prepared)
 {
-    if (!piece)
+    if (!prepared)
         return;
-    if (piece->release)
-        piece->release(piece);
-    keep_or_free_memory(piece->engine, atomic_load(&piece->memory), piece->memory_capacity);
-    free((void *)piece->work.phase_ends);
-    free(piece);
+    if (prepared->release)
+        prepared->release(prepared);
+    keep_or_free_memory(prepared->engine, atomic_load(&prepared->memory), prepared->memory_capacity);
+    free((void *)prepared->work.phase_ends);
+    free(prepared);
 }
 
 /* Compares bit by bit: an operation that differs only in the sign of a zero is prepared anew. */
-static bool is_same(const void *left, const void *right)
+static bool is_same_operation(const void *left, const void *right)
 {
     return memcmp(left, right, sizeof(struct facet_math)) == 0;
 }
 
-struct cpu_math_piece *cpu_math_piece_take(struct cpu_math_engine *engine, const struct facet_math *operation)
+struct cpu_math_prepared *cpu_math_prepared_take(struct cpu_math_engine *engine, const struct facet_math *operation)
 {
-    struct cpu_math_piece *piece;
+    struct cpu_math_prepared *prepared;
 
     pthread_mutex_lock(&engine->lock);
-    TAILQ_FOREACH (piece, &engine->pieces, link)
-        if (is_same(&piece->operation, operation))
+    TAILQ_FOREACH (prepared, &engine->prepared_list, link)
+        if (is_same_operation(&prepared->operation, operation))
             break;
-    if (piece) {
-        TAILQ_REMOVE(&engine->pieces, piece, link);
-        engine->piece_count--;
+    if (prepared) {
+        TAILQ_REMOVE(&engine->prepared_list, prepared, link);
+        engine->prepared_count--;
     }
     pthread_mutex_unlock(&engine->lock);
-    return piece;
+    return prepared;
 }
 
-bool cpu_math_piece_keep(struct cpu_math_piece *piece)
+bool cpu_math_prepared_keep(struct cpu_math_prepared *prepared)
 {
-    struct cpu_math_engine *engine = piece->engine;
-    struct cpu_math_piece *last = NULL;
+    struct cpu_math_engine *engine = prepared->engine;
+    struct cpu_math_prepared *last = NULL;
 
-    if (!piece->is_repeatable || piece->work.phases > PHASES_MOST || atomic_load(&piece->work.status) != FACET_OK)
+    if (!prepared->is_repeatable || prepared->work.phases > PHASES_MOST ||
+        atomic_load(&prepared->work.status) != FACET_OK)
         return false;
-    keep_or_free_memory(engine, atomic_load(&piece->memory), piece->memory_capacity);
-    atomic_store(&piece->memory, NULL);
+    keep_or_free_memory(engine, atomic_load(&prepared->memory), prepared->memory_capacity);
+    atomic_store(&prepared->memory, NULL);
     pthread_mutex_lock(&engine->lock);
-    TAILQ_INSERT_HEAD(&engine->pieces, piece, link);
-    if (++engine->piece_count > CPU_MATH_PIECES) {
-        last = TAILQ_LAST(&engine->pieces, cpu_math_pieces);
-        TAILQ_REMOVE(&engine->pieces, last, link);
-        engine->piece_count--;
+    TAILQ_INSERT_HEAD(&engine->prepared_list, prepared, link);
+    if (++engine->prepared_count > CPU_MATH_PREPARED_MOST) {
+        last = TAILQ_LAST(&engine->prepared_list, cpu_math_prepared_list);
+        TAILQ_REMOVE(&engine->prepared_list, last, link);
+        engine->prepared_count--;
     }
     pthread_mutex_unlock(&engine->lock);
-    cpu_math_piece_free(last);
+    cpu_math_prepared_free(last);
     return true;
 }
 
-/* Frees all kept pieces. Call it when no work is left. */
-void cpu_math_pieces_forget(struct cpu_math_engine *engine)
+/* Frees all prepared operations that are kept. Called when no work is left. */
+void cpu_math_prepared_forget(struct cpu_math_engine *engine)
 {
-    struct cpu_math_piece *piece;
+    struct cpu_math_prepared *prepared;
 
-    while ((piece = TAILQ_FIRST(&engine->pieces))) {
-        TAILQ_REMOVE(&engine->pieces, piece, link);
-        cpu_math_piece_free(piece);
+    while ((prepared = TAILQ_FIRST(&engine->prepared_list))) {
+        TAILQ_REMOVE(&engine->prepared_list, prepared, link);
+        cpu_math_prepared_free(prepared);
     }
 }
 
-enum facet_status cpu_math_piece_finish(struct cpu_math_piece *piece, const char *name, uint64_t scratch_bytes,
-                                        uint32_t phases, const uint64_t *ends, struct facet_error *error)
+enum facet_status cpu_math_prepared_finish(struct cpu_math_prepared *prepared, const char *name, uint64_t scratch_bytes,
+                                           uint32_t phases, const uint64_t *ends, struct facet_error *error)
 {
     if (ends[phases - 1] > UINT32_MAX || scratch_bytes > UINT32_MAX)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE,
-                              "the operation has %" PRIu64 " parts that need %" PRIu64
-                              " bytes of scratch memory: expected less than 2^32 of both",
+                              "the operation has %" PRIu64 " work-groups that need %" PRIu64
+                              " bytes of scratch memory each: expected less than 2^32 of both",
                               ends[phases - 1], scratch_bytes);
     uint64_t *copy = calloc(phases, sizeof *copy);
     if (!copy)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " phases of an operation", phases);
     memcpy(copy, ends, phases * sizeof *copy);
-    piece->work.phase_ends = copy;
-    piece->work.phases = phases;
-    piece->work.groups = (uint32_t)ends[phases - 1];
-    piece->work.kernel.scratch_fixed_bytes = (uint32_t)scratch_bytes;
-    snprintf(piece->work.name, sizeof piece->work.name, "%s", name);
+    prepared->work.phase_ends = copy;
+    prepared->work.phases = phases;
+    prepared->work.groups = (uint32_t)ends[phases - 1];
+    prepared->work.kernel.scratch_fixed_bytes = (uint32_t)scratch_bytes;
+    snprintf(prepared->work.name, sizeof prepared->work.name, "%s", name);
     return FACET_OK;
 }
 
-/* The first failure counts. */
-void cpu_math_piece_fail(struct cpu_math_piece *piece, enum facet_status status)
+/* Only the first failure is recorded. */
+void cpu_math_prepared_fail(struct cpu_math_prepared *prepared, enum facet_status status)
 {
     int none = FACET_OK;
 
     if (status != FACET_OK)
-        atomic_compare_exchange_strong(&piece->work.status, &none, (int)status);
+        atomic_compare_exchange_strong(&prepared->work.status, &none, (int)status);
 }
 
 uint32_t cpu_math_phase_of(const struct cpu_math_work *work, uint64_t group, uint64_t *ret_first)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the arithmetic of attention. Never: touches a device. */
+/* Owns: the two products that attention consists of, and its mask. Never: touches a device. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "attention.h"
 
-#define SCORES_MOST (UINT64_C(1) << 32) /* bytes of all scores */
+#define SCORES_MOST (UINT64_C(1) << 32) /* the most bytes that the scores of one operation may need */
 
 bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t *ret_bytes)
 {
@@ -19,7 +19,7 @@ bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t
     return true;
 }
 
-struct facet_gemm gpu_attention_first(const struct facet_attention *attention, uint64_t scores)
+struct facet_gemm gpu_attention_score_gemm(const struct facet_attention *attention, uint64_t scores)
 {
     return (struct facet_gemm){
         .a = attention->q,
@@ -40,7 +40,7 @@ struct facet_gemm gpu_attention_first(const struct facet_attention *attention, u
     };
 }
 
-struct facet_gemm gpu_attention_second(const struct facet_attention *attention, uint64_t weights)
+struct facet_gemm gpu_attention_value_gemm(const struct facet_attention *attention, uint64_t weights)
 {
     return (struct facet_gemm){
         .a = weights,

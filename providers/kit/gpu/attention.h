@@ -19,8 +19,8 @@ bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t
  * The first product gives the scores, with B transposed. The second multiplies their softmax, which is at `weights`, by
  * V. Both are row-major.
  */
-struct facet_gemm gpu_attention_first(const struct facet_attention *attention, uint64_t scores);
-struct facet_gemm gpu_attention_second(const struct facet_attention *attention, uint64_t weights);
+struct facet_gemm gpu_attention_score_gemm(const struct facet_attention *attention, uint64_t scores);
+struct facet_gemm gpu_attention_value_gemm(const struct facet_attention *attention, uint64_t weights);
 
 /*
  * The mask of causal attention, added to the scores of each head: minus infinity for positions after i in row i. The

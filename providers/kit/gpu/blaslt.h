@@ -11,7 +11,7 @@
  *   - BLASLT_NUMBER(name): CUBLASLT_##name
  *   - BLAS_NUMBER(name): CUBLAS_##name
  *   - BLASLT_TABLE: the struct whose members are the library's functions, by their names
- *   - BLASLT_CALL: the struct of one operation: `math` is the table, `blas` the handle, `stream`
+ *   - BLASLT_CALL: the struct of one operation, with the members `math` (the table), `blas` (the handle) and `stream`
  *   - BLASLT_RESULT, BLASLT_TYPE: the types of results and of element types
  *   - BLASLT_STATUS(result): the translation of a result
  *   - BLASLT_ADDRESS, BLASLT_TAKE, BLASLT_GIVE: memory in stream order (math_library.h)
@@ -32,15 +32,15 @@
 struct blaslt_types {
     BLASLT_TYPE factor, result, scale;
     int compute;
-    bool whole; /* alpha and beta are int32_t; else float */
+    bool integer_scales; /* alpha and beta are int32_t; else float */
 };
 
-/* The product in the library's terms: D(m x n) = left(m x k) * right(k x n). */
+/* The product in the library's terms: result(m x n) = left(m x k) * right(k x n). */
 struct blaslt_product {
     struct blaslt_side {
         uint64_t address, rows, columns, lead, stride; /* as stored, column by column */
         int32_t operation;
-    } user_left, right;
+    } left, right;
     uint64_t m, n;
 };
 
@@ -55,15 +55,15 @@ static struct blaslt_product blaslt_product_of(const struct facet_gemm *gemm, ui
         a.operation = BLAS_NUMBER(OP_T);
     if (turn_b)
         b.operation = BLAS_NUMBER(OP_T);
-    struct blaslt_product product = {.user_left = column_major ? a : b,
+    struct blaslt_product product = {.left = column_major ? a : b,
                                      .right = column_major ? b : a,
                                      .m = column_major ? gemm->m : gemm->n,
                                      .n = column_major ? gemm->n : gemm->m};
     bool turn_left = column_major ? turn_a : turn_b, turn_right = column_major ? turn_b : turn_a;
 
     /* op(left) is m x k, op(right) k x n. */
-    product.user_left.rows = turn_left ? gemm->k : product.m;
-    product.user_left.columns = turn_left ? product.m : gemm->k;
+    product.left.rows = turn_left ? gemm->k : product.m;
+    product.left.columns = turn_left ? product.m : gemm->k;
     product.right.rows = turn_right ? product.n : gemm->k;
     product.right.columns = turn_right ? gemm->k : product.n;
     return product;
@@ -72,13 +72,13 @@ static struct blaslt_product blaslt_product_of(const struct facet_gemm *gemm, ui
 /* The descriptors for a call of the library; NULL: not made yet. */
 struct blaslt_plan {
     BLASLT(MatmulDesc_t) operation;
-    BLASLT(MatrixLayout_t) user_left, right, addend, result;
+    BLASLT(MatrixLayout_t) left, right, addend, result;
     BLASLT(MatmulPreference_t) preference;
 };
 
 static void blaslt_drop_plan(const BLASLT_TABLE *math, struct blaslt_plan *plan)
 {
-    BLASLT(MatrixLayout_t) layouts[] = {plan->user_left, plan->right, plan->addend, plan->result};
+    BLASLT(MatrixLayout_t) layouts[] = {plan->left, plan->right, plan->addend, plan->result};
 
     for (int i = 0; i < 4; i++)
         if (layouts[i])
@@ -113,9 +113,8 @@ static BLASLT_RESULT blaslt_make_operation(const BLASLT_TABLE *math, const struc
     BLASLT_RESULT result = math->BLASLT(MatmulDescCreate)(&plan->operation, types->compute, types->scale);
 
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
-        result =
-            math->BLASLT(MatmulDescSetAttribute)(plan->operation, BLASLT_NUMBER(MATMUL_DESC_TRANSA),
-                                                 &product->user_left.operation, sizeof product->user_left.operation);
+        result = math->BLASLT(MatmulDescSetAttribute)(plan->operation, BLASLT_NUMBER(MATMUL_DESC_TRANSA),
+                                                      &product->left.operation, sizeof product->left.operation);
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
         result = math->BLASLT(MatmulDescSetAttribute)(plan->operation, BLASLT_NUMBER(MATMUL_DESC_TRANSB),
                                                       &product->right.operation, sizeof product->right.operation);
@@ -140,7 +139,7 @@ static BLASLT_RESULT blaslt_make_plan(const BLASLT_TABLE *math, const struct fac
     if (adds) /* one matrix for all products */
         addend_side.stride = 0;
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
-        result = blaslt_make_layout(math, &product->user_left, types->factor, gemm->batch, &plan->user_left);
+        result = blaslt_make_layout(math, &product->left, types->factor, gemm->batch, &plan->left);
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
         result = blaslt_make_layout(math, &product->right, types->factor, gemm->batch, &plan->right);
     if (result == BLAS_NUMBER(STATUS_SUCCESS))
@@ -151,17 +150,17 @@ static BLASLT_RESULT blaslt_make_plan(const BLASLT_TABLE *math, const struct fac
 }
 
 static enum facet_status blaslt_multiply(const BLASLT_CALL *call, const struct facet_gemm *gemm,
-                                         const struct blaslt_product *product, uint64_t addend, bool whole,
+                                         const struct blaslt_product *product, uint64_t addend, bool integer_scales,
                                          const struct blaslt_plan *plan)
 {
     BLASLT(MatmulHeuristicResult_t) choice = {0};
     float alpha = gemm->alpha, beta = addend ? 1 : gemm->beta;
-    int32_t whole_alpha = (int32_t)alpha, whole_beta = (int32_t)beta;
+    int32_t integer_alpha = (int32_t)alpha, integer_beta = (int32_t)beta;
     BLASLT_ADDRESS workspace = 0;
     int found = 0;
     BLASLT_RESULT result =
-        call->math->BLASLT(MatmulAlgoGetHeuristic)(call->blas, plan->operation, plan->user_left, plan->right,
-                                                   plan->addend, plan->result, plan->preference, 1, &choice, &found);
+        call->math->BLASLT(MatmulAlgoGetHeuristic)(call->blas, plan->operation, plan->left, plan->right, plan->addend,
+                                                   plan->result, plan->preference, 1, &choice, &found);
 
     if (result != BLAS_NUMBER(STATUS_SUCCESS) || !found)
         return found ? BLASLT_STATUS(result) : FACET_UNSUPPORTED;
@@ -170,9 +169,9 @@ static enum facet_status blaslt_multiply(const BLASLT_CALL *call, const struct f
         return status;
     /* NOLINTBEGIN: the device's addresses are pointers to the library */
     result = call->math->BLASLT(Matmul)(
-        call->blas, plan->operation, whole ? (const void *)&whole_alpha : &alpha,
-        (const void *)product->user_left.address, plan->user_left, (const void *)product->right.address, plan->right,
-        whole ? (const void *)&whole_beta : &beta, (const void *)(addend ? addend : gemm->c), plan->addend,
+        call->blas, plan->operation, integer_scales ? (const void *)&integer_alpha : &alpha,
+        (const void *)product->left.address, plan->left, (const void *)product->right.address, plan->right,
+        integer_scales ? (const void *)&integer_beta : &beta, (const void *)(addend ? addend : gemm->c), plan->addend,
         (void *)gemm->c, plan->result, &choice.algo, (void *)workspace, choice.workspaceSize, call->stream);
     /* NOLINTEND */
     BLASLT_GIVE(call, workspace);
@@ -193,7 +192,7 @@ static enum facet_status blaslt_gemm(const BLASLT_CALL *call, const struct facet
         return FACET_UNSUPPORTED;
     BLASLT_RESULT result = blaslt_make_plan(call->math, gemm, &product, types, addend != 0, &plan);
     enum facet_status status = result == BLAS_NUMBER(STATUS_SUCCESS)
-                                   ? blaslt_multiply(call, gemm, &product, addend, types->whole, &plan)
+                                   ? blaslt_multiply(call, gemm, &product, addend, types->integer_scales, &plan)
                                    : BLASLT_STATUS(result);
     blaslt_drop_plan(call->math, &plan);
     return status;

@@ -4,8 +4,8 @@
  * Never: makes a context of the driver for each of ours: all contexts of a device share the driver's primary context.
  *
  * A context of the driver costs hundreds of megabytes, and work of two of them is time-sliced instead of running side
- * by side. So this code separates contexts: it checks every address before the driver gets it. A kernel that faults
- * ends the primary context, and so all contexts of the device.
+ * by side. So this code keeps our contexts apart: it checks every address before the driver gets it. A kernel that
+ * faults ends the primary context, and with it all of our contexts on the device.
  */
 #include <stdlib.h>
 
@@ -149,7 +149,7 @@ void gpu_worker_refund(struct gpu_machine *machine, struct gpu_worker *worker, u
 /* --- creation and end --- */
 
 /* Joins the turns of the context's worker, or else those of the device. */
-static enum facet_status take_part(struct gpu_machine *machine, struct gpu_context *context, struct facet_error *error)
+static enum facet_status join_turns(struct gpu_machine *machine, struct gpu_context *context, struct facet_error *error)
 {
     struct gpu_device *device = &machine->devices[context->device];
     enum facet_status status = FACET_OK;
@@ -165,8 +165,8 @@ static enum facet_status take_part(struct gpu_machine *machine, struct gpu_conte
     return status;
 }
 
-static enum facet_status enter_list(struct gpu_machine *machine, struct gpu_context *context, const char *worker,
-                                    struct facet_error *error)
+static enum facet_status add_context(struct gpu_machine *machine, struct gpu_context *context, const char *worker,
+                                     struct facet_error *error)
 {
     struct gpu_device *device = &machine->devices[context->device];
 
@@ -180,7 +180,7 @@ static enum facet_status enter_list(struct gpu_machine *machine, struct gpu_cont
     context->worker = gpu_worker_get(device, worker);
     if (!context->worker)
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a worker");
-    enum facet_status status = take_part(machine, context, error);
+    enum facet_status status = join_turns(machine, context, error);
     if (status != FACET_OK) {
         gpu_worker_drop(device, context->worker);
         return status;
@@ -215,7 +215,7 @@ enum facet_status gpu_context_create(struct facet_provider_instance *instance, u
     pthread_rwlock_init(&context->lock, NULL);
 
     pthread_mutex_lock(&machine->context_lock);
-    status = enter_list(machine, context, worker, error);
+    status = add_context(machine, context, worker, error);
     if (status == FACET_OK)
         *ret_context = context->number;
     pthread_mutex_unlock(&machine->context_lock);
@@ -276,8 +276,9 @@ enum facet_status gpu_context_destroy(struct facet_provider_instance *instance, 
     else
         context->closing = false;
     pthread_mutex_unlock(&machine->context_lock);
-    return ended ? FACET_OK
-                 : facet_kit_fail(error, FACET_TIMEOUT, "a launch of context %" PRIu64 " does not end", number);
+    return ended
+               ? FACET_OK
+               : facet_kit_fail(error, FACET_TIMEOUT, "a launch of context %" PRIu64 " did not end within 5 s", number);
 }
 
 /* Called when the device has no context left. */

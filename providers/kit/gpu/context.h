@@ -7,9 +7,9 @@
  *
  * Locks. The machine's `context_lock` guards the lists of contexts and workers, workers' memory, and all pages' counts.
  * A context's own lock guards its addresses: copies share it, changes of addresses hold it exclusively. A thread that
- * works on a context counts among its users, and destroying the context waits for them. So context_lock is never held
- * during a call to the driver. Order: a context's lock, then `context_lock`, then the executor's (executor.h). None of
- * these is held together with a provider's own lock.
+ * works on a context counts among its users, and destroying the context waits for its users. So context_lock is never
+ * held during a call to the driver. Order: a context's lock, then `context_lock`, then the executor's (executor.h).
+ * None of these is held together with a provider's own lock.
  */
 #ifndef FACET_KIT_GPU_CONTEXT_H
 #define FACET_KIT_GPU_CONTEXT_H
@@ -97,8 +97,8 @@ struct gpu_context {
 enum gpu_use {
     GPU_USE_READ,     /* shares the context's lock */
     GPU_USE_CHANGE,   /* holds it exclusively */
-    GPU_USE_TRANSFER, /* as READ, after all work that the context has queued */
-    GPU_USE_REMOVE,   /* as CHANGE, after all work that the context has queued */
+    GPU_USE_TRANSFER, /* like READ, after all work that the context has queued */
+    GPU_USE_REMOVE,   /* like CHANGE, after all work that the context has queued */
 };
 
 /*
@@ -125,7 +125,8 @@ bool gpu_contexts_free(struct gpu_machine *machine);
 void gpu_worker_drop(struct gpu_device *device, struct gpu_worker *worker);
 
 /*
- * With the context lock: finds a worker by its name, or NULL; the second makes it when there is none (NULL: no memory).
+ * With the context lock: finds a worker by its name. If there is none, gpu_worker_find() returns NULL, and
+ * gpu_worker_get() makes it (NULL: no memory).
  */
 struct gpu_worker *gpu_worker_find(const struct gpu_device *device, const char *name);
 struct gpu_worker *gpu_worker_get(struct gpu_device *device, const char *name);
@@ -150,7 +151,7 @@ uint64_t gpu_number_next(struct gpu_machine *machine);
 
 /* execution.c */
 extern const struct facet_execution_ops gpu_execution_ops;
-/* Enters a context (as GPU_USE_READ) on a device that runs kernels. */
+/* Enters a context (GPU_USE_READ) on a device that runs kernels. */
 enum facet_status gpu_execution_enter(struct gpu_machine *machine, uint64_t number, struct gpu_context **ret_context,
                                       struct facet_error *error);
 

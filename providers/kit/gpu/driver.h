@@ -68,7 +68,7 @@ struct gpu_driver {
     enum facet_status (*map)(struct gpu_machine *machine, uint64_t address, uint64_t bytes, gpu_memory_handle memory,
                              struct facet_error *error);
     void (*unmap)(struct gpu_machine *machine, uint64_t address, uint64_t bytes);
-    /* Lets the device read and write the memory mapped there. */
+    /* Lets the device read and write the memory that is mapped at `address`. */
     enum facet_status (*allow)(struct gpu_machine *machine, uint32_t device, uint64_t address, uint64_t bytes,
                                struct facet_error *error);
 
@@ -93,7 +93,7 @@ struct gpu_driver {
     enum facet_status (*launch)(struct gpu_machine *machine, gpu_kernel_handle kernel,
                                 const struct facet_launch *launch, void *arguments, size_t argument_bytes,
                                 gpu_stream_handle stream);
-    /* Like the functions above, in stream order. The host's data must stay until the operation is complete. */
+    /* Like write, copy and fill, in stream order. The host's data must stay until the operation is complete. */
     enum facet_status (*enqueue_write)(struct gpu_machine *machine, uint64_t to, const void *data, uint64_t bytes,
                                        gpu_stream_handle stream);
     enum facet_status (*enqueue_copy)(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,

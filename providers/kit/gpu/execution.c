@@ -217,7 +217,9 @@ static enum facet_status queue_command(struct gpu_machine *machine, const struct
     if (!stream)
         status = no_stream(stream_number, error);
     else if (stream->staged_bytes && staged && stream->staged_bytes + staged > GPU_STAGED_BYTES)
-        status = facet_kit_fail(error, FACET_BUSY, "%" PRIu64 " bytes wait to be written: no room for %zu",
+        status = facet_kit_fail(error, FACET_BUSY,
+                                "%" PRIu64
+                                " bytes wait to be written, and %zu more are too many: synchronize the stream first",
                                 stream->staged_bytes, staged);
     else
         gpu_stream_queue(executor, stream, command);
@@ -283,7 +285,7 @@ static enum facet_status check_stream(struct gpu_machine *machine, const struct 
     return found ? FACET_OK : no_stream(number, error);
 }
 
-/* Queues `command` (NULL: no memory) after its ranges were checked. */
+/* Checks the ranges of `command` (NULL: there was no memory for it) and queues it. Owns it from here on. */
 static enum facet_status queue_transfer(struct gpu_machine *machine, uint64_t number, uint64_t stream_number,
                                         struct gpu_command *command, struct facet_error *error)
 {
@@ -354,7 +356,7 @@ static enum facet_status execution_fill(struct facet_provider_instance *instance
 
 /* --- waiting --- */
 
-/* Holds no lock and no user while it waits: the stream and its context may be destroyed. */
+/* Holds no lock and is no user of the context while it waits: the stream and its context may be destroyed. */
 static enum facet_status execution_synchronize(struct facet_provider_instance *instance, uint64_t number,
                                                uint64_t stream_number, uint64_t timeout_ns, struct facet_error *error)
 {
@@ -415,7 +417,10 @@ static enum facet_status execution_cancel(struct facet_provider_instance *instan
     return FACET_OK;
 }
 
-/* In the order of completion, which is not that of sequences if commands were cancelled while others ran. */
+/*
+ * Copies the records in the order of completion. It differs from the order of sequence numbers if commands were
+ * cancelled while others ran.
+ */
 static uint32_t pick_records(const struct gpu_stream *stream, uint64_t after, struct facet_launch_record *ret_records)
 {
     uint64_t first = stream->record_count > GPU_RECORDS ? stream->record_count - GPU_RECORDS : 0;

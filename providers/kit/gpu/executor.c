@@ -80,7 +80,7 @@ void gpu_stream_queue(struct gpu_executor *executor, struct gpu_stream *stream, 
     pthread_cond_signal(&executor->work);
 }
 
-static const char *name_of(const struct gpu_command *command)
+static const char *kernel_name_of(const struct gpu_command *command)
 {
     return command->kind == GPU_LAUNCH || command->kind == GPU_CALL ? command->launch.kernel : "";
 }
@@ -126,7 +126,7 @@ static void finish_command(struct gpu_executor *executor, struct gpu_stream *str
         .groups = status == FACET_OK ? groups_of(command) : 0,
         .units = began,
     };
-    FACET_KIT_TEXT(record->kernel, name_of(command));
+    FACET_KIT_TEXT(record->kernel, kernel_name_of(command));
     stream->state.completed++;
     stream->state.busy_ns += record->busy_ns;
     if (status != FACET_OK && status != FACET_BAD_STATE && !stream->state.failed)
@@ -247,7 +247,7 @@ static enum facet_status check_again(const struct gpu_machine *machine, struct g
 }
 
 static enum facet_status submit_command(struct gpu_machine *machine, struct gpu_stream *stream,
-                                        struct gpu_command *command, bool moves)
+                                        struct gpu_command *command, bool changes_slice)
 {
     struct gpu_context *context = stream->context;
 
@@ -255,7 +255,7 @@ static enum facet_status submit_command(struct gpu_machine *machine, struct gpu_
         return FACET_DEVICE_LOST;
     pthread_rwlock_rdlock(&context->lock);
     enum facet_status status = check_again(machine, context, command);
-    if (status == FACET_OK && moves)
+    if (status == FACET_OK && changes_slice)
         status = gpu_stream_move(machine, stream);
     if (status == FACET_OK)
         status = submit_timed(machine, stream, command);
@@ -279,12 +279,12 @@ static bool submit_next(struct gpu_machine *machine, struct gpu_stream *stream)
         finish_command(executor, stream, command, FACET_OK, true, 0);
         return true;
     }
-    bool moves = gpu_stream_needs_move(stream);
+    bool changes_slice = gpu_stream_needs_move(stream);
     stream->submitting_sequence = command->sequence;
     stream->context->tenant.submitted_commands++;
     command->submitted_ns = gpu_monotonic_ns();
     pthread_mutex_unlock(&executor->lock);
-    enum facet_status status = submit_command(machine, stream, command, moves);
+    enum facet_status status = submit_command(machine, stream, command, changes_slice);
     pthread_mutex_lock(&executor->lock);
     stream->submitting_sequence = 0;
     if (status == FACET_OK) {
@@ -360,19 +360,19 @@ static bool close_dying_stream(struct gpu_machine *machine, struct gpu_stream *s
 static bool serve_streams(struct gpu_machine *machine, bool *ret_waiting)
 {
     struct gpu_stream *stream, *next;
-    bool moved = false;
+    bool progressed = false;
 
     *ret_waiting = false;
     gpu_turns_decide(&machine->executor);
     for (stream = TAILQ_FIRST(&machine->executor.streams); stream; stream = next) {
         while (finish_next(machine, stream))
-            moved = true;
-        moved |= submit_next(machine, stream);
+            progressed = true;
+        progressed |= submit_next(machine, stream);
         *ret_waiting |= !TAILQ_EMPTY(&stream->submitted);
         next = TAILQ_NEXT(stream, link);
-        moved |= close_dying_stream(machine, stream);
+        progressed |= close_dying_stream(machine, stream);
     }
-    return moved;
+    return progressed;
 }
 
 static void *run_executor(void *closure)
@@ -505,7 +505,7 @@ enum facet_status gpu_executor_drain(struct gpu_machine *machine, const struct g
         in_time = idle || gpu_executor_wait(executor, deadline);
     } while (!idle && in_time);
     pthread_mutex_unlock(&executor->lock);
-    return idle ? FACET_OK : facet_kit_fail(error, FACET_TIMEOUT, "the context's queued work does not end");
+    return idle ? FACET_OK : facet_kit_fail(error, FACET_TIMEOUT, "the context's queued work did not end within 5 s");
 }
 
 enum facet_status gpu_executor_check_idle(struct gpu_machine *machine, const struct gpu_context *context,

@@ -26,10 +26,10 @@
 #include "driver.h"
 #include "turns.h"
 
-#define GPU_RECORDS       1024u /* kept for each stream */
-#define GPU_IN_DRIVER     4u    /* submitted commands of one stream at a time */
-#define GPU_STAGED_BYTES  (UINT64_C(256) << 20)
-#define GPU_DRAIN_NS      UINT64_C(5000000000)
+#define GPU_RECORDS       1024u                 /* launch records that are kept for each stream */
+#define GPU_IN_DRIVER     4u                    /* submitted commands of one stream at a time */
+#define GPU_STAGED_BYTES  (UINT64_C(256) << 20) /* the most data of incomplete writes; a single write may be larger */
+#define GPU_DRAIN_NS      UINT64_C(5000000000)  /* the longest wait for submitted work */
 #define GPU_ARGUMENT_MOST 4096u
 
 struct gpu_context;
@@ -81,7 +81,7 @@ struct gpu_stream {
     uint32_t priority;            /* enum facet_priority: among the streams of its context */
     uint64_t last_ns;             /* duration of its last command */
     uint64_t last_end_ns;         /* when that command was seen to end: the next one began no earlier */
-    uint64_t staged_bytes;
+    uint64_t staged_bytes;        /* data of its writes that are not complete */
     struct facet_stream_state state;
     uint64_t last_sequence, record_count; /* records: number n is at n % GPU_RECORDS */
     struct facet_launch_record *records;
@@ -154,7 +154,7 @@ enum facet_status gpu_executor_check_idle(struct gpu_machine *machine, const str
 
 /*
  * Destroys the streams of a context, and unloads its modules. False: submitted work does not complete in GPU_DRAIN_NS.
- * Then the streams are destroyed when it does.
+ * Then the streams are destroyed when that work completes.
  */
 bool gpu_executor_forget(struct gpu_machine *machine, const struct gpu_context *context);
 

@@ -81,9 +81,9 @@ static enum facet_status limit_set_memory(struct facet_provider_instance *instan
     return status;
 }
 
-/* --- multiprocessors --- */
+/* --- compute units --- */
 
-/* A worker with a limit takes no turns with the others, because it has its own multiprocessors. */
+/* A worker with a limit takes no turns with other workers, because it has its own compute units. */
 static enum facet_status limit_units(struct gpu_machine *machine, uint32_t device, uint32_t units,
                                      struct gpu_worker *worker, struct facet_error *error)
 {
@@ -177,8 +177,9 @@ static enum facet_status limit_get(struct facet_provider_instance *instance, uin
 }
 
 /* Called with the context lock. */
-static enum facet_status list_all(const struct gpu_machine *machine, uint32_t device, void *items, uint32_t item_size,
-                                  uint32_t capacity, uint32_t *ret_count, struct facet_error *error)
+static enum facet_status list_limits(const struct gpu_machine *machine, uint32_t device, void *items,
+                                     uint32_t item_size, uint32_t capacity, uint32_t *ret_count,
+                                     struct facet_error *error)
 {
     const struct gpu_worker *worker;
     uint32_t count = 0, filled = 0;
@@ -207,7 +208,7 @@ static enum facet_status limit_list(struct facet_provider_instance *instance, ui
     if (status != FACET_OK)
         return status;
     pthread_mutex_lock(&machine->context_lock);
-    status = list_all(machine, device, items, item_size, capacity, ret_count, error);
+    status = list_limits(machine, device, items, item_size, capacity, ret_count, error);
     pthread_mutex_unlock(&machine->context_lock);
     return status;
 }

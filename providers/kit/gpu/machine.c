@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the beginning and the end of a machine, and the checks of its devices. Never: frees memory that a driver still
- * uses.
+ * Owns: the beginning and the end of a GPU provider's machine, and the checks of its devices. Never: frees memory that
+ * a driver still uses.
  */
 #include "machine.h"
 
@@ -25,7 +25,8 @@ bool gpu_machine_close(struct gpu_machine *machine)
 
 static enum facet_status not_offered(struct facet_error *error)
 {
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "the installed driver, or the GPU's mode, does not offer it");
+    return facet_kit_fail(error, FACET_UNSUPPORTED,
+                          "the operation: not offered by the installed driver in the GPU's present mode");
 }
 
 enum facet_status gpu_device_check(const struct gpu_machine *machine, uint32_t device, uint64_t capability,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening libraries, and checks before an operation. Never: queues anything; call.c does. */
+/* Owns: opening a vendor's libraries, and the checks before an operation. Never: queues work: call.c does. */
 #include "math.h"
 
 #include <dlfcn.h>

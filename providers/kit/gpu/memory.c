@@ -48,7 +48,7 @@ void gpu_blocks_free(struct gpu_machine *machine, struct gpu_context *context)
     }
 }
 
-/* The limit of a context's worker, and its use; 0: no limit. */
+/* Returns the memory limit of a context's worker (0: no limit), and the bytes that the worker uses. */
 static uint64_t limit_of(struct gpu_machine *machine, const struct gpu_context *context, uint64_t *ret_used)
 {
     const struct gpu_worker *worker = context->worker;
@@ -233,20 +233,20 @@ static enum facet_status memory_read(struct facet_provider_instance *instance, u
 }
 
 /*
- * The driver does not define copies between overlapping ranges. So they are copied in pieces that do not overlap, from
- * the end at which no piece overwrites one that is still to be read.
+ * The driver does not define copies between overlapping ranges. So overlapping ranges are copied in pieces that do not
+ * overlap, from the end at which no piece overwrites bytes that are still to be read.
  */
 static enum facet_status copy_pieces(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                                      struct facet_error *error)
 {
-    uint64_t apart = to > from ? to - from : from - to;
+    uint64_t distance = to > from ? to - from : from - to;
     enum facet_status status = FACET_OK;
 
     for (uint64_t done = 0, length; status == FACET_OK && done < bytes; done += length) {
-        length = bytes - done < apart ? bytes - done : apart;
-        uint64_t at = to > from ? bytes - done - length : done;
+        length = bytes - done < distance ? bytes - done : distance;
+        uint64_t offset = to > from ? bytes - done - length : done;
 
-        status = machine->driver->copy(machine, to + at, from + at, length, error);
+        status = machine->driver->copy(machine, to + offset, from + offset, length, error);
     }
     return status;
 }
@@ -262,11 +262,11 @@ static enum facet_status copy_by_host(struct gpu_machine *machine, uint64_t to, 
         return facet_kit_fail(error, FACET_NO_MEMORY, "no memory for a piece of a copy");
     for (uint64_t done = 0, length; status == FACET_OK && done < bytes; done += length) {
         length = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
-        uint64_t at = to > from ? bytes - done - length : done;
+        uint64_t offset = to > from ? bytes - done - length : done;
 
-        status = machine->driver->read(machine, piece, from + at, length, error);
+        status = machine->driver->read(machine, piece, from + offset, length, error);
         if (status == FACET_OK)
-            status = machine->driver->write(machine, to + at, piece, length, error);
+            status = machine->driver->write(machine, to + offset, piece, length, error);
     }
     free(piece);
     return status;
@@ -276,12 +276,13 @@ static enum facet_status copy_by_host(struct gpu_machine *machine, uint64_t to, 
 static enum facet_status copy_memory(struct gpu_machine *machine, uint64_t to, uint64_t from, uint64_t bytes,
                                      struct facet_error *error)
 {
-    uint64_t apart = to > from ? to - from : from - to;
+    uint64_t distance = to > from ? to - from : from - to;
 
-    if (apart == 0 || bytes == 0)
+    if (distance == 0 || bytes == 0)
         return FACET_OK;
-    enum facet_status status = apart >= bytes || apart >= CHUNK_BYTES ? copy_pieces(machine, to, from, bytes, error)
-                                                                      : copy_by_host(machine, to, from, bytes, error);
+    enum facet_status status = distance >= bytes || distance >= CHUNK_BYTES
+                                   ? copy_pieces(machine, to, from, bytes, error)
+                                   : copy_by_host(machine, to, from, bytes, error);
     return status == FACET_OK ? machine->driver->synchronize(machine, error) : status;
 }
 

@@ -49,7 +49,7 @@ static enum facet_status enter_context(struct gpu_machine *machine, uint64_t num
     if (status != FACET_OK || machine->devices[(*ret_context)->device].granule)
         return status;
     gpu_context_leave(machine, *ret_context);
-    return facet_kit_fail(error, FACET_UNSUPPORTED, "the device cannot map memory at addresses that stay");
+    return facet_kit_fail(error, FACET_UNSUPPORTED, "the device cannot map memory at reserved addresses");
 }
 
 static enum facet_status check_size(const struct gpu_machine *machine, const struct gpu_context *context,
@@ -198,7 +198,7 @@ static void free_pages(struct gpu_machine *machine, struct gpu_pages *pages)
  * With the context lock: removes pages from the list when they are destroyed and not mapped; the caller then frees them
  * without the lock.
  */
-static bool is_unused(struct gpu_machine *machine, struct gpu_pages *pages)
+static bool remove_if_unused(struct gpu_machine *machine, struct gpu_pages *pages)
 {
     if (!pages->destroyed || pages->mappings)
         return false;
@@ -223,7 +223,9 @@ static struct gpu_pages *find_pages(const struct gpu_machine *machine, const str
 
 static enum facet_status no_pages(uint64_t number, struct facet_error *error)
 {
-    return facet_kit_fail(error, FACET_NOT_FOUND, "there are no pages %" PRIu64, number);
+    return facet_kit_fail(error, FACET_NOT_FOUND,
+                          "pages %" PRIu64 ": expected pages that the context created or that are shared with it",
+                          number);
 }
 
 static enum facet_status make_pages(struct gpu_machine *machine, const struct gpu_context *context, uint64_t bytes,
@@ -250,8 +252,8 @@ static enum facet_status make_pages(struct gpu_machine *machine, const struct gp
     return FACET_OK;
 }
 
-/* Lists the new pages. False: no memory. */
-static bool enter_pages(struct gpu_machine *machine, struct gpu_context *context, struct gpu_pages *pages)
+/* Adds new pages to the machine's tree. False: no memory. */
+static bool add_pages(struct gpu_machine *machine, struct gpu_context *context, struct gpu_pages *pages)
 {
     pthread_mutex_lock(&machine->context_lock);
     pages->number = ++machine->last_number;
@@ -281,7 +283,7 @@ enum facet_status gpu_pages_create(struct facet_provider_instance *instance, uin
     bool charged = status == FACET_OK;
     if (charged)
         status = make_pages(machine, context, bytes, &pages, error);
-    if (status == FACET_OK && !enter_pages(machine, context, pages)) {
+    if (status == FACET_OK && !add_pages(machine, context, pages)) {
         free_pages(machine, pages);
         status = facet_kit_fail(error, FACET_NO_MEMORY, "no memory for pages");
     }
@@ -309,7 +311,7 @@ enum facet_status gpu_pages_destroy(struct facet_provider_instance *instance, ui
         status = no_pages(pages_number, error);
     } else {
         pages->destroyed = true;
-        is_free = is_unused(machine, pages);
+        is_free = remove_if_unused(machine, pages);
     }
     pthread_mutex_unlock(&machine->context_lock);
     if (is_free)
@@ -412,7 +414,7 @@ static void drop_pages(struct gpu_machine *machine, struct gpu_pages *pages, uin
 {
     pthread_mutex_lock(&machine->context_lock);
     pages->mappings -= mappings;
-    bool is_free = is_unused(machine, pages);
+    bool is_free = remove_if_unused(machine, pages);
     pthread_mutex_unlock(&machine->context_lock);
     if (is_free)
         free_pages(machine, pages);
@@ -461,7 +463,7 @@ enum facet_status gpu_pages_map(struct facet_provider_instance *instance, uint64
     return status;
 }
 
-/* Unmaps the mapped ones of `count` granules from `first`. The device has finished all work before. */
+/* Unmaps those of the `count` granules from `first` that are mapped. The device has no work left that may use them. */
 static void unmap_range(struct gpu_machine *machine, struct gpu_reservation *reservation, size_t granule,
                         uint64_t first, uint64_t count)
 {
@@ -553,7 +555,7 @@ void gpu_pages_drop_owner(struct gpu_machine *machine, struct gpu_context *conte
         if (search.found) {
             search.found->owner = NULL;
             search.found->destroyed = true;
-            is_free = is_unused(machine, search.found);
+            is_free = remove_if_unused(machine, search.found);
         }
         pthread_mutex_unlock(&machine->context_lock);
         if (is_free)

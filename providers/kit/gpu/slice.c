@@ -45,7 +45,7 @@ enum facet_status gpu_device_enter(struct gpu_machine *machine, const struct gpu
 
 /* --- streams --- */
 
-/* Called with the executor's lock. NULL: the whole device. */
+/* Called with the executor's lock: the slice for the context's streams now; NULL: the whole device. */
 static struct gpu_slice *slice_of(const struct gpu_context *context)
 {
     return context->bound ? context->bound : context->worker->slice;

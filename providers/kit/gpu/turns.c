@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: scheduling turns by the policies. Never: calls the driver. */
+/* Owns: choosing the context that has the turn, by the device's policy. Never: calls the driver. */
 #include "turns.h"
 
 #include <stdlib.h>
@@ -63,13 +63,13 @@ static void set_policy(struct gpu_turns *turns, enum facet_pick_policy policy, u
 void gpu_turns_set_policy(struct gpu_machine *machine, uint32_t device, enum facet_pick_policy policy,
                           uint64_t slice_ns)
 {
-    struct gpu_device *on = &machine->devices[device];
+    struct gpu_device *changed = &machine->devices[device];
 
-    on->policy = policy;
-    on->slice_ns = slice_ns;
+    changed->policy = policy;
+    changed->slice_ns = slice_ns;
     pthread_mutex_lock(&machine->executor.lock);
-    set_policy(on->turns, policy, slice_ns);
-    for (struct gpu_worker *worker = on->workers; worker; worker = worker->next)
+    set_policy(changed->turns, policy, slice_ns);
+    for (struct gpu_worker *worker = changed->workers; worker; worker = worker->next)
         set_policy(worker->turns, policy, slice_ns);
     pthread_cond_signal(&machine->executor.work);
     pthread_mutex_unlock(&machine->executor.lock);

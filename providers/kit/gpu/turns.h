@@ -23,7 +23,7 @@
 
 #include "compute/pick.h"
 
-#define GPU_TURN_NS UINT64_C(2000000) /* default, while others wait */
+#define GPU_TURN_NS UINT64_C(2000000) /* default length of a turn while other contexts wait */
 
 struct gpu_context;
 struct gpu_executor;
@@ -35,10 +35,10 @@ struct gpu_machine;
 struct gpu_tenant {
     TAILQ_ENTRY(gpu_tenant) link;
     struct gpu_turns *turns;
-    int entity;
+    int entity; /* its number in the `pick` of its turns */
     bool paused;
-    bool has_priorities;              /* its streams have priorities */
-    uint32_t launches_most;           /* submitted at a time; 0: as many as there is room for */
+    bool has_priorities;              /* the host has set the priority of one of its streams */
+    uint32_t launches_most;           /* the most commands submitted at a time; 0: SUBMITTED_MOST (turns.c) */
     uint32_t submitted_commands;      /* submitted commands, including one being submitted */
     bool has_work, wants_turn, ready; /* as of the last pass; ready: a command may be submitted now */
 };
@@ -67,7 +67,7 @@ void gpu_turns_end(struct gpu_machine *machine, struct gpu_turns **turns);
 void gpu_turns_set_policy(struct gpu_machine *machine, uint32_t device, enum facet_pick_policy policy,
                           uint64_t slice_ns);
 
-/* Joins, with no guarantee, no cap and normal priority. FACET_NO_MEMORY: there are too many members. */
+/* Adds a tenant to `turns`, with no guarantee, no cap and normal priority. FACET_NO_MEMORY: there are too many. */
 enum facet_status gpu_tenant_join(struct gpu_executor *executor, struct gpu_turns *turns, struct gpu_tenant *tenant,
                                   struct facet_error *error);
 /* Has no effect for a tenant that never joined. */
@@ -80,8 +80,8 @@ void gpu_turns_decide(struct gpu_executor *executor);
 bool gpu_turns_allow(const struct gpu_executor *executor, const struct gpu_stream *stream);
 
 /*
- * The tenant's charge for a command on the device. Time that is charged already is not charged again, so that
- * overlapping commands are charged once.
+ * Charges the tenant for a command on the device, and returns the charged time. Time that is charged already is not
+ * charged again, so that overlapping commands are charged once.
  */
 uint64_t gpu_turns_charge(struct gpu_tenant *tenant, uint64_t start_ns, uint64_t end_ns, uint64_t now_ns);
 

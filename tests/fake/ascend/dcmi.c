@@ -215,7 +215,8 @@ int dcmi_get_topo_info_by_device_id(int card_a, int chip_a, int card_b, int chip
 
     FAIL_IF_CONFIGURED(card_a);
     snprintf(key, sizeof key, "link:%d-%d", card_a, card_b);
-    *ret_way = (int)fake_number(key, fake_number("link", card_a == card_b ? DCMI_WAY_PACKAGE : DCMI_WAY_HCCS));
+    *ret_way =
+        (int)fake_number(key, fake_number("link", card_a == card_b ? DCMI_CONNECTION_PACKAGE : DCMI_CONNECTION_HCCS));
     return 0;
 }
 #endif

@@ -75,8 +75,8 @@ def a_hip_program_sees_its_virtual_gpu_and_its_limits_hold():
         report = machine.path("report")
         done = machine.facet("run", "-d", "rocm:1", "-m", "1G", "-c", "30", "--report", report, "--", program)
         equal((done.returncode, done.stdout), (0, "1 devices, 1024 MiB, 2 GiB 2, launch 0, 0\n"), done.stderr)
-        told = json.loads(machine.read("report"))
-        equal((told["device"], told["denied_allocations"], told["launches"]), ("rocm:1", 1, 1))
+        figures = json.loads(machine.read("report"))
+        equal((figures["device"], figures["denied_allocations"], figures["launches"]), ("rocm:1", 1, 1))
 
 
 if __name__ == "__main__":

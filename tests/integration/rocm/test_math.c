@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the built rocm provider's mathematics over fake libraries, beyond conformance: the libraries' calls,
- * libraries that are missing or too old, refusals, leftovers. Never: opens a real library.
+ * Owns: tests of the built rocm provider's mathematics over fake libraries, beyond the conformance suite: the calls of
+ * the libraries, libraries that are missing or too old, refusals, leaks. Never: opens a real library.
  */
 #include "tests/provider.h"
 #include "vendor/hip/hipblaslt.h"
@@ -98,7 +98,7 @@ static struct facet_math attention_of(const struct world *world)
     return math;
 }
 
-/* In place. */
+/* An activation in place: its output replaces its input. */
 static struct facet_math activation_of(const struct world *world, uint32_t kind)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_ACTIVATION};
@@ -114,7 +114,7 @@ static struct facet_math activation_of(const struct world *world, uint32_t kind)
     return math;
 }
 
-/* In place, of channels of `side` x `side` elements. */
+/* A normalization in place, with training, of channels of `side` x `side` elements. */
 static struct facet_math training_of(const struct world *world, uint64_t side)
 {
     struct facet_math math = {.size = sizeof math, .operation = FACET_MATH_NORMALIZATION, .flags = FACET_MATH_TRAINING};
@@ -183,7 +183,7 @@ static void nothing_is_left_behind(void **state)
     struct world world = open_with(NULL, NULL);
     struct facet_memory_info before = {.size = sizeof before}, after = before;
 
-    for (int i = 0; i < 2; i++) { /* the memory in pools after the first time does not grow */
+    for (int i = 0; i < 2; i++) { /* the second time takes no more memory than the first, which filled the pools */
         assert_int_equal(provider->memory->info(world.instance, world.context, &before, NULL), FACET_OK);
         run_and_succeed(&world, gemm_of(&world, FACET_MATH_F32, 0));
         run_and_succeed(&world, convolution_of(&world, FACET_MATH_F32));
@@ -271,7 +271,7 @@ static void without_libraries_there_is_no_mathematics(void **state)
     provider->device->close(world.instance);
 }
 
-/* An old release numbers types differently. Only a handle shows its release, so the launch fails, not the opening. */
+/* An old release has other numbers for types. Only a handle tells the release, so launches fail and not the opening. */
 static void an_old_library_multiplies_nothing(void **state)
 {
     setenv("FAKE_HIP_HIPBLASLT", "600", 1);
@@ -282,7 +282,7 @@ static void an_old_library_multiplies_nothing(void **state)
     provider->device->close(world.instance);
 }
 
-static void operations_are_bound_as_launches_are(void **state)
+static void operations_run_with_a_limit_and_with_bounds(void **state)
 {
     use_libraries(NULL, NULL);
     struct facet_provider_instance *instance = open_provider();
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test(a_library_that_is_missing_is_named),
         cmocka_unit_test(without_libraries_there_is_no_mathematics),
         cmocka_unit_test(an_old_library_multiplies_nothing),
-        cmocka_unit_test(operations_are_bound_as_launches_are),
+        cmocka_unit_test(operations_run_with_a_limit_and_with_bounds),
     };
 
     load_provider("rocm");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: tests of the built rocm provider over fakes of AMD SMI, the HIP runtime and the kernel's files, beyond
- * conformance: absent, broken or old libraries, modes of GPUs, events, and the answers of each source.
+ * the conformance suite: absent, broken or old libraries, modes of GPUs, events, and the answers of each source.
  * Never: opens a real driver.
  */
 #include <sys/stat.h>
@@ -14,10 +14,10 @@
 
 #define GIB UINT64_C(1073741824)
 
-static char place[64];
+static char state_folder[64];
 
 /* Each test uses the files of the build: both libraries, and the kernel's files. */
-static int sources_are_all_there(void **state)
+static int use_all_sources(void **state)
 {
     (void)state;
     setenv("FACET_ROCM_SMI", getenv("FACET_TEST_AMDSMI"), 1);
@@ -40,7 +40,7 @@ static struct facet_provider_instance *open_provider(struct facet_device_info in
     return instance;
 }
 
-static bool properties_hold(struct facet_provider_instance *instance, const char *what)
+static bool has_property(struct facet_provider_instance *instance, const char *what)
 {
     char text[4096];
     uint32_t size;
@@ -52,7 +52,7 @@ static bool properties_hold(struct facet_provider_instance *instance, const char
 /* --- sources --- */
 
 /* A typing error must neither enable nor disable partitions. */
-static void a_setting_that_is_neither_is_refused(void **state)
+static void a_switch_other_than_0_and_1_is_refused(void **state)
 {
     struct facet_provider_instance *instance = NULL;
     struct facet_error error = {0};
@@ -83,13 +83,13 @@ static void gpus_are_described_by_all_sources(void **state)
     assert_int_equal(infos[0].pcie_generation, 5);
     assert_int_equal(infos[0].pcie_width, 16);
     assert_int_equal(infos[1].numa_node, 1);
-    assert_true(properties_hold(instance, "kernel_target=amdgcn:gfx942\n"));
-    assert_true(properties_hold(instance, "compute_partition=SPX\nmemory_partition=NPS1\n"));
-    assert_true(properties_hold(instance, "serial=fa00000000cade00\n"));
+    assert_true(has_property(instance, "kernel_target=amdgcn:gfx942\n"));
+    assert_true(has_property(instance, "compute_partition=SPX\nmemory_partition=NPS1\n"));
+    assert_true(has_property(instance, "serial=fa00000000cade00\n"));
     provider->device->close(instance);
 }
 
-static void without_amd_smi_the_kernel_tells(void **state)
+static void without_amd_smi_the_kernels_files_describe_gpus(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_device_metrics metrics = {.size = sizeof metrics};
@@ -101,7 +101,7 @@ static void without_amd_smi_the_kernel_tells(void **state)
     assert_string_equal(infos[0].address, "amd-fa00000000cade00");
     assert_int_equal(infos[0].compute_units, 304);
     assert_true(infos[0].memory_bytes == 192 * GIB);
-    assert_false(properties_hold(instance, "smi_error"));
+    assert_false(has_property(instance, "smi_error"));
     assert_int_equal(provider->metrics->device(instance, 0, &metrics, NULL), FACET_OK);
     assert_int_equal(metrics.temperature_mc, 41000);
     assert_int_equal(metrics.power_mw, 141000);
@@ -116,7 +116,7 @@ static void without_amd_smi_the_kernel_tells(void **state)
     assert_true(processes[0].memory_used_bytes == 2 * GIB);
     assert_int_equal(provider->metrics->processes(instance, 1, processes, sizeof processes[0], 4, &count, NULL),
                      FACET_OK);
-    assert_int_equal(count, 0); /* the link's file exists, but contains 0 */
+    assert_int_equal(count, 0); /* the process has a file for this GPU, too, but with 0 bytes of memory */
     assert_int_equal(provider->device->health(instance, 0, &health, NULL), FACET_OK);
     assert_int_equal(health, FACET_HEALTH_OK);
     provider->device->close(instance);
@@ -154,8 +154,8 @@ static void a_file_that_is_no_library_is_reported_with_the_reason(void **state)
     setenv("FACET_ROCM_SMI", "/proc/self/status", 1);
     setenv("FACET_ROCM_HIP", "libm.so.6", 1);
     struct facet_provider_instance *instance = open_provider(infos, 2);
-    assert_true(properties_hold(instance, "smi_error=/proc/self/status"));
-    assert_true(properties_hold(instance, "hip_error=libamdhip64.so has no hipInit"));
+    assert_true(has_property(instance, "smi_error=/proc/self/status"));
+    assert_true(has_property(instance, "hip_error=libamdhip64.so has no hipInit"));
     assert_false(infos[0].capabilities & FACET_CAN_MEMORY);
     provider->device->close(instance);
 }
@@ -203,8 +203,10 @@ static uint64_t busy_ns_of(struct facet_provider_instance *instance, const char 
     return now.busy_ns;
 }
 
-/* The launch has as many work-groups as 304 units run at a time, eight on each. It takes one round on all units, and
- * four rounds on a quarter of them. */
+/*
+ * The launch has as many work-groups as 304 units run at a time, eight on each. It takes one round on all units, and
+ * four rounds on a quarter of them.
+ */
 static void a_worker_has_its_compute_units_and_no_more(void **state)
 {
     struct facet_device_info infos[16];
@@ -233,7 +235,7 @@ static enum facet_status create_partition(struct facet_provider_instance *instan
     return provider->partition->create(instance, 0, template_id, start, ret_info, NULL);
 }
 
-static void a_mode_is_set_with_the_first_part_and_back_with_the_last(void **state)
+static void a_mode_is_set_with_the_first_partition_and_reset_with_the_last(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_partition_info one, other;
@@ -242,7 +244,7 @@ static void a_mode_is_set_with_the_first_part_and_back_with_the_last(void **stat
     struct facet_provider_instance *instance = open_provider(infos, 2);
     assert_int_equal(infos[0].modes, FACET_DEVICE_MODE(FACET_MODE_PARTITIONED));
     assert_int_equal(create_partition(instance, "CPX/NPS1", 3, &one), FACET_OK);
-    assert_true(properties_hold(instance, "compute_partition=CPX\n"));
+    assert_true(has_property(instance, "compute_partition=CPX\n"));
     assert_int_equal(one.compute_units, 38);
     assert_false(one.valid & FACET_PARTITION_HAS_MEMORY); /* all partitions share the memory */
     assert_string_equal(one.address, "amd-fa00000300cade00");
@@ -250,9 +252,9 @@ static void a_mode_is_set_with_the_first_part_and_back_with_the_last(void **stat
     assert_int_equal(create_partition(instance, "CPX/NPS1", FACET_PLACEMENT_ANY, &other), FACET_OK);
     assert_int_equal(other.start, 0);
     assert_int_equal(provider->partition->destroy(instance, 0, one.uuid, NULL), FACET_OK);
-    assert_true(properties_hold(instance, "compute_partition=CPX\n"));
+    assert_true(has_property(instance, "compute_partition=CPX\n"));
     assert_int_equal(provider->partition->destroy(instance, 0, other.uuid, NULL), FACET_OK);
-    assert_true(properties_hold(instance, "compute_partition=SPX\n"));
+    assert_true(has_property(instance, "compute_partition=SPX\n"));
     provider->device->close(instance);
 }
 
@@ -298,7 +300,7 @@ static void memory_partitions_are_reported_if_as_many_as_compute_partitions(void
     atomic_store(&modes->compute, 0);
 }
 
-/* Runs `body` in a child, as a process that has used the runtime holds memory of the GPU until it ends. */
+/* Runs `body` in a child, because a process that has used the runtime holds memory of the GPU until it ends. */
 static void in_a_child(void (*body)(void))
 {
     pid_t child = fork();
@@ -364,7 +366,7 @@ static void a_partitioned_gpu_is_not_used_as_a_whole(void **state)
     in_a_child(partition_and_use);
 }
 
-/* Bytes in the file that the provider did not write are ignored. */
+/* A record that the provider did not write is ignored. */
 static void a_file_of_garbage_counts_as_an_empty_one(void **state)
 {
     static const char *const texts[] = {"", "SPX", "SPX ffffffff", "garbage \xff\xfe", "SPX zz SPX", "QPX 3 SPX 1 2"};
@@ -375,7 +377,7 @@ static void a_file_of_garbage_counts_as_an_empty_one(void **state)
 
     setenv("FACET_ROCM_PARTITIONS", "1", 1);
     struct facet_provider_instance *instance = open_provider(infos, 2);
-    snprintf(path, sizeof path, "%s/rocm-0000:05:00.0", place);
+    snprintf(path, sizeof path, "%s/rocm-0000:05:00.0", state_folder);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         FILE *file = fopen(path, "w");
         assert_non_null(file);
@@ -388,8 +390,8 @@ static void a_file_of_garbage_counts_as_an_empty_one(void **state)
     provider->device->close(instance);
 }
 
-/* The folder's file says which process owns a partition, so other users must not be able to write it. */
-static void a_folder_that_others_may_write_holds_no_parts(void **state)
+/* A file in the folder records the holders of partitions, so other users must not be able to write to the folder. */
+static void a_folder_that_others_may_write_is_refused(void **state)
 {
     struct facet_device_info infos[16];
     struct facet_partition_info found[8];
@@ -398,11 +400,11 @@ static void a_folder_that_others_may_write_holds_no_parts(void **state)
 
     setenv("FACET_ROCM_PARTITIONS", "1", 1);
     struct facet_provider_instance *instance = open_provider(infos, 2);
-    assert_int_equal(chmod(place, 0770), 0);
+    assert_int_equal(chmod(state_folder, 0770), 0);
     assert_int_equal(provider->partition->list(instance, 0, found, sizeof found[0], 8, &count, &error),
                      FACET_PERMISSION);
     assert_non_null(strstr(error.message, "has mode 0770"));
-    assert_int_equal(chmod(place, 0700), 0);
+    assert_int_equal(chmod(state_folder, 0700), 0);
     assert_int_equal(provider->partition->list(instance, 0, found, sizeof found[0], 8, &count, &error), FACET_OK);
     provider->device->close(instance);
 }
@@ -483,40 +485,40 @@ static void gpus_are_joined_by_the_fabric_or_by_their_processors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(gpus_are_described_by_all_sources, sources_are_all_there),
-        cmocka_unit_test_setup(a_setting_that_is_neither_is_refused, sources_are_all_there),
-        cmocka_unit_test_setup(without_amd_smi_the_kernel_tells, sources_are_all_there),
-        cmocka_unit_test_setup(without_any_source_there_are_no_devices, sources_are_all_there),
-        cmocka_unit_test_setup(only_functions_that_both_releases_share_are_called, sources_are_all_there),
-        cmocka_unit_test_setup(a_file_that_is_no_library_is_reported_with_the_reason, sources_are_all_there),
-        cmocka_unit_test_setup(a_mode_is_set_with_the_first_part_and_back_with_the_last, sources_are_all_there),
-        cmocka_unit_test_setup(partitions_outlive_their_creator, sources_are_all_there),
-        cmocka_unit_test_setup(memory_partitions_are_reported_if_as_many_as_compute_partitions, sources_are_all_there),
-        cmocka_unit_test_setup(a_file_of_garbage_counts_as_an_empty_one, sources_are_all_there),
-        cmocka_unit_test_setup(a_folder_that_others_may_write_holds_no_parts, sources_are_all_there),
-        cmocka_unit_test_setup(notifications_are_reported, sources_are_all_there),
-        cmocka_unit_test_setup(a_gpu_that_is_lost_does_not_hide_the_other, sources_are_all_there),
-        cmocka_unit_test_setup(gpus_are_joined_by_the_fabric_or_by_their_processors, sources_are_all_there),
-        cmocka_unit_test_setup(a_gpu_in_use_is_not_partitioned, sources_are_all_there),
-        cmocka_unit_test_setup(a_partitioned_gpu_is_not_used_as_a_whole, sources_are_all_there),
-        cmocka_unit_test_setup(an_image_that_ends_early_is_refused, sources_are_all_there),
-        cmocka_unit_test_setup(a_worker_has_its_compute_units_and_no_more, sources_are_all_there),
+        cmocka_unit_test_setup(gpus_are_described_by_all_sources, use_all_sources),
+        cmocka_unit_test_setup(a_switch_other_than_0_and_1_is_refused, use_all_sources),
+        cmocka_unit_test_setup(without_amd_smi_the_kernels_files_describe_gpus, use_all_sources),
+        cmocka_unit_test_setup(without_any_source_there_are_no_devices, use_all_sources),
+        cmocka_unit_test_setup(only_functions_that_both_releases_share_are_called, use_all_sources),
+        cmocka_unit_test_setup(a_file_that_is_no_library_is_reported_with_the_reason, use_all_sources),
+        cmocka_unit_test_setup(a_mode_is_set_with_the_first_partition_and_reset_with_the_last, use_all_sources),
+        cmocka_unit_test_setup(partitions_outlive_their_creator, use_all_sources),
+        cmocka_unit_test_setup(memory_partitions_are_reported_if_as_many_as_compute_partitions, use_all_sources),
+        cmocka_unit_test_setup(a_file_of_garbage_counts_as_an_empty_one, use_all_sources),
+        cmocka_unit_test_setup(a_folder_that_others_may_write_is_refused, use_all_sources),
+        cmocka_unit_test_setup(notifications_are_reported, use_all_sources),
+        cmocka_unit_test_setup(a_gpu_that_is_lost_does_not_hide_the_other, use_all_sources),
+        cmocka_unit_test_setup(gpus_are_joined_by_the_fabric_or_by_their_processors, use_all_sources),
+        cmocka_unit_test_setup(a_gpu_in_use_is_not_partitioned, use_all_sources),
+        cmocka_unit_test_setup(a_partitioned_gpu_is_not_used_as_a_whole, use_all_sources),
+        cmocka_unit_test_setup(an_image_that_ends_early_is_refused, use_all_sources),
+        cmocka_unit_test_setup(a_worker_has_its_compute_units_and_no_more, use_all_sources),
     };
     char file[128];
 
-    snprintf(place, sizeof place, "/tmp/facet-rocm-XXXXXX");
-    if (!mkdtemp(place))
+    snprintf(state_folder, sizeof state_folder, "/tmp/facet-rocm-XXXXXX");
+    if (!mkdtemp(state_folder))
         return EXIT_FAILURE;
-    snprintf(file, sizeof file, "%s/hip", place);
+    snprintf(file, sizeof file, "%s/hip", state_folder);
     setenv("FAKE_HIP_STATE", file, 1);
-    setenv("FACET_ROCM_STATE", place, 1);
+    setenv("FACET_ROCM_STATE", state_folder, 1);
     load_provider("rocm");
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(file);
     for (uint32_t bus = 0x05; bus <= 0x25; bus += 0x20) {
-        snprintf(file, sizeof file, "%s/rocm-0000:%02x:00.0", place, bus);
+        snprintf(file, sizeof file, "%s/rocm-0000:%02x:00.0", state_folder, bus);
         unlink(file);
     }
-    rmdir(place);
+    rmdir(state_folder);
     return failed;
 }

@@ -10,7 +10,7 @@
 
 #define MAX_DEVICES 128
 
-/* Sets the paths of both libraries; NULL stands for an absent one. */
+/* Sets the paths of both libraries to fakes of these names. NULL: the library is absent. */
 static inline void node_libraries(const char *dcmi, const char *acl)
 {
     const char *folder = getenv("FACET_TEST_FAKES");
@@ -59,7 +59,7 @@ static inline uint32_t node_list(struct facet_provider_instance *instance, struc
     return count;
 }
 
-/* Opens a new node under `scenario`, and lists its devices. */
+/* Opens an instance over a node in the state that `scenario` describes, and lists its devices. */
 static inline struct facet_provider_instance *
 node_start(const char *scenario, struct facet_device_info infos[MAX_DEVICES], uint32_t *ret_count)
 {

@@ -39,9 +39,9 @@ static struct {
     atomic_uint_least64_t now_ns; /* the clock that kernels move */
     sem_t began, may_end;
     char log[256];
-    atomic_uint logged;
-    atomic_uint inside, inside_most;
-    atomic_uint done;
+    atomic_uint logged;              /* characters that were to be written to `log` */
+    atomic_uint inside, inside_most; /* work-groups that run now, and the most that ran at a time */
+    atomic_uint done;                /* calls of count_done() */
 } world;
 
 static inline uint64_t world_now_ns(void *owner)

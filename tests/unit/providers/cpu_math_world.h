@@ -34,32 +34,35 @@ static inline int math_end(void **state)
 static const uint32_t bytes_of[] = {4, 2, 2, 1};
 static const char *const names_of[] = {"f32", "bf16", "f16", "int8"};
 /* Half of the distance from 1 to the next number: the relative error of one rounding. */
-static const double half_step[] = {0x1p-24, 0x1p-8, 0x1p-11, 0};
+static const double rounding_error[] = {0x1p-24, 0x1p-8, 0x1p-11, 0};
 
-/* IEEE binary16, since not every compiler has the type. All rounding here is to nearest even. */
-static inline uint16_t half_of(double value)
+/*
+ * IEEE binary16, because not every compiler has the type. All rounding here is to nearest even. Numbers from 65520 on
+ * are rounded to infinity (0x7c00); 0x7e00 is a NaN.
+ */
+static inline uint16_t half_from_double(double value)
 {
-    double size = fabs(value);
+    double magnitude = fabs(value);
     uint16_t sign = signbit(value) ? 0x8000 : 0;
 
-    if (!(size < 65520))
+    if (!(magnitude < 65520))
         return (uint16_t)(sign | (isnan(value) ? 0x7e00 : 0x7c00));
-    if (size <= 0)
+    if (magnitude <= 0)
         return sign;
-    int exponent = ilogb(size) < -14 ? -14 : ilogb(size);
-    double steps = rint(ldexp(size, 10 - exponent)); /* 1024 to 2048, or below for what is subnormal */
+    int exponent = ilogb(magnitude) < -14 ? -14 : ilogb(magnitude);
+    double steps = rint(ldexp(magnitude, 10 - exponent)); /* 1024 to 2048, or below for what is subnormal */
 
     return (uint16_t)(sign + (uint16_t)((exponent + 14) * 1024) + (uint16_t)steps);
 }
 
-static inline double of_half(uint16_t bits)
+static inline double double_from_half(uint16_t bits)
 {
     int exponent = bits >> 10 & 31, steps = bits & 1023;
-    double size = exponent == 31  ? (steps ? NAN : INFINITY)
-                  : exponent == 0 ? ldexp(steps, -24)
-                                  : ldexp(1024 + steps, exponent - 25);
+    double magnitude = exponent == 31  ? (steps ? NAN : INFINITY)
+                       : exponent == 0 ? ldexp(steps, -24)
+                                       : ldexp(1024 + steps, exponent - 25);
 
-    return bits & 0x8000 ? -size : size;
+    return bits & 0x8000 ? -magnitude : magnitude;
 }
 
 static inline void put(uint64_t address, uint32_t type, uint64_t index, double value)
@@ -77,7 +80,7 @@ static inline void put(uint64_t address, uint32_t type, uint64_t index, double v
         ((uint16_t *)address)[index] = (uint16_t)(bits >> 16);
         break;
     case FACET_MATH_F16:
-        ((uint16_t *)address)[index] = half_of(value);
+        ((uint16_t *)address)[index] = half_from_double(value);
         break;
     default:
         ((int8_t *)address)[index] = (int8_t)lrint(value);
@@ -97,7 +100,7 @@ static inline double get(uint64_t address, uint32_t type, uint64_t index)
         memcpy(&single, &bits, 4);
         return (double)single;
     case FACET_MATH_F16:
-        return of_half(((const uint16_t *)address)[index]);
+        return double_from_half(((const uint16_t *)address)[index]);
     default:
         return (double)((const int8_t *)address)[index];
     }
@@ -115,21 +118,22 @@ static inline double *get_all(uint64_t address, uint32_t type, uint64_t count)
 }
 
 /*
- * The sum of `count` products, and in *ret_sizes the sum of their sizes. The thread sanitizer stays out: only one
- * thread knows these numbers, and most of a test's time is spent here.
+ * The sum of `count` products, and in *ret_magnitudes the sum of their magnitudes. The thread sanitizer does not check
+ * this function: only one thread uses these numbers, and most of a test's time is spent here.
  */
-__attribute__((no_sanitize_thread)) static inline double
-sum_of_products(const double *a, uint64_t a_step, const double *b, uint64_t b_step, uint64_t count, double *ret_sizes)
+__attribute__((no_sanitize_thread)) static inline double sum_of_products(const double *a, uint64_t a_step,
+                                                                         const double *b, uint64_t b_step,
+                                                                         uint64_t count, double *ret_magnitudes)
 {
-    double sum = 0, sizes = 0;
+    double sum = 0, magnitudes = 0;
 
     for (uint64_t i = 0; i < count; i++) {
         double product = a[i * a_step] * b[i * b_step];
 
         sum += product;
-        sizes += fabs(product);
+        magnitudes += fabs(product);
     }
-    *ret_sizes = sizes;
+    *ret_magnitudes = magnitudes;
     return sum;
 }
 
@@ -216,16 +220,16 @@ static inline struct facet_launch_record run_math(const struct facet_math *opera
     return record;
 }
 
-/* `sums` is the sum of the absolute values of the `count` terms added in f32, whose errors partly cancel each other. */
+/* `sums`: the sum of the magnitudes of `count` terms. Each addition in f32 has an error; some cancel each other. */
 static inline void assert_near(double got, double expected, uint32_t type, double sums, double count)
 {
-    double off = half_step[type] * fabs(expected) + 4 * sqrt(count) * 0x1p-24 * sums;
+    double off = rounding_error[type] * fabs(expected) + 4 * sqrt(count) * 0x1p-24 * sums;
 
     if (type == FACET_MATH_F16)
         off += 0x1p-25; /* half of the smallest subnormal number */
     if (!(fabs(got - expected) <= off))
-        fail_msg("%s: %.9g, expected %.9g, off by %.3g of %.3g", names_of[type], got, expected, fabs(got - expected),
-                 off);
+        fail_msg("%s: %.9g, expected %.9g, off by %.3g, allowed %.3g", names_of[type], got, expected,
+                 fabs(got - expected), off);
 }
 
 #endif

@@ -18,15 +18,15 @@ UNUSED static const char kernels[] = ".version 7.0 .target sm_52 .address_size 6
                                      ".visible .entry spin_1000us() { ret; } .visible .entry spin_20000us() { ret; } "
                                      ".visible .entry spin_7000000us() { ret; }";
 
-UNUSED static void driver_is(const char *path)
+UNUSED static void set_driver(const char *path)
 {
     setenv("FACET_CUDA_DRIVER", path, 1);
 }
 
-UNUSED static void driver_is_fake(const char *variable)
+UNUSED static void set_fake_driver(const char *variable)
 {
     assert_non_null(getenv(variable));
-    driver_is(getenv(variable));
+    set_driver(getenv(variable));
 }
 
 UNUSED static struct facet_provider_instance *open_fake(void)
@@ -34,7 +34,7 @@ UNUSED static struct facet_provider_instance *open_fake(void)
     struct facet_provider_instance *instance = NULL;
     struct facet_error error = {0};
 
-    driver_is_fake("FACET_TEST_CUDA");
+    set_fake_driver("FACET_TEST_CUDA");
     if (provider->device->open(&instance, &error) != FACET_OK)
         fail_msg("open: %s", error.message);
     return instance;
@@ -71,7 +71,7 @@ struct world {
     uint64_t context, module, stream;
 };
 
-/* Makes a worker of an open instance. */
+/* Creates a context of the worker on device 0 of an open instance, with a module and a stream. */
 UNUSED static struct world enter_world(struct facet_provider_instance *instance, const char *worker)
 {
     struct world world = {.instance = instance, .context = context_of(instance, 0, worker)};

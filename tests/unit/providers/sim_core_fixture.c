@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: sim_core_fixture.h. */
+/* Owns: the functions of sim_core_fixture.h, and the made-up engine. */
 #include "sim_core_fixture.h"
 
 #include <dirent.h>
@@ -35,7 +35,7 @@ bool sim_engine_uses_worker(const struct facet_provider_instance *instance, uint
 
 void sim_engine_advance(struct facet_provider_instance *instance, uint64_t now_ns)
 {
-    assert_true(now_ns >= engine_double.advanced_ns); /* time never goes back */
+    assert_true(now_ns >= engine_double.advanced_ns); /* time never decreases */
     engine_double.advanced_ns = now_ns;
     if (now_ns >= engine_double.next_ns)
         engine_double.next_ns = UINT64_MAX;

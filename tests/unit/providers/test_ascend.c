@@ -51,14 +51,14 @@ static void a_whole_node_is_described(void **state)
     node_close(instance);
 }
 
-static void identity_survives_another_place(void **state)
+static void uuids_do_not_depend_on_the_slot(void **state)
 {
     struct facet_device_info moved[MAX_DEVICES];
     uint32_t moved_count;
 
     node_libraries("dcmi", "acl");
     node_close(node_start("cards=3", infos, &count));
-    /* The same dies are in other slots: their bus addresses change, and their identities do not. */
+    /* The same dies are in other slots: their bus addresses change, and their uuids do not. */
     node_close(node_start("cards=3,bus:0=1,bus:1=2,bus:2=3", moved, &moved_count));
     assert_int_equal(moved_count, 3);
     for (uint32_t i = 0; i < 3; i++) {
@@ -152,14 +152,18 @@ static void an_older_driver_leaves_bits_clear(void **state)
     assert_true(infos[3].valid == ALL_FIELDS); /* this driver has the first form of the PCI call */
     assert_string_equal(infos[3].pci_address, "0000:84:00.0");
     assert_true(infos[3].capabilities == (ALL_OF_A_NEW_NODE & ~(FACET_CAN_PROCESS_METRICS | FACET_CAN_TOPOLOGY)));
-    assert_int_equal(node_provider()->metrics->processes(instance, 0, NULL, 184, 0, &number, NULL), FACET_UNSUPPORTED);
-    assert_int_equal(node_provider()->device->links(instance, NULL, 48, 0, &number, NULL), FACET_UNSUPPORTED);
+    assert_int_equal(
+        node_provider()->metrics->processes(instance, 0, NULL, sizeof(struct facet_process_metrics), 0, &number, NULL),
+        FACET_UNSUPPORTED);
+    assert_int_equal(
+        node_provider()->device->links(instance, NULL, sizeof(struct facet_topology_link), 0, &number, NULL),
+        FACET_UNSUPPORTED);
     for (uint32_t i = 1; i < count; i++)
         assert_string_not_equal(infos[i].uuid, infos[0].uuid);
     node_close(instance);
 }
 
-/* For each call, the values that are missing when it fails on every card. All others must stay. */
+/* For each function of DCMI, the values that are missing when it fails on every card. All other values must stay. */
 static const struct {
     const char *function;
     uint64_t fields, capabilities, metrics;
@@ -193,7 +197,7 @@ static void a_failing_call_loses_only_its_own_values(void **state)
         struct facet_device_metrics metrics = {.size = sizeof metrics};
         char scenario[128];
 
-        snprintf(scenario, sizeof scenario, "fail:%s=-8005", failures[i].function);
+        snprintf(scenario, sizeof scenario, "fail:%s=-8005", failures[i].function); /* internal error of the driver */
         print_message("# %s\n", scenario);
         struct facet_provider_instance *instance = node_start(scenario, infos, &count);
         assert_int_equal(count, 8);
@@ -214,7 +218,7 @@ static void without_the_pci_call_there_is_no_address(void **state)
     assert_string_equal(infos[0].pci_address, "");
 }
 
-static void counting_that_fails_is_a_refusal(void **state)
+static void a_node_that_cannot_be_counted_is_refused(void **state)
 {
     static const struct {
         const char *scenario, *text;
@@ -230,8 +234,8 @@ static void counting_that_fails_is_a_refusal(void **state)
         {"card_count=-1", "dcmi_get_card_list: -1 cards", FACET_CORRUPT},
         {"chips:2=2000000000", "dcmi_get_device_num_in_card: 2000000000 chips, expected 0 to 16", FACET_CORRUPT},
         {"chips=-5", "-5 chips", FACET_CORRUPT},
-        {"card:4=1", "expected identities of their own", FACET_CORRUPT},
-        {"die=7", "expected identities of their own", FACET_CORRUPT},
+        {"card:4=1", "expected different uuids", FACET_CORRUPT},
+        {"die=7", "expected different uuids", FACET_CORRUPT},
     };
 
     node_libraries("dcmi", "acl");
@@ -328,7 +332,7 @@ static void metrics_are_in_the_units_of_the_abi(void **state)
     assert_int_equal(metrics.compute_active_milli, 370);
     assert_int_equal(metrics.memory_active_milli, 120);
     assert_true(metrics.ecc_corrected == 3 && metrics.ecc_uncorrected == 0);
-    assert_true(metrics.timestamp_ns > UINT64_C(1600000000) * 1000000000);
+    assert_true(metrics.timestamp_ns > UINT64_C(1600000000) * 1000000000); /* 2020 */
     assert_int_equal(node_provider()->metrics->device(instance, 7, &shorter, NULL), FACET_OK);
     assert_int_equal(shorter.size, offsetof(struct facet_device_metrics, clock_mhz));
     assert_int_equal(shorter.clock_mhz, 0);
@@ -419,7 +423,7 @@ static void topology_codes_become_links(void **state)
             assert_int_equal(links[j].valid, 0);
         }
     }
-    /* Links of unknown types are left out, also the older driver's "unknown", and pairs whose query fails. */
+    /* Links of unknown types (99, and the older driver's "unknown") and pairs whose query fails are left out. */
     node_scenario("link=6,link:0-1=3,link:2-5=99,fail:dcmi_get_topo_info_by_device_id:4=-8005");
     assert_int_equal(device->links(instance, links, sizeof *links, 64, &number, NULL), FACET_OK);
     assert_int_equal(number, 1);
@@ -571,7 +575,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_node_is_described),
-        cmocka_unit_test(identity_survives_another_place),
+        cmocka_unit_test(uuids_do_not_depend_on_the_slot),
         cmocka_unit_test(without_dcmi_there_are_no_devices),
         cmocka_unit_test(a_file_that_is_no_library_is_refused),
         cmocka_unit_test(without_cann_devices_are_seen_but_not_limited),
@@ -580,7 +584,7 @@ int main(void)
         cmocka_unit_test(an_older_driver_leaves_bits_clear),
         cmocka_unit_test(a_failing_call_loses_only_its_own_values),
         cmocka_unit_test(without_the_pci_call_there_is_no_address),
-        cmocka_unit_test(counting_that_fails_is_a_refusal),
+        cmocka_unit_test(a_node_that_cannot_be_counted_is_refused),
         cmocka_unit_test(a_card_that_fell_off_does_not_hide_the_others),
         cmocka_unit_test(impossible_values_are_left_out),
         cmocka_unit_test(texts_become_printable),

@@ -44,7 +44,7 @@ static void cores_are_rounded_up_and_never_oversubscribed(void **state)
     struct facet_provider_instance *instance = start_node("");
     struct facet_worker_limit granted = {.size = sizeof granted};
 
-    assert_int_equal(limit_ops()->set_compute(instance, 0, "a", 301, NULL), FACET_OK); /* 6.02 of 20 */
+    assert_int_equal(limit_ops()->set_compute(instance, 0, "a", 301, NULL), FACET_OK); /* 6.02 of 20 cores */
     assert_int_equal(limit_ops()->get(instance, 0, "a", &granted, NULL), FACET_OK);
     assert_int_equal(granted.valid, FACET_WORKER_HAS_COMPUTE);
     assert_int_equal(granted.compute_units, 7);
@@ -279,7 +279,7 @@ static void a_block_that_is_not_aligned_is_aligned(void **state)
     node_close(instance);
 }
 
-/* Makes each call for memory in turn. Returns the first status that is not FACET_OK, with its error. */
+/* Calls each memory operation once. Returns the first status that is not FACET_OK, with its error. */
 static enum facet_status walk_memory(struct facet_provider_instance *instance, struct facet_error *error)
 {
     uint64_t context, address, back;
@@ -334,7 +334,7 @@ static void two_instances_share_the_runtime(void **state)
 
     assert_int_equal(memory_ops()->destroy_context(one, a, NULL), FACET_OK);
     node_close(one);
-    assert_int_equal(memory_ops()->alloc(two, b, 100, &address, NULL), FACET_OK); /* the runtime goes on */
+    assert_int_equal(memory_ops()->alloc(two, b, 100, &address, NULL), FACET_OK); /* the runtime still works */
     node_close(two);
     struct facet_provider_instance *again = node_open();
     context_of(again, 0, "a");

@@ -51,7 +51,7 @@ static void a_correct_kernel_is_not_reported(void **state)
     uint32_t got[1024];
     (void)state;
 
-    OK(&world, run_kernel("store", 16, 64, 1, words)); /* 1024 words: all there are */
+    OK(&world, run_kernel("store", 16, 64, 1, words)); /* 1024 words: the whole block */
     OK(&world, world.provider->memory->read(INSTANCE, world.context, words, sizeof got, got, &world.error));
     for (uint32_t i = 0; i < 1024; i++)
         assert_int_equal(got[i], i);
@@ -81,7 +81,7 @@ static void bounds_are_the_requested_sizes(void **state)
     assert_non_null(strstr(world.error.message, "work-item (64, 0, 0): write of 4 bytes"));
 }
 
-/* The blocks have whole pages and lie one behind the other, also after a block was freed and its pages used again. */
+/* Blocks of whole pages lie side by side in memory, also after a block was freed and its pages are used again. */
 static void a_neighbour_hides_no_overrun(void **state)
 {
     const uint64_t bytes[] = {4096, 8192, UINT64_C(2) << 20};
@@ -158,7 +158,7 @@ static void local_memory_has_bounds_too(void **state)
     assert_non_null(strstr(world.error.message, "local memory"));
 }
 
-/* The image itself finds these accesses, also where the address is valid memory. */
+/* The image finds these accesses itself, also if the address is valid memory, and reports them by these flags. */
 static void accesses_outside_of_a_variable_are_reported(void **state)
 {
     static const struct {

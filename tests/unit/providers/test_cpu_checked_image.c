@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked kernels for the tests of the cpu provider, with one fault each.
+ * Checked kernels for the tests of the cpu provider, which make wrong accesses if their arguments are wrong.
  *
  * Owns: one checked host image. Never: linked into a test; it is loaded.
  */
@@ -21,7 +21,7 @@ static int may_access(const struct facet_host_group *group, const void *address,
     return check->access(group->check, address, sizeof(uint32_t), flags, item, site);
 }
 
-/* Each item writes words[item * stride], which is out of bounds beyond `count` words. */
+/* Each item writes words[item * stride]: the test chooses a stride and a grid that pass the end of the block. */
 static void run_store(const void *block, const struct facet_host_group *group)
 {
     const struct arguments *arguments = block;
@@ -51,7 +51,7 @@ static void run_neighbour(const void *block, const struct facet_host_group *grou
             arguments->words[i] = local[(i + 1) % items];
 }
 
-/* Items 0 and 1 access the first word with the flags of facet_host_check that are in `count` and `stride`. */
+/* Item 0 accesses the first word with the flags of facet_host_check in `count`, and item 1 with those in `stride`. */
 static void run_share(const void *block, const struct facet_host_group *group)
 {
     const struct arguments *arguments = block;

@@ -206,7 +206,10 @@ static void the_first_failure_is_kept_and_later_launches_run(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* A unit runs a work-group of the first stream. Work with a better claim arrives, and runs before the next group. */
+/*
+ * A unit runs a work-group ('l') of the first stream when work of the second ('h') arrives. `expected`: the order. In
+ * "lhl" the second has the better claim, and preempts the first between its two groups.
+ */
 static void assert_preempts(struct cpu_stream *first, struct cpu_stream *second, const char *expected)
 {
     struct facet_launch_record record;

@@ -218,22 +218,25 @@ static void a_wait_is_cancelled_like_a_launch(void **state)
 
 /* ---- policy ---- */
 
-/* Two tenants share one unit. Each work-group moves the clock by `group_ns`, which may end a turn. */
+/*
+ * Two tenants share one unit. Each work-group moves the clock by `group_ns`, which may end a turn. A third tenant holds
+ * the unit until both have launched.
+ */
 static void two_take_turns(bool preempt, uint64_t slice_ns, uint64_t group_ns)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);
-    struct cpu_tenant *gate = tenant_of(executor), *tenants[2] = {tenant_of(executor), tenant_of(executor)};
-    struct cpu_stream *closed = stream_of(gate), *streams[2] = {stream_of(tenants[0]), stream_of(tenants[1])};
+    struct cpu_tenant *holder = tenant_of(executor), *tenants[2] = {tenant_of(executor), tenant_of(executor)};
+    struct cpu_stream *held = stream_of(holder), *streams[2] = {stream_of(tenants[0]), stream_of(tenants[1])};
 
     cpu_executor_set_policy(executor, FACET_SCHEDULE_ROUND_ROBIN, preempt, slice_ns);
-    launch(closed, (struct work){.waits_for_go = 1}, 1);
+    launch(held, (struct work){.waits_for_go = 1}, 1);
     sem_wait(&world.began);
     launch(streams[0], (struct work){.name = 'a', .advance_ns = group_ns}, 6);
     launch(streams[1], (struct work){.name = 'b', .advance_ns = group_ns}, 6);
     sem_post(&world.may_end);
     for (int i = 0; i < 2; i++)
         assert_int_equal(cpu_tenant_wait(tenants[i], FOREVER), FACET_OK);
-    cpu_tenant_destroy(gate);
+    cpu_tenant_destroy(holder);
     cpu_tenant_destroy(tenants[0]);
     cpu_tenant_destroy(tenants[1]);
     cpu_executor_destroy(executor);
@@ -283,7 +286,7 @@ static void a_policy_holds_from_the_next_decision_on(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* The caller waits for a work-group that does not end up to a limit, and no further group begins. */
+/* A pause waits for a running work-group only until its time limit, and no further group begins. */
 static void pausing_is_bounded_in_time(void **state)
 {
     struct cpu_executor *executor = executor_of(1, NULL);

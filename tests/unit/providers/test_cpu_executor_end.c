@@ -34,7 +34,7 @@ static void launch_endless(struct cpu_stream *stream, uint32_t groups)
     assert_int_equal(cpu_stream_launch(stream, &endless, &request, NULL, NULL, NULL, count_done, NULL, NULL), FACET_OK);
 }
 
-static struct cpu_executor *executor_that_ends(uint32_t units, uint64_t end_after_ns, uint64_t group_most_ns)
+static struct cpu_executor *executor_that_ends_groups(uint32_t units, uint64_t end_after_ns, uint64_t group_most_ns)
 {
     const struct cpu_executor_options options = {
         .units = units, .processors = units + 1, .end_after_ns = end_after_ns, .group_most_ns = group_most_ns};
@@ -50,7 +50,7 @@ static void wait_until_begun(uint32_t groups)
         sem_wait(&world.began);
 }
 
-static void expect_usual(struct cpu_stream *stream)
+static void expect_work_runs(struct cpu_stream *stream)
 {
     memset(ran, 0, sizeof ran);
     launch(stream, (struct work){.run_counts = ran}, GROUPS);
@@ -91,7 +91,7 @@ static void cancelled_groups_are_ended(void **state)
     (void)state;
     if (is_thread_sanitizer())
         skip();
-    struct cpu_executor *executor = executor_that_ends(3, MS, 0);
+    struct cpu_executor *executor = executor_that_ends_groups(3, MS, 0);
     struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
     struct cpu_stream *stuck = stream_of(one), *stream = stream_of(other);
 
@@ -100,12 +100,12 @@ static void cancelled_groups_are_ended(void **state)
         wait_until_begun(3);
         cpu_stream_cancel(stuck);
         assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
-        expect_usual(stream);
-        expect_usual(stuck);
+        expect_work_runs(stream);
+        expect_work_runs(stuck);
     }
     assert_int_equal(failed_code(stuck), 0);
     assert_int_equal(atomic_load(&ended), 0);
-    assert_int_equal(atomic_load(&world.done), 15);
+    assert_int_equal(atomic_load(&world.done), 15); /* in each of 5 rounds an endless launch and two others */
     cpu_tenant_destroy(one);
     cpu_tenant_destroy(other);
     cpu_executor_destroy(executor);
@@ -116,33 +116,33 @@ static void groups_of_a_destroyed_tenant_are_ended(void **state)
     (void)state;
     if (is_thread_sanitizer())
         skip();
-    struct cpu_executor *executor = executor_that_ends(2, MS, 0);
+    struct cpu_executor *executor = executor_that_ends_groups(2, MS, 0);
     struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
 
     launch_endless(stream_of(one), 2);
     wait_until_begun(2);
     cpu_tenant_destroy(one);
-    expect_usual(stream_of(other));
+    expect_work_runs(stream_of(other));
     assert_int_equal(atomic_load(&ended), 0);
     cpu_tenant_destroy(other);
     cpu_executor_destroy(executor);
 }
 
-/* No call ends the group. It exceeds the time that any group may take. */
+/* Nobody cancels the group: it is ended because it exceeds the time that any group may take. */
 static void a_group_that_exceeds_its_time_is_ended(void **state)
 {
     (void)state;
     if (is_thread_sanitizer())
         skip();
     struct cpu_executor *executor =
-        executor_that_ends(1, 0, 300 * MS) /* longer than a busy machine keeps a thread waiting */;
+        executor_that_ends_groups(1, 0, 300 * MS) /* longer than a busy machine keeps a thread waiting */;
     struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
     struct cpu_stream *stuck = stream_of(one), *stream = stream_of(other);
     struct facet_launch_record record;
 
     launch_endless(stuck, 2);
     wait_until_begun(1);
-    expect_usual(stream);
+    expect_work_runs(stream);
     assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
     assert_int_equal(failed_code(stuck), -FACET_TIMEOUT);
     assert_int_equal(cpu_stream_records(stuck, 0, &record, 1), 1);
@@ -177,7 +177,7 @@ static void run_some_time(const void *arguments, const struct facet_host_group *
 static int launch_within_limit(void)
 {
     static const struct facet_host_kernel some_time = {.name = "some_time", .run = run_some_time};
-    struct cpu_executor *executor = executor_that_ends(1, 0, STOP_LIMIT_MS * MS);
+    struct cpu_executor *executor = executor_that_ends_groups(1, 0, STOP_LIMIT_MS * MS);
     struct cpu_stream *stream = stream_of(tenant_of(executor));
     struct facet_launch request = request_of(1, 1, 1);
 
@@ -217,7 +217,7 @@ static void a_group_may_return_while_it_is_ended(void **state)
     (void)state;
     if (is_thread_sanitizer())
         skip();
-    struct cpu_executor *executor = executor_that_ends(2, MS, 0);
+    struct cpu_executor *executor = executor_that_ends_groups(2, MS, 0);
     struct cpu_tenant *one = tenant_of(executor), *other = tenant_of(executor);
     struct cpu_stream *stuck = stream_of(one), *stream = stream_of(other);
 
@@ -229,14 +229,14 @@ static void a_group_may_return_while_it_is_ended(void **state)
         cpu_stream_wait(stuck, (500 + 5 * i) * US); /* the wait may end or time out */
         atomic_store(&keeps_running, false);
         assert_int_equal(cpu_stream_wait(stuck, FOREVER), FACET_OK);
-        expect_usual(stream);
+        expect_work_runs(stream);
     }
     cpu_tenant_destroy(one);
     cpu_tenant_destroy(other);
     cpu_executor_destroy(executor);
 }
 
-static int see_nothing(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
+static int allow_access(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site)
 {
     (void)check;
     (void)address;
@@ -255,8 +255,9 @@ static void pass_barrier(void *check)
 /* A checked launch calls Facet's functions, which hold locks that other threads need. */
 static void a_launch_that_may_hold_a_lock_is_not_ended(void **state)
 {
-    static const struct facet_host_check check = {.size = sizeof check, .access = see_nothing, .barrier = pass_barrier};
-    struct cpu_executor *executor = executor_that_ends(1, MS, 2 * MS);
+    static const struct facet_host_check check = {
+        .size = sizeof check, .access = allow_access, .barrier = pass_barrier};
+    struct cpu_executor *executor = executor_that_ends_groups(1, MS, 2 * MS);
     struct cpu_tenant *tenant = tenant_of(executor);
     struct cpu_stream *stream = stream_of(tenant);
     struct facet_launch request = request_of(1, 1, 1);

@@ -270,8 +270,8 @@ static void a_launch_without_scratch_memory_fails_alone(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Makes an executor and runs a job, while the n-th allocation or thread fails. Returns whether all succeeded. */
-static bool try_all(struct facet_error *error)
+/* Makes an executor and runs a job, in which `allocations_left` may let a call fail. Returns whether all succeeded. */
+static bool run_one_job(struct facet_error *error)
 {
     const struct cpu_executor_options options = {.units = 1, .processors = 2};
     const struct facet_launch request = request_of(1, 1, 1);
@@ -303,7 +303,7 @@ static void a_refused_call_leaves_nothing_behind(void **state)
         struct facet_error error = {0};
 
         atomic_store(&allocations_left, refused);
-        bool all = try_all(&error);
+        bool all = run_one_job(&error);
 
         atomic_store(&allocations_left, -1);
         if (all)

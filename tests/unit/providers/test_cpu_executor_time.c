@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs of the executor's charges, with a clock that only kernels move, and of its watchdog.
- * Never: uses real time, except to compare the charge for a stretch of it with its length.
+ * Never: uses real time, except to compare a charged time with the time that passed.
  */
 #include <stdio.h>
 #include <time.h>
@@ -84,7 +84,7 @@ static uint64_t real_ns(void)
     return (uint64_t)now.tv_sec * S + (uint64_t)now.tv_nsec;
 }
 
-/* A stretch of time, and what was charged for it. */
+/* How much time passed, and how much of it was charged. */
 struct stretch {
     uint64_t charged_ns, passed_ns;
 };
@@ -94,7 +94,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = (long)(40 * MS)}, NULL);
 }
 
-/* Measures a stretch during a work-group of the tenant, which waits. */
+/* Measures some time in which a work-group of the tenant waits. */
 static struct stretch stretch_under_way(struct cpu_tenant *tenant)
 {
     uint64_t before = cpu_tenant_busy_ns(tenant), start = real_ns();
@@ -178,7 +178,7 @@ static void assert_share(enum facet_pick_policy policy, uint64_t first_ns, uint6
     gate_open(&gate);
     assert_int_equal(cpu_tenant_wait(tenants[1], FOREVER), FACET_OK);
     if (race.at_end + tolerance < expected || race.at_end > expected + tolerance)
-        fail_msg("%u work-groups, expected %u +- %u", race.at_end, expected, tolerance);
+        fail_msg("the first tenant ran %u work-groups, expected %u +- %u", race.at_end, expected, tolerance);
     for (int i = 0; i < 2; i++)
         cpu_tenant_destroy(tenants[i]);
     cpu_executor_destroy(executor);
@@ -280,7 +280,7 @@ static void short_groups_of_a_long_job_are_not_reported(void **state)
     assert_int_equal(report.count, 0);
 }
 
-/* The tenant's cap is used up. No work waits, and the unit sleeps without a deadline when the tenant launches again. */
+/* The tenant has used up its cap. The unit sleeps without a deadline, because no work waits, until the next launch. */
 static void a_launch_under_a_used_up_cap_runs_later(void **state)
 {
     struct cpu_executor *executor = executor_of(1, world_now_ns);

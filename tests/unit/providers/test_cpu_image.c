@@ -46,7 +46,7 @@ static void each_loaded_image_is_an_object_of_its_own(void **state)
         unload_module(modules[i]);
 }
 
-/* Only bytes behind the image's last part may be missing: sections, which the provider does not read. */
+/* Only the bytes behind the image's last part may be missing: they are sections, which the provider does not read. */
 static void a_cut_image_is_corrupt(void **state)
 {
     size_t size = 0, refused = 0;
@@ -67,7 +67,7 @@ static void a_cut_image_is_corrupt(void **state)
             assert_int_equal(status, FACET_CORRUPT);
         refused = status == FACET_OK ? refused : length;
     }
-    assert_true(refused > 4096); /* code and data */
+    assert_true(refused > 4096); /* the longest image that was refused has code and data */
     free(image);
 }
 
@@ -148,7 +148,7 @@ static void a_relocation_of_the_dynamic_table_is_refused(void **state)
     free(image);
 }
 
-/* A random word that is not 0. */
+/* The index of a random word that is not 0. */
 static size_t random_word(uint32_t *random, const uint64_t *words, size_t count)
 {
     for (;;) {
@@ -161,8 +161,8 @@ static size_t random_word(uint32_t *random, const uint64_t *words, size_t count)
 }
 
 /*
- * Words of the image take the place of others. Most are addresses and sizes that are valid elsewhere in it, so more of
- * these images pass the first checks than of those with one wrong byte.
+ * A word of the image replaces another word. Most words are addresses and sizes that are valid elsewhere in the image,
+ * so such an image passes the first checks more often than an image with a wrong byte.
  */
 static void a_misplaced_word_never_crashes(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the images that a launch on the cpu provider takes, by their description. Never: reads a pixel's color. */
+/* Owns: tests of which OpenCL images a launch on the cpu provider accepts. Never: checks a pixel's color. */
 #include "test_cpu_world.h"
 
 #define MEMORY   (world.provider->memory)

@@ -73,14 +73,14 @@ struct report {
     uint32_t value;
 };
 
-/* The numbers that a work-group is given; the last work-group of the grid writes them. */
+/* The last work-group of the grid writes the numbers that it was given. */
 static void run_report(const void *block, const struct facet_host_group *group)
 {
     const struct report *arguments = block;
     char *local = (char *)group->local + arguments->local;
     uint32_t *to = arguments->where;
 
-    local[0] = 1; /* faults unless it is memory */
+    local[0] = 1; /* the process crashes if this is no memory */
     for (int i = 0; i < 3; i++) {
         if (group->group_id[i] + 1 != group->grid[i])
             return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of launches and transfers on the cpu provider: refusals, results, order, and end. */
+/* Owns: proofs of launches and transfers on the cpu provider: refusals, results, order, and how they end. */
 #include "../../effort.h"
 #include "test_cpu_world.h"
 
@@ -164,7 +164,7 @@ static void wrong_arguments_are_refused(void **state)
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "argument 0");
 }
 
-/* Loads the image with changed needs of its kernel `spin`, whose description is found by its other numbers. */
+/* Loads the image after changing the scratch memory that its kernel `spin` needs. Its other numbers identify it. */
 static void load_with_scratch(uint32_t fixed_bytes, uint32_t item_bytes)
 {
     const uint32_t spin[10] = {[0] = 1, [1] = 8, [5] = 1, [6] = 1, [7] = 1}; /* members argument_count to reserved */
@@ -184,7 +184,7 @@ static void a_kernel_that_needs_too_much_scratch_is_refused(void **state)
     struct facet_launch launch;
     (void)state;
 
-    load_with_scratch(64, UINT32_C(1) << 26); /* items are counted in 64s, so this is 4 GiB */
+    load_with_scratch(64, UINT32_C(1) << 26); /* items are rounded up to 64, so this is 4 GiB */
     launch = world_launch(&world, "spin", 8, 1, 1);
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "kernel spin needs 4294967360 bytes of scratch memory");
     expect_refused(&launch, &arguments, FACET_OUT_OF_RANGE, "group of 1 work-items: expected at most 4294967296");
@@ -232,7 +232,7 @@ static void expect_bytes(uint64_t at, uint64_t bytes, uint64_t first)
             fail_msg("byte %llu of %llu", (unsigned long long)i, (unsigned long long)bytes);
 }
 
-/* Other work need not wait for the whole transfer. Where ranges overlap, the transfer is one group. */
+/* A transfer has a group for each MiB, so that other work need not wait for all of it, or one if its ranges overlap. */
 static void a_large_transfer_runs_as_many_groups(void **state)
 {
     enum { MIB = 1 << 20, LARGE = 8 * MIB + 123 };
@@ -261,7 +261,7 @@ static void a_large_transfer_runs_as_many_groups(void **state)
         assert_int_equal(((const unsigned char *)there)[i], 5);
 }
 
-/* A single write may exceed the bound. Further writes are refused until it is done. */
+/* A single write may exceed the bound of 256 MiB. Further writes are refused until it is done. */
 static void bytes_that_wait_to_be_written_are_bounded(void **state)
 {
     enum { LARGE = 300 << 20 };
@@ -358,7 +358,7 @@ static void shares_and_priorities_have_ranges(void **state)
     assert_int_equal(EXECUTION->set_priority(INSTANCE, world.context, world.stream, 3, NULL), FACET_OUT_OF_RANGE);
 }
 
-/* Makes a context, launches some kernels, and ends it at any moment. */
+/* Makes a context, launches some kernels, and ends the context while they are queued or run. */
 static void run_round(unsigned *seed, const void *image, size_t size)
 {
     char worker[] = {'r', (char)('0' + rand_r(seed) % 4), '\0'};

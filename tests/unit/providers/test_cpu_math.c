@@ -11,14 +11,14 @@ struct shape {
 
 struct gemm_case {
     struct facet_math operation;
-    bool columns, turn_a, turn_b;
+    bool c_by_columns, a_by_columns, b_by_columns; /* stored column by column, not row by row */
     uint64_t a_count, b_count, c_count;
     double *c_before;
 };
 
-static uint64_t element_index(uint64_t row, uint64_t column, uint64_t lead, bool turned)
+static uint64_t element_index(uint64_t row, uint64_t column, uint64_t lead, bool by_columns)
 {
-    return turned ? column * lead + row : row * lead + column;
+    return by_columns ? column * lead + row : row * lead + column;
 }
 
 static void make_gemm(struct gemm_case *ret_case, const struct shape *shape, uint32_t type, uint32_t flags)
@@ -29,16 +29,16 @@ static void make_gemm(struct gemm_case *ret_case, const struct shape *shape, uin
 
     rows[0] = rows[2] = shape->m;
     rows[1] = shape->k;
-    it.columns = flags & FACET_MATH_COLUMN_MAJOR;
-    it.turn_a = it.columns != !!(flags & FACET_MATH_TRANSPOSE_A);
-    it.turn_b = it.columns != !!(flags & FACET_MATH_TRANSPOSE_B);
-    const bool turned[3] = {it.turn_a, it.turn_b, it.columns};
+    it.c_by_columns = flags & FACET_MATH_COLUMN_MAJOR;
+    it.a_by_columns = it.c_by_columns != !!(flags & FACET_MATH_TRANSPOSE_A);
+    it.b_by_columns = it.c_by_columns != !!(flags & FACET_MATH_TRANSPOSE_B);
+    const bool by_columns[3] = {it.a_by_columns, it.b_by_columns, it.c_by_columns};
     uint64_t *leads[] = {&gemm->lead_a, &gemm->lead_b, &gemm->lead_c};
     uint64_t *strides[] = {&gemm->stride_a, &gemm->stride_b, &gemm->stride_c}, counts[3];
 
     for (int i = 0; i < 3; i++) {
-        uint64_t lead = (turned[i] ? rows[i] : columns[i]) + shape->more;
-        uint64_t stride = (turned[i] ? columns[i] : rows[i]) * lead + shape->more;
+        uint64_t lead = (by_columns[i] ? rows[i] : columns[i]) + shape->more;
+        uint64_t stride = (by_columns[i] ? columns[i] : rows[i]) * lead + shape->more;
 
         counts[i] = stride * shape->batch;
         *leads[i] = shape->more ? lead : 0;
@@ -65,39 +65,40 @@ static void make_gemm(struct gemm_case *ret_case, const struct shape *shape, uin
     *ret_case = it;
 }
 
-static uint64_t lead_of(uint64_t lead, uint64_t row)
+static uint64_t value_or(uint64_t value, uint64_t fallback)
 {
-    return lead ? lead : row;
+    return value ? value : fallback;
 }
 
 /* Checks the result. Memory beside the matrix must be unchanged. */
-static void check_gemm(const struct gemm_case *it, bool rounds)
+static void check_gemm(const struct gemm_case *it, bool rounds_inputs)
 {
     const struct facet_gemm *gemm = &it->operation.of.gemm;
     uint32_t type = it->operation.type;
-    uint64_t lead_a = lead_of(gemm->lead_a, it->turn_a ? gemm->m : gemm->k);
-    uint64_t lead_b = lead_of(gemm->lead_b, it->turn_b ? gemm->k : gemm->n);
-    uint64_t lead_c = lead_of(gemm->lead_c, it->columns ? gemm->m : gemm->n);
-    uint64_t stride_a = lead_of(gemm->stride_a, gemm->m * gemm->k),
-             stride_b = lead_of(gemm->stride_b, gemm->k * gemm->n);
-    uint64_t stride_c = lead_of(gemm->stride_c, gemm->m * gemm->n), batch = gemm->batch ? gemm->batch : 1;
+    uint64_t lead_a = value_or(gemm->lead_a, it->a_by_columns ? gemm->m : gemm->k);
+    uint64_t lead_b = value_or(gemm->lead_b, it->b_by_columns ? gemm->k : gemm->n);
+    uint64_t lead_c = value_or(gemm->lead_c, it->c_by_columns ? gemm->m : gemm->n);
+    uint64_t stride_a = value_or(gemm->stride_a, gemm->m * gemm->k),
+             stride_b = value_or(gemm->stride_b, gemm->k * gemm->n);
+    uint64_t stride_c = value_or(gemm->stride_c, gemm->m * gemm->n), batch = gemm->batch ? gemm->batch : 1;
     double *a = get_all(gemm->a, type, it->a_count), *b = get_all(gemm->b, type, it->b_count);
 
     for (uint64_t matrix = 0; matrix < batch; matrix++)
         for (uint64_t i = 0; i < gemm->m; i++)
             for (uint64_t j = 0; j < gemm->n; j++) {
-                uint64_t place = matrix * stride_c + element_index(i, j, lead_c, it->columns);
-                double sizes, sum = sum_of_products(a + matrix * stride_a + element_index(i, 0, lead_a, it->turn_a),
-                                                    it->turn_a ? lead_a : 1,
-                                                    b + matrix * stride_b + element_index(0, j, lead_b, it->turn_b),
-                                                    it->turn_b ? 1 : lead_b, gemm->k, &sizes);
+                uint64_t place = matrix * stride_c + element_index(i, j, lead_c, it->c_by_columns);
+                double magnitudes,
+                    sum = sum_of_products(a + matrix * stride_a + element_index(i, 0, lead_a, it->a_by_columns),
+                                          it->a_by_columns ? lead_a : 1,
+                                          b + matrix * stride_b + element_index(0, j, lead_b, it->b_by_columns),
+                                          it->b_by_columns ? 1 : lead_b, gemm->k, &magnitudes);
                 double before = gemm->beta == 0.0f ? 0 : (double)gemm->beta * it->c_before[place];
                 double expected = (double)gemm->alpha * sum + before;
-                sizes = fabs((double)gemm->alpha) * sizes + fabs(before);
-                if (rounds) /* both factors are rounded to bf16 */
-                    assert_true(fabs(get(gemm->c, type, place) - expected) <= 0x1.01p-7 * sizes);
+                magnitudes = fabs((double)gemm->alpha) * magnitudes + fabs(before);
+                if (rounds_inputs) /* both factors are rounded to bf16 */
+                    assert_true(fabs(get(gemm->c, type, place) - expected) <= 0x1.01p-7 * magnitudes);
                 else
-                    assert_near(get_product(gemm->c, type, place), expected, type, sizes,
+                    assert_near(get_product(gemm->c, type, place), expected, type, magnitudes,
                                 type == FACET_MATH_INT8 ? 0 : (double)gemm->k + 2);
                 it->c_before[place] = NAN;
             }
@@ -146,7 +147,7 @@ static void gemm_is_right_in_every_type_and_layout(void **state)
             }
 }
 
-/* The shapes have edges in all directions, take several steps, or have few rows. */
+/* The shapes (m, n, k, batch, more, alpha, beta) have edges in all directions, take several steps, or have few rows. */
 static void large_gemms_are_right(void **state)
 {
     static const struct shape shapes[] = {
@@ -169,7 +170,7 @@ static void large_gemms_are_right(void **state)
         }
 }
 
-/* Instructions that multiply 8 bits may saturate: the sum of two products needs 16 bits and a sign. */
+/* Instructions that multiply 8 bits may saturate: the sum of two products does not always fit into 16 bits. */
 static void sums_of_int8_are_exact(void **state)
 {
     static const struct shape shape = {34, 48, 130, 1, 0, 1, 0};
@@ -213,15 +214,15 @@ struct operands {
 };
 
 static double window_sum(const struct facet_convolution *it, const struct operands *operands, uint64_t n, uint64_t out,
-                         int64_t y, int64_t x, double *ret_sizes)
+                         int64_t y, int64_t x, double *ret_magnitudes)
 {
     uint64_t in = it->in_channels / it->groups, group = out / (it->out_channels / it->groups);
-    double sum = 0, size = 0;
+    double sum = 0, magnitude = 0;
     int64_t first = x < 0 ? (-x + (int64_t)it->dilation[1] - 1) / (int64_t)it->dilation[1] : 0;
     int64_t last = x < (int64_t)it->width ? ((int64_t)it->width - 1 - x) / (int64_t)it->dilation[1] : -1;
 
     last = last < (int64_t)it->kernel[1] ? last : (int64_t)it->kernel[1] - 1;
-    *ret_sizes = 0;
+    *ret_magnitudes = 0;
     for (uint64_t c = 0; c < in && first <= last; c++)
         for (uint64_t ky = 0; ky < it->kernel[0]; ky++) {
             int64_t iy = y + (int64_t)(ky * it->dilation[0]);
@@ -232,8 +233,8 @@ static double window_sum(const struct facet_convolution *it, const struct operan
             sum += sum_of_products(
                 operands->input + (int64_t)line + x + first * (int64_t)it->dilation[1], it->dilation[1],
                 operands->filter + (int64_t)(((out * in + c) * it->kernel[0] + ky) * it->kernel[1]) + first, 1,
-                (uint64_t)(last - first + 1), &size);
-            *ret_sizes += size;
+                (uint64_t)(last - first + 1), &magnitude);
+            *ret_magnitudes += magnitude;
         }
     return sum;
 }
@@ -259,12 +260,12 @@ static void check_convolution(const struct facet_convolution *it, uint32_t type,
         for (uint64_t out = 0; out < it->out_channels; out++)
             for (uint64_t y = 0; y < outputs[0]; y++)
                 for (uint64_t x = 0; x < outputs[1]; x++) {
-                    double sizes,
+                    double magnitudes,
                         sum = window_sum(it, &operands, n, out, (int64_t)(y * it->stride[0]) - (int64_t)it->padding[0],
-                                         (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &sizes);
+                                         (int64_t)(x * it->stride[1]) - (int64_t)it->padding[1], &magnitudes);
                     double bias = bias_of(it, type, out);
 
-                    assert_near(get_product(it->output, type, place++), sum + bias, type, sizes + fabs(bias),
+                    assert_near(get_product(it->output, type, place++), sum + bias, type, magnitudes + fabs(bias),
                                 type == FACET_MATH_INT8 ? 0 : k + 1);
                 }
     free(operands.input);
@@ -295,7 +296,7 @@ static void convolution_is_right(const struct facet_convolution *shape, uint32_t
         it->bias = whole.bias = world_alloc(&world, world.context, whole.out_channels * 4);
         for (uint64_t i = 0; i < whole.out_channels; i++)
             put_product(it->bias, type == FACET_MATH_INT8 ? type : FACET_MATH_F32, i, random_number(type));
-        give_back(it->bias); /* also tests the deferred free: the memory stays until the operation ends */
+        give_back(it->bias); /* the second bias may be in the memory of this one */
         it->bias = whole.bias = world_alloc(&world, world.context, whole.out_channels * 4);
         for (uint64_t i = 0; i < whole.out_channels; i++)
             put_product(it->bias, type == FACET_MATH_INT8 ? type : FACET_MATH_F32, i, random_number(type));
@@ -387,7 +388,7 @@ static const struct facet_convolution shapes[] = {
      .padding = {7, 0}},
 };
 
-static void convolution_of_every_type(void **state)
+static void convolution_is_right_in_every_type(void **state)
 {
     (void)state;
 
@@ -398,8 +399,8 @@ static void convolution_of_every_type(void **state)
         }
 }
 
-/* Input and output channels are in blocks, with an incomplete last one. */
-static void convolution_of_many_channels(void **state)
+/* The input and the output channels are divided into blocks, and the last block is incomplete. */
+static void convolution_of_many_channels_is_right(void **state)
 {
     const struct facet_convolution shape = {.batch = 1,
                                             .in_channels = 200,
@@ -416,9 +417,9 @@ static void convolution_of_many_channels(void **state)
 }
 
 /* 14 x 14 positions are no multiple of a vector. The remaining positions of all images are multiplied together. */
-static void convolution_of_positions_beside_whole_vectors(void **state)
+static void convolution_of_positions_beside_whole_vectors_is_right(void **state)
 {
-    static const struct facet_convolution lefts[] = {
+    static const struct facet_convolution remainders[] = {
         {.batch = 5, .in_channels = 64, .out_channels = 150, .height = 14, .width = 14},
         {.batch = 85, .in_channels = 1024, .out_channels = 3, .height = 4, .width = 19},
         {.batch = 2, .in_channels = 64, .out_channels = 40, .height = 6, .width = 13}, /* too few remain */
@@ -426,8 +427,8 @@ static void convolution_of_positions_beside_whole_vectors(void **state)
     };
     (void)state;
 
-    for (size_t i = 0; i < sizeof lefts / sizeof lefts[0]; i++) {
-        struct facet_convolution shape = lefts[i];
+    for (size_t i = 0; i < sizeof remainders / sizeof remainders[0]; i++) {
+        struct facet_convolution shape = remainders[i];
 
         for (int j = 0; j < 2; j++)
             shape.kernel[j] = shape.stride[j] = 1;
@@ -436,7 +437,7 @@ static void convolution_of_positions_beside_whole_vectors(void **state)
 }
 
 /* 130 channels of 3 x 3 are more terms than f32 can add exactly. */
-static void integers_are_exact_without_their_units(void **state)
+static void int8_is_exact_without_int8_units(void **state)
 {
     const struct facet_convolution shape = {.batch = 1,
                                             .in_channels = 130,
@@ -459,10 +460,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(large_gemms_are_right, math_begin, math_end),
         cmocka_unit_test_setup_teardown(sums_of_int8_are_exact, math_begin, math_end),
         cmocka_unit_test_setup_teardown(results_larger_than_the_caches_are_right, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(convolution_of_every_type, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(convolution_of_many_channels, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(convolution_of_positions_beside_whole_vectors, math_begin, math_end),
-        cmocka_unit_test_setup_teardown(integers_are_exact_without_their_units, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(convolution_is_right_in_every_type, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(convolution_of_many_channels_is_right, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(convolution_of_positions_beside_whole_vectors_is_right, math_begin, math_end),
+        cmocka_unit_test_setup_teardown(int8_is_exact_without_int8_units, math_begin, math_end),
     };
 
     return cmocka_run_group_tests_name("cpu math products", tests, NULL, NULL);

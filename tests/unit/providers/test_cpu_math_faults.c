@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that an operation of the table `math` may fail at each call that allocates: it gives a specific status,
- * and its stream goes on. The operations are linked into the test, so that their calls can be made to fail.
- * Never: judges numbers, except one product after each failure. Leaks are the sanitizer's to find.
+ * Owns: proofs that an operation of the table `math` may fail at each call that allocates: the operation then ends with
+ * FACET_NO_MEMORY, and its stream runs the next one. The operations are linked into the test, so that their calls can
+ * be made to fail.
+ * Never: checks results, except one product after each failure, or looks for leaks: the sanitizer does.
  */
 #include "cpu_math_world.h"
 
@@ -12,7 +13,7 @@
 
 #include "math_library.h"
 
-#define CALLS_MOST 400
+#define CALLS_MOST 400 /* no operation makes as many allocating calls */
 
 const struct cpu_math_library *facet_cpu_math_entry(void);
 
@@ -73,8 +74,9 @@ static void *entry_symbol(void)
 }
 
 /*
- * This test takes the place of the object beside the provider. A sanitizer looks up the C library's functions before
- * any can be called, and before a function may have variables that the sanitizer watches.
+ * The provider looks up the entry of an object beside it, and gets the entry that is linked into this test. A sanitizer
+ * looks up the C library's functions before any can be called: so those calls are passed on first, and this function
+ * has no variable that a sanitizer would watch.
  */
 void *__real_dlsym(void *object, const char *name);
 void *__wrap_dlsym(void *object, const char *name);
@@ -99,7 +101,7 @@ static struct facet_math gemm_operation(void)
     return operation;
 }
 
-/* The operands are packed and have edges, so that it needs several primitives and memory of its own. */
+/* Its operands are packed and have edges, so that this gemm needs several primitives and memory of its own. */
 static struct facet_math packed_gemm_operation(void)
 {
     struct facet_math operation = operation_of(FACET_MATH_GEMM, FACET_MATH_F16, FACET_MATH_TRANSPOSE_A);
@@ -187,7 +189,7 @@ static void is_usable(const struct facet_math *small)
     assert_near(get(it->c, FACET_MATH_F32, 0), sum, FACET_MATH_F32, (double)it->k, (double)it->k);
 }
 
-/* Runs the operation while this call fails. Returns false if the operation makes fewer calls. */
+/* Runs the operation. Its allocating call number `call` fails; returns false if it makes fewer calls. */
 static bool try_with_failure(struct facet_math (*make)(void), int call)
 {
     struct facet_stream_state stream = {.size = sizeof stream};
@@ -208,6 +210,7 @@ static bool try_with_failure(struct facet_math (*make)(void), int call)
     return failed;
 }
 
+/* `least`: the fewest allocating calls that the operation makes. */
 static void expect_survival(struct facet_math (*make)(void), int least)
 {
     int call = 0;
@@ -241,7 +244,7 @@ static void other_operations_survive_each_failure(void **state)
 
 /* ---- cached operations ---- */
 
-/* An operation with the members that its check fills in. */
+/* A gemm with the members that the provider's check fills in. */
 static struct facet_math checked_gemm(void)
 {
     struct facet_math operation = gemm_operation();

@@ -65,7 +65,7 @@ static void every_activation_is_right(void **state)
         }
 }
 
-/* The channels of one position, of which the first is number `first`. */
+/* Checks all channels of one position. `first`: the index of the element in its first channel. */
 static void check_softmax(const struct facet_activation *it, uint32_t type, uint64_t first, const double *before)
 {
     uint64_t positions = it->height * it->width;
@@ -79,12 +79,12 @@ static void check_softmax(const struct facet_activation *it, uint32_t type, uint
     for (uint64_t c = 0; c < it->channels; c++) {
         double expected = exp(line[c * positions] - highest) / sum;
 
-        /* the rounding of x - largest becomes a relative error of exp */
+        /* the rounding of x - largest, which is at most 40, becomes a relative error of exp */
         assert_near(get(it->output, type, first + c * positions), expected, type, expected * 40, 1);
     }
 }
 
-/* Channels are adjacent or apart, and few or more than fit at a time. */
+/* Channels are adjacent in memory or apart; they are few, or more than fit into scratch memory at a time. */
 static void softmax_over_channels_is_right(void **state)
 {
     static const uint64_t shapes[][4] = {{1, 1, 1, 5},   {10, 3, 5, 2},    {1000, 1, 1, 70},
@@ -134,17 +134,17 @@ static uint64_t place_of(const struct facet_normalization *it, uint64_t channel,
     return (i / positions * it->channels + channel) * positions + i % positions;
 }
 
-/* Compares mean and variance with those of the input, which is kept. */
+/* Compares mean and variance with those of the input, which the operation did not change. */
 static void check_moments(const struct facet_normalization *it, uint32_t type, uint64_t channel)
 {
-    double mean = 0, variance = 0, all = (double)(it->batch * it->height * it->width);
+    double mean = 0, variance = 0, count = (double)(it->batch * it->height * it->width);
 
-    for (uint64_t i = 0; i < (uint64_t)all; i++)
-        mean += get(it->input, type, place_of(it, channel, i)) / all;
-    for (uint64_t i = 0; i < (uint64_t)all; i++) {
+    for (uint64_t i = 0; i < (uint64_t)count; i++)
+        mean += get(it->input, type, place_of(it, channel, i)) / count;
+    for (uint64_t i = 0; i < (uint64_t)count; i++) {
         double off = get(it->input, type, place_of(it, channel, i)) - mean;
 
-        variance += off * off / all;
+        variance += off * off / count;
     }
     assert_near(get(it->mean, FACET_MATH_F32, channel), mean, FACET_MATH_F32, fabs(mean), 1);
     assert_near(get(it->variance, FACET_MATH_F32, channel), variance, FACET_MATH_F32, variance, 1);
@@ -155,14 +155,14 @@ static void check_normalized(const struct facet_math *operation, uint64_t channe
     const struct facet_normalization *it = &operation->of.normalization;
     double scale = scaled ? get(it->scale, FACET_MATH_F32, channel) : 1;
     double bias = scaled ? get(it->bias, FACET_MATH_F32, channel) : 0;
-    uint64_t all = it->batch * it->height * it->width;
+    uint64_t count = it->batch * it->height * it->width;
 
     if (operation->flags & FACET_MATH_TRAINING)
         check_moments(it, operation->type, channel);
     double mean = get(it->mean, FACET_MATH_F32, channel), variance = get(it->variance, FACET_MATH_F32, channel);
-    for (uint64_t i = 0; i < all; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         uint64_t place = place_of(it, channel, i);
-        double factor = scale / sqrt(variance + (scaled ? 0.5 : 1e-5));
+        double factor = scale / sqrt(variance + (scaled ? 0.5 : 1e-5)); /* epsilon: as given, or the default */
         double x = get(it->input, operation->type, place) - mean;
 
         assert_near(get(it->output, operation->type, place), x * factor + bias, operation->type,
@@ -175,13 +175,13 @@ static void check_normalization_of(uint32_t type, uint32_t flags, uint64_t chann
 {
     struct facet_math operation = operation_of(FACET_MATH_NORMALIZATION, type, flags);
     struct facet_normalization *it = &operation.of.normalization;
-    uint64_t positions = height * 9, all = batch * positions;
+    uint64_t positions = height * 9, count = batch * positions;
 
     *it = (struct facet_normalization){.batch = batch, .channels = channels, .height = height, .width = 9};
-    it->input = random_numbers(type, all * channels);
-    for (uint64_t i = 0; i < all * channels; i++)
+    it->input = random_numbers(type, count * channels);
+    for (uint64_t i = 0; i < count * channels; i++)
         put(it->input, type, i, 3 + get(it->input, type, i));
-    it->output = world_alloc(&world, world.context, all * channels * bytes_of[type]);
+    it->output = world_alloc(&world, world.context, count * channels * bytes_of[type]);
     it->mean = random_numbers(FACET_MATH_F32, channels);
     it->variance = random_numbers(FACET_MATH_F32, channels);
     put_floats(it->variance, channels, 2, 1);
@@ -191,7 +191,7 @@ static void check_normalization_of(uint32_t type, uint32_t flags, uint64_t chann
         it->epsilon = 0.5f;
     }
     run_math(&operation);
-    run_math(&operation); /* computes from the start */
+    run_math(&operation); /* a second run does not continue the first */
     for (uint64_t c = 0; c < channels; c++)
         check_normalized(&operation, c, scaled);
     for (int i = 0; i < 2; i++)
@@ -225,54 +225,55 @@ struct attention_inputs {
     double *q, *k, *v;
 };
 
-/* Gives the weights of one query, not divided by their sum. Returns the largest sum of sizes of a score's products. */
+/* Gives the weights of one query, not divided by their sum. Returns the largest sum of a score's magnitudes. */
 static double score_weights(const struct facet_attention *it, const struct attention_inputs *inputs, double scale,
                             uint64_t head, uint64_t query, uint64_t keys, double *ret_weights)
 {
     const double *q = inputs->q + (head * it->queries + query) * it->dimension;
-    double highest = -INFINITY, size = 0;
+    double highest = -INFINITY, score_magnitude = 0;
 
     for (uint64_t j = 0; j < keys; j++) {
-        double sizes;
+        double magnitudes;
 
-        ret_weights[j] =
-            scale * sum_of_products(q, 1, inputs->k + (head * it->keys + j) * it->dimension, 1, it->dimension, &sizes);
+        ret_weights[j] = scale * sum_of_products(q, 1, inputs->k + (head * it->keys + j) * it->dimension, 1,
+                                                 it->dimension, &magnitudes);
         highest = fmax(highest, ret_weights[j]);
-        size = fmax(size, fabs(scale) * sizes);
+        score_magnitude = fmax(score_magnitude, fabs(scale) * magnitudes);
     }
     for (uint64_t j = 0; j < keys; j++)
         ret_weights[j] = exp(ret_weights[j] - highest);
-    return size;
+    return score_magnitude;
 }
 
 /* The error of a score becomes a relative error of its weight. With MIXED, all values are rounded to bf16. In bf16,
  * each weight is used in two parts of eight digits. */
-static double attention_error(const struct facet_math *operation, double size, double sizes, uint64_t keys)
+static double attention_error(const struct facet_math *operation, double score_magnitude, double magnitudes,
+                              uint64_t keys)
 {
     double dimension = (double)operation->of.attention.dimension;
-    double off = operation->flags & FACET_MATH_MIXED  ? 0x1p-8 * (2 + 2 * size) * sizes
-                 : operation->type == FACET_MATH_BF16 ? 0x1p-16 * sizes
+    double off = operation->flags & FACET_MATH_MIXED  ? 0x1p-8 * (2 + 2 * score_magnitude) * magnitudes
+                 : operation->type == FACET_MATH_BF16 ? 0x1p-16 * magnitudes
                                                       : 0;
 
-    return off + 4 * 0x1p-24 * (sqrt(dimension) * size + sqrt((double)keys) + 8) * sizes;
+    return off + 4 * 0x1p-24 * (sqrt(dimension) * score_magnitude + sqrt((double)keys) + 8) * magnitudes;
 }
 
-/* Checks the outputs of one query; `weights` is memory for its weights. */
+/* Checks every third output of one query; `weights` is memory for its weights. */
 static void check_attended(const struct facet_math *operation, const struct attention_inputs *inputs, double scale,
                            uint64_t head, uint64_t query, double *weights)
 {
     const struct facet_attention *it = &operation->of.attention;
     uint64_t keys = operation->flags & FACET_MATH_CAUSAL ? query + 1 : it->keys;
-    double size = score_weights(it, inputs, scale, head, query, keys, weights), sum = 0;
+    double score_magnitude = score_weights(it, inputs, scale, head, query, keys, weights), sum = 0;
 
     for (uint64_t j = 0; j < keys; j++)
         sum += weights[j];
     for (uint64_t d = 0; d < it->dimension; d += 3) {
         const double *v = inputs->v + head * it->keys * it->dimension + d;
-        double sizes, expected = sum_of_products(weights, 1, v, it->dimension, keys, &sizes) / sum;
-        double off = attention_error(operation, size, sizes / sum, keys);
+        double magnitudes, expected = sum_of_products(weights, 1, v, it->dimension, keys, &magnitudes) / sum;
+        double off = attention_error(operation, score_magnitude, magnitudes / sum, keys);
         double got = get(it->output, operation->type, (head * it->queries + query) * it->dimension + d);
-        off += half_step[operation->type] * fabs(expected) + 0x1p-25;
+        off += rounding_error[operation->type] * fabs(expected) + 0x1p-25;
         assert_true(fabs(got - expected) <= off);
     }
 }
@@ -283,7 +284,8 @@ static void check_attention_of(uint32_t type, uint32_t flags, uint64_t queries, 
     enum { BATCH = 2, HEADS = 2 };
     struct facet_math operation = operation_of(FACET_MATH_ATTENTION, type, flags);
     struct facet_attention *it = &operation.of.attention;
-    double *weights = malloc(keys * sizeof *weights), used = scale != 0 ? (double)scale : 1 / sqrt((double)dimension);
+    double *weights = malloc(keys * sizeof *weights),
+           scale_used = scale != 0 ? (double)scale : 1 / sqrt((double)dimension);
     uint64_t step = queries > 300 ? 7 : 1; /* only some of many are checked */
 
     assert_non_null(weights);
@@ -303,7 +305,7 @@ static void check_attention_of(uint32_t type, uint32_t flags, uint64_t queries, 
     run_math(&operation);
     for (uint64_t h = 0; h < BATCH * HEADS; h++)
         for (uint64_t i = 0; i < queries; i += step)
-            check_attended(&operation, &inputs, used, h, i, weights);
+            check_attended(&operation, &inputs, scale_used, h, i, weights);
     free(weights);
     free(inputs.q);
     free(inputs.k);

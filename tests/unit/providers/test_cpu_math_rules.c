@@ -164,13 +164,13 @@ static void support_describes_what_is_present(void **state)
     (void)state;
 
     OK(&world, world.provider->math->support(INSTANCE, 0, &support, &world.error));
-    assert_int_equal(support.types[FACET_MATH_GEMM], 15);
-    assert_int_equal(support.types[FACET_MATH_ATTENTION], 7);
+    assert_int_equal(support.types[FACET_MATH_GEMM], 15);     /* all four types */
+    assert_int_equal(support.types[FACET_MATH_ATTENTION], 7); /* all but int8 */
     assert_memory_equal(support.library, "oneDNN ", 7);
     assert_int_equal(world.provider->math->support(INSTANCE, 1, &support, NULL), FACET_NOT_FOUND);
 }
 
-/* Opens the provider again, since an object that was opened stays open. */
+/* Opens the provider again, because an object that was opened stays open. */
 static void without_the_library_the_message_names_what_to_install(void **state)
 {
     struct facet_math_support support = {.size = sizeof support};
@@ -205,7 +205,7 @@ static struct facet_math large_gemm(uint64_t context, uint64_t size)
     return operation;
 }
 
-/* Long work in little memory: a batch of deep products, of operands that lie one element apart. */
+/* Takes long and needs little memory: a batch of deep products, whose operands overlap except for one element. */
 static struct facet_math long_gemm(uint64_t context)
 {
     enum { SIDE = 300, DEPTH = 20000, BATCH = 40 };
@@ -309,7 +309,7 @@ static struct facet_launch_record record_of(uint64_t context, uint64_t stream)
     return records[0];
 }
 
-/* A launch of high priority does not wait for the end of a product that takes a thousand times as long. */
+/* A launch of high priority does not wait for the end of a product that takes thousands of times as long. */
 static void a_launch_of_higher_priority_runs_between_tiles(void **state)
 {
     uint64_t other = world_context(&world, "urgent"), stream = world_stream(&world, other);
@@ -364,7 +364,7 @@ static int begin_with_one_unit(void **state)
     return 0;
 }
 
-/* Shares of three to one, compared with the charges up to the end of the first operation. */
+/* Shares of three to one are compared with the charges when the first context has completed 54 of 60 operations. */
 static void shares_hold_between_operations(void **state)
 {
     uint64_t contexts[2] = {world.context, world_context(&world, "other")}, streams[2] = {world.stream, 0};
@@ -390,7 +390,7 @@ static void shares_hold_between_operations(void **state)
         fail_msg("shares of 750 and 250 were charged %.2f to 1", ratio);
 }
 
-/* Operations of all kinds are queued when the context ends. It frees everything. */
+/* Twenty operations are queued when the context ends, and all its memory is freed. */
 static void a_context_ends_with_operations_queued(void **state)
 {
     uint64_t watcher = world_context(&world, "watcher");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: memory of the cpu provider: quotas, pages that move, memory that is freed under a kernel, limits of units. */
+/* Owns: proofs of the cpu provider's memory, mappings, limits and settings. Never: moves pages (test_cpu_move.c). */
 #include "test_cpu_world.h"
 
 #define MEMORY   (world.provider->memory)
@@ -70,7 +70,7 @@ static void promised_memory_is_refused_to_others(void **state)
     assert_int_equal(address, 1);
 }
 
-/* 2 pages are mapped in a reservation of 4. The first is mapped at two addresses, and moves. */
+/* 2 pages are mapped in a reservation of 4. The second page is mapped at two addresses, and later at another one. */
 static void pages_move_under_an_address_that_stays(void **state)
 {
     struct facet_memory_info info = {.size = sizeof info};
@@ -183,7 +183,7 @@ static void settings_are_read_and_checked(void **state)
     assert_null(instance);
 }
 
-/* The switch is 0 or 1, as all switches are. */
+/* The switch is 0, 1 or empty, like all switches. */
 static void a_switch_takes_0_and_1(void **state)
 {
     static const char *const right[] = {"0", "1", ""}, *const wrong[] = {"2", "00", "on", "-1"};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of the cpu provider, counted in pages, for the tests of moving and sharing.
+ * Functions for mapped memory of the cpu provider, for the tests of moving and sharing. They count in pages.
  *
- * Owns: short functions for the operations. Never: asserts more than their success.
+ * Owns: calls of the memory operations. Never: asserts more than their success.
  */
 #ifndef TEST_CPU_PAGES_H
 #define TEST_CPU_PAGES_H

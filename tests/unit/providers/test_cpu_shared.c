@@ -100,7 +100,7 @@ static void a_worker_that_only_holds_pages_is_listed(void **state)
     assert_int_equal(count, 1);
 }
 
-/* Several contexts map, move and unmap pages of one context, which destroys them meanwhile. */
+/* A context that maps, moves and unmaps pages of another context, which ends meanwhile. */
 struct tenant {
     uint64_t context, pages;
     uint64_t offset;

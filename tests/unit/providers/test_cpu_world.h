@@ -103,16 +103,16 @@ static inline uint64_t world_used(struct world *world, uint64_t context)
 static inline void *world_file(const char *name, size_t *ret_size)
 {
     char path[1024];
-    static unsigned char room[1 << 20];
+    static unsigned char buffer[1 << 20];
 
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_IMAGES"), name);
     FILE *file = fopen(path, "rbe");
     assert_non_null(file);
-    *ret_size = fread(room, 1, sizeof room, file);
+    *ret_size = fread(buffer, 1, sizeof buffer, file);
     fclose(file);
     void *copy = malloc(*ret_size);
     assert_non_null(copy);
-    memcpy(copy, room, *ret_size);
+    memcpy(copy, buffer, *ret_size);
     return copy;
 }
 
@@ -170,6 +170,7 @@ static inline void world_spin(struct world *world, uint64_t gate)
     assert_int_equal(__atomic_load_n((uint32_t *)gate, __ATOMIC_ACQUIRE), 1);
 }
 
+/* Ends the kernel that world_spin() started. */
 static inline void world_let_go(uint64_t gate)
 {
     __atomic_store_n((uint32_t *)gate + 1, 1, __ATOMIC_RELEASE);

@@ -11,7 +11,7 @@ static struct facet_provider_instance *open_with(const char *path, struct facet_
 {
     struct facet_provider_instance *instance = NULL;
 
-    driver_is(path);
+    set_driver(path);
     assert_int_equal(provider->device->open(&instance, NULL), FACET_OK);
     assert_int_equal(list(instance, infos), 2);
     return instance;
@@ -58,7 +58,7 @@ static void an_old_driver_keeps_its_capabilities(void **state)
     struct facet_device_info infos[16];
     struct facet_error error = {0};
 
-    driver_is_fake("FACET_TEST_CUDA_OLD");
+    set_fake_driver("FACET_TEST_CUDA_OLD");
     if (provider->device->open(&instance, &error) != FACET_OK)
         fail_msg("open: %s", error.message);
     assert_int_equal(list(instance, infos), 2);
@@ -184,7 +184,7 @@ static void launches_that_the_driver_has_not_received_are_cancelled(void **state
     provider->device->close(world.instance);
 }
 
-static void measured_time_is_the_devices(void **state)
+static void measured_time_is_by_the_devices_clock(void **state)
 {
     struct world world = open_world();
 
@@ -197,7 +197,7 @@ static void measured_time_is_the_devices(void **state)
     provider->device->close(world.instance);
 }
 
-/* Device time that several streams use together is charged once, and reported as it is charged. */
+/* Device time that several streams use together is charged once, and busy_ns is what was charged. */
 static void overlapping_launches_are_counted_once(void **state)
 {
     struct world worlds[2] = {open_world()};
@@ -211,7 +211,7 @@ static void overlapping_launches_are_counted_once(void **state)
     for (int i = 0; i < 2; i++)
         wait_for(&worlds[i]);
     uint64_t passed_ns = now_ns() - start, busy_ns = state_of(&worlds[0]).busy_ns + state_of(&worlds[1]).busy_ns;
-    assert_in_range(busy_ns, 6 * 19000000, passed_ns);
+    assert_in_range(busy_ns, 6 * 19000000, passed_ns); /* each launch of 20 ms may be measured 1 ms shorter */
     provider->device->close(worlds[0].instance);
 }
 
@@ -221,7 +221,7 @@ static void a_launch_without_an_end_is_not_waited_for_forever(void **state)
     struct world world = open_world();
     uint64_t began = now_ns();
 
-    launch(&world, "spin_7000000us");
+    launch(&world, "spin_7000000us"); /* 7 s: longer than the provider waits for the end of a context's work */
     assert_int_equal(ops->synchronize(world.instance, world.context, world.stream, SECOND / 100, NULL), FACET_TIMEOUT);
     assert_int_equal(ops->destroy_stream(world.instance, world.context, world.stream, NULL), FACET_OK);
     assert_int_equal(provider->memory->destroy_context(world.instance, world.context, NULL), FACET_TIMEOUT);
@@ -242,7 +242,7 @@ int main(void)
         cmocka_unit_test(shared_pages_outlive_their_creator),
         cmocka_unit_test(a_full_device_gives_all_or_nothing),
         cmocka_unit_test(launches_that_the_driver_has_not_received_are_cancelled),
-        cmocka_unit_test(measured_time_is_the_devices),
+        cmocka_unit_test(measured_time_is_by_the_devices_clock),
         cmocka_unit_test(overlapping_launches_are_counted_once),
         cmocka_unit_test(a_launch_without_an_end_is_not_waited_for_forever),
     };

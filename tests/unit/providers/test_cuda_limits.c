@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: limits of workers, shares, caps and bounds of the built cuda provider, held against the fake driver's own time;
- * and drivers that have only a part of the needed functions. Never: opens a real driver, or asserts how long anything
- * takes on this machine.
+ * Owns: proofs of workers' limits, shares, caps and bounds of the built cuda provider, by the fake driver's own clock;
+ * and of drivers that have only a part of the needed functions. Never: opens a real driver, or asserts that anything is
+ * fast on this machine.
  */
 #include "cuda_world.h"
 
@@ -34,7 +34,7 @@ static uint64_t last_busy_ns(const struct world *world)
     return records[count - 1].busy_ns;
 }
 
-/* Measures a launch that fills the device, in waves. */
+/* How many waves of 20 ms a launch takes that fills the whole device in one wave. */
 static uint64_t waves_of_launch(const struct world *world)
 {
     launch_groups(world, "spin_20000us", FULL);
@@ -49,7 +49,7 @@ static void units_are_granted_in_the_drivers_groups(void **state)
     struct facet_error error = {0};
 
     assert_int_equal(provider->limit->set_compute(instance, 0, "half", 500, NULL), FACET_OK);
-    assert_int_equal(limit_of(instance, "half").compute_units, 72); /* 66 is no multiple of 8 */
+    assert_int_equal(limit_of(instance, "half").compute_units, 72); /* the next multiple of 8 after 66 */
     assert_int_equal(limit_of(instance, "half").compute_milli, 545);
     assert_int_equal(provider->limit->set_compute(instance, 0, "more", 460, &error), FACET_NO_SPACE);
     assert_non_null(strstr(error.message, "60"));
@@ -122,7 +122,7 @@ static struct facet_provider_instance *open_old(struct facet_device_info infos[1
 {
     struct facet_provider_instance *instance = NULL;
 
-    driver_is_fake("FACET_TEST_CUDA_OLD");
+    set_fake_driver("FACET_TEST_CUDA_OLD");
     assert_int_equal(provider->device->open(&instance, NULL), FACET_OK);
     list(instance, infos);
     return instance;
@@ -143,7 +143,7 @@ static void an_old_driver_has_shares_and_no_parts(void **state)
     provider->device->close(instance);
 }
 
-/* Makes the answer of a fake MPS control daemon about new servers, which is in a file. */
+/* Writes the file with the percentage that the fake MPS control daemon answers for new servers. */
 static void set_mps_answer(const char *folder, const char *percentage)
 {
     char path[4096];
@@ -181,7 +181,7 @@ static void end_mps(const char *folder)
     rmdir(folder);
 }
 
-static void without_parts_mps_limits(void **state)
+static void mps_limits_where_the_driver_has_no_parts(void **state)
 {
     char folder[] = "/tmp/facet-mps-XXXXXX";
     struct facet_device_info infos[16];
@@ -283,13 +283,13 @@ static void device_time_goes_by_weight(void **state)
         launch(&heavy, "spin_1000us");
     }
     wait_for(&heavy);
-    /* Thirty launches, within the turns of the scheduler. */
+    /* By weight 30 launches; the length of the scheduler's turns makes that inexact. */
     assert_in_range(state_of(&light).completed, 18, 45);
     wait_for(&light);
     provider->device->close(instance);
 }
 
-static void a_cap_holds_for_a_vgpu_alone(void **state)
+static void a_cap_holds_for_a_worker_that_is_alone(void **state)
 {
     struct world world = open_world();
     uint64_t began = now_ns();
@@ -298,7 +298,7 @@ static void a_cap_holds_for_a_vgpu_alone(void **state)
     for (int i = 0; i < 30; i++)
         launch(&world, "spin_1000us");
     wait_for(&world);
-    /* 30 ms of the device at a cap of a fifth, less a bucket of 2 ms that is admitted at once. */
+    /* 30 ms of device time at a cap of a fifth take 140 ms: the scheduler admits the first 2 ms at once. */
     assert_true(now_ns() - began > UINT64_C(100000000));
     provider->device->close(world.instance);
 }
@@ -363,11 +363,11 @@ int main(void)
         cmocka_unit_test(limited_workers_take_no_turns),
         cmocka_unit_test(memory_is_held_to_its_limit),
         cmocka_unit_test(an_old_driver_has_shares_and_no_parts),
-        cmocka_unit_test(without_parts_mps_limits),
+        cmocka_unit_test(mps_limits_where_the_driver_has_no_parts),
         cmocka_unit_test(a_limit_that_mps_does_not_report_is_the_whole_device),
         cmocka_unit_test(a_percentage_has_a_point_in_every_locale),
         cmocka_unit_test(device_time_goes_by_weight),
-        cmocka_unit_test(a_cap_holds_for_a_vgpu_alone),
+        cmocka_unit_test(a_cap_holds_for_a_worker_that_is_alone),
         cmocka_unit_test(bounds_hold_until_they_are_removed),
         cmocka_unit_test(a_bound_is_within_the_workers_limit),
         cmocka_unit_test(a_running_launch_is_paused_at_its_end),

@@ -102,7 +102,7 @@ static void unsupported_operations_name_the_reason(void **state)
     provider->device->close(world.instance);
 }
 
-/* Opens with the libraries at those paths, and then restores the variables. */
+/* Opens with the libraries at these paths (NULL: the fake ones), and then restores the variables. */
 static struct world open_with(const char *blas, const char *dnn, char before[2][4096])
 {
     snprintf(before[0], 4096, "%s", getenv("FACET_CUDA_CUBLASLT"));
@@ -175,8 +175,8 @@ static void memory_of_an_operation_that_waits_stays(void **state)
     provider->device->close(world.instance);
 }
 
-/* An operation takes its turn, and runs on the part of the device to which its context is bound. */
-static void operations_are_bound_as_launches_are(void **state)
+/* Operations succeed in a context that has a compute limit, and also when it has bounds. */
+static void operations_run_with_a_limit_and_with_bounds(void **state)
 {
     struct facet_provider_instance *instance = open_fake();
 
@@ -197,7 +197,7 @@ int main(void)
         cmocka_unit_test(a_library_that_is_missing_is_named),
         cmocka_unit_test(without_libraries_there_is_no_mathematics),
         cmocka_unit_test(memory_of_an_operation_that_waits_stays),
-        cmocka_unit_test(operations_are_bound_as_launches_are),
+        cmocka_unit_test(operations_run_with_a_limit_and_with_bounds),
     };
 
     load_provider("cuda");

@@ -15,10 +15,10 @@ static uint64_t watcher;
 /* A process with 64 MiB of the device. For each byte that it receives it allocates and frees more, and answers. */
 struct tenant {
     pid_t pid;
-    int to, from;
+    int to, from; /* ends of the pipes to it and from it */
 };
 
-static int serve_snapshots(int from, int to)
+static int serve_allocations(int from, int to)
 {
     struct facet_provider_instance *own = open_fake();
     uint64_t context = context_of(own, 0, "tenant"), address;
@@ -76,12 +76,12 @@ static void expect_allocation(const struct tenant *tenant)
     assert_int_equal(read(tenant->from, &byte, 1), 1);
 }
 
-static enum facet_status save_processes(const int32_t *pids, uint32_t count)
+static enum facet_status snapshot_pids(const int32_t *pids, uint32_t count)
 {
     return provider->snapshot->snapshot_processes(instance, pids, count, NULL);
 }
 
-static enum facet_status resume_all(const int32_t *pids, uint32_t count)
+static enum facet_status resume_pids(const int32_t *pids, uint32_t count)
 {
     return provider->snapshot->resume_processes(instance, pids, count, NULL);
 }
@@ -92,11 +92,11 @@ static void a_process_leaves_the_device_and_returns(void **state)
     int32_t pid = tenant.pid;
     uint64_t before = used(instance, watcher);
 
-    assert_int_equal(resume_all(&pid, 1), FACET_BAD_STATE);
-    assert_int_equal(save_processes(&pid, 1), FACET_OK);
+    assert_int_equal(resume_pids(&pid, 1), FACET_BAD_STATE);
+    assert_int_equal(snapshot_pids(&pid, 1), FACET_OK);
     assert_true(used(instance, watcher) + 64 * MIB <= before);
-    assert_int_equal(save_processes(&pid, 1), FACET_BAD_STATE);
-    assert_int_equal(resume_all(&pid, 1), FACET_OK);
+    assert_int_equal(snapshot_pids(&pid, 1), FACET_BAD_STATE);
+    assert_int_equal(resume_pids(&pid, 1), FACET_OK);
     assert_int_equal(used(instance, watcher), before);
     expect_allocation(&tenant);
     stop_tenant(&tenant);
@@ -108,9 +108,9 @@ static void calls_of_a_process_off_the_device_wait(void **state)
     int32_t pid = tenant.pid;
     char byte = 'x';
 
-    assert_int_equal(save_processes(&pid, 1), FACET_OK);
+    assert_int_equal(snapshot_pids(&pid, 1), FACET_OK);
     assert_int_equal(write(tenant.to, &byte, 1), 1);
-    assert_int_equal(resume_all(&pid, 1), FACET_OK);
+    assert_int_equal(resume_pids(&pid, 1), FACET_OK);
     assert_int_equal(read(tenant.from, &byte, 1), 1);
     stop_tenant(&tenant);
 }
@@ -125,41 +125,42 @@ static void several_processes_leave_together_or_not_at_all(void **state)
 
     assert_int_equal(provider->snapshot->snapshot_processes(instance, with_none, 2, &error), FACET_NOT_FOUND);
     assert_non_null(strstr(error.message, "67108863"));
-    assert_int_equal(save_processes(with_own, 2), FACET_INVALID_ARGUMENT);
-    assert_int_equal(save_processes(NULL, 1), FACET_INVALID_ARGUMENT);
+    assert_int_equal(snapshot_pids(with_own, 2), FACET_INVALID_ARGUMENT);
+    assert_int_equal(snapshot_pids(NULL, 1), FACET_INVALID_ARGUMENT);
     assert_int_equal(used(instance, watcher), before);
-    assert_int_equal(save_processes(both, 2), FACET_OK);
+    assert_int_equal(snapshot_pids(both, 2), FACET_OK);
 
     /* There is memory for the first process only. It leaves the device again when the second cannot return. */
-    uint64_t away = before - used(instance, watcher);
+    uint64_t freed_bytes = before - used(instance, watcher);
     assert_int_equal(provider->memory->info(instance, watcher, &info, NULL), FACET_OK);
-    assert_int_equal(
-        provider->memory->alloc(instance, watcher, info.total_bytes - info.used_bytes - away * 3 / 4, &address, NULL),
-        FACET_OK);
-    assert_int_equal(resume_all(both, 2), FACET_NO_SPACE);
-    assert_int_equal(save_processes(&both[0], 1), FACET_BAD_STATE);
+    assert_int_equal(provider->memory->alloc(instance, watcher,
+                                             info.total_bytes - info.used_bytes - freed_bytes * 3 / 4, &address, NULL),
+                     FACET_OK);
+    assert_int_equal(resume_pids(both, 2), FACET_NO_SPACE);
+    assert_int_equal(snapshot_pids(&both[0], 1), FACET_BAD_STATE);
     assert_int_equal(provider->memory->free(instance, watcher, address, NULL), FACET_OK);
-    assert_int_equal(resume_all(both, 2), FACET_OK);
+    assert_int_equal(resume_pids(both, 2), FACET_OK);
     expect_allocation(&one);
     expect_allocation(&two);
     stop_tenant(&one);
     stop_tenant(&two);
 }
 
+/* Driver 570 is the first that can take processes off the device. */
 static void an_old_driver_is_refused_with_the_needed_version(void **state)
 {
     struct facet_provider_instance *old = NULL;
     struct facet_error error = {0};
     int32_t pid = getppid();
 
-    driver_is_fake("FACET_TEST_CUDA_OLD");
+    set_fake_driver("FACET_TEST_CUDA_OLD");
     assert_int_equal(provider->device->open(&old, NULL), FACET_OK);
     assert_int_equal(provider->snapshot->snapshot_processes(old, &pid, 1, &error), FACET_UNSUPPORTED);
     assert_non_null(strstr(error.message, "570"));
     provider->device->close(old);
 }
 
-/* The tenants share a fake machine. They are programs, since a child of fork() cannot use its parent's driver. */
+/* The tenants share a fake machine. Each is a program: a child of fork() alone could not use its parent's driver. */
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -172,7 +173,7 @@ int main(int count, char **arguments)
 
     load_provider("cuda");
     if (count > 1)
-        return serve_snapshots(STDIN_FILENO, STDOUT_FILENO);
+        return serve_allocations(STDIN_FILENO, STDOUT_FILENO);
     int file = mkstemp(path);
     if (file < 0)
         return 1;

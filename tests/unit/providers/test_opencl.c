@@ -111,22 +111,22 @@ static enum facet_status clear_limits(const char *worker)
     return provider->limit->clear(instance, LARGE_DEVICE, worker, &failure);
 }
 
-/* --- promises --- */
+/* --- what the device reports about itself --- */
 
 static void modes_follow_the_drivers_abilities(void **state)
 {
-    struct facet_device_info gpu = device_info(GPU), many = device_info(LARGE_DEVICE);
+    struct facet_device_info gpu = device_info(GPU), large = device_info(LARGE_DEVICE);
     const uint64_t spatial = FACET_CAN_PARTITION | FACET_CAN_LIMIT_COMPUTE | FACET_CAN_LIMIT_MEMORY;
 
     assert_int_equal(gpu.modes, FACET_DEVICE_MODE(FACET_MODE_SHARED) | FACET_DEVICE_MODE(FACET_MODE_SOFT));
     assert_int_equal(gpu.capabilities, 0);
     assert_false(gpu.valid & FACET_DEVICE_HAS_MAX_PARTITIONS);
-    assert_int_equal(many.modes, 0xf);
-    assert_int_equal(many.capabilities, spatial | FACET_CAN_CONTAINER);
-    assert_int_equal(many.max_partitions, UNITS);
-    assert_int_equal(many.mode_group[FACET_MODE_SHARED], many.mode_group[FACET_MODE_SOFT]);
-    assert_int_equal(many.mode_group[FACET_MODE_HARD], many.mode_group[FACET_MODE_PARTITIONED]);
-    assert_int_not_equal(many.mode_group[FACET_MODE_SOFT], many.mode_group[FACET_MODE_HARD]);
+    assert_int_equal(large.modes, 0xf); /* all four modes */
+    assert_int_equal(large.capabilities, spatial | FACET_CAN_CONTAINER);
+    assert_int_equal(large.max_partitions, UNITS);
+    assert_int_equal(large.mode_group[FACET_MODE_SHARED], large.mode_group[FACET_MODE_SOFT]);
+    assert_int_equal(large.mode_group[FACET_MODE_HARD], large.mode_group[FACET_MODE_PARTITIONED]);
+    assert_int_not_equal(large.mode_group[FACET_MODE_SOFT], large.mode_group[FACET_MODE_HARD]);
 }
 
 /* The runtime replaces the handler of SIGHUP while the provider is opened. */
@@ -151,8 +151,9 @@ static void a_device_that_cannot_be_partitioned_reports_it(void **state)
     assert_int_equal(provider->limit->set_compute(instance, GPU, "w", 500, &failure), FACET_UNSUPPORTED);
     assert_int_equal(provider->limit->set_memory(instance, GPU, "w", 500, &failure), FACET_UNSUPPORTED);
     assert_int_equal(provider->limit->get(instance, GPU, "w", &limit, &failure), FACET_UNSUPPORTED);
-    assert_int_equal(provider->container->items(instance, GPU, NULL, NULL, 1040, 0, &count, &failure),
-                     FACET_UNSUPPORTED);
+    assert_int_equal(
+        provider->container->items(instance, GPU, NULL, NULL, sizeof(struct facet_container_item), 0, &count, &failure),
+        FACET_UNSUPPORTED);
     assert_int_equal(count, 7);
     assert_int_equal(provider->partition->create(instance, 9, "1cu", 0, &info, &failure), FACET_NOT_FOUND);
 }
@@ -174,7 +175,7 @@ static void properties_come_from_the_driver(void **state)
 
 /* --- partitions --- */
 
-static void templates_are_powers_and_equal_parts(void **state)
+static void templates_are_powers_of_two_units(void **state)
 {
     struct facet_partition_template templates[16];
     uint32_t count = 0;
@@ -210,8 +211,9 @@ static void placements_are_every_start_that_fits(void **state)
     assert_int_equal(provider->partition->placements(instance, LARGE_DEVICE, "2cu", placements, sizeof placements[0], 3,
                                                      &count, &failure),
                      FACET_TOO_SMALL);
-    assert_int_equal(provider->partition->placements(instance, LARGE_DEVICE, "3cu", NULL, 16, 0, &count, &failure),
-                     FACET_NOT_FOUND);
+    assert_int_equal(
+        provider->partition->placements(instance, LARGE_DEVICE, "3cu", NULL, sizeof placements[0], 0, &count, &failure),
+        FACET_NOT_FOUND);
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
@@ -235,7 +237,7 @@ static void a_partition_says_where_it_is(void **state)
     assert_int_equal(list_partitions(NULL, 0), 0);
 }
 
-static void identity_is_never_used_twice(void **state)
+static void uuids_are_never_used_twice(void **state)
 {
     char seen[32][64];
 
@@ -266,10 +268,10 @@ static void refusals_name_the_partition_in_the_way(void **state)
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
-/* Ten units are free before the used units, and 42 behind them. The smaller stretch is used first. */
+/* Ten units are free before the used units, and 50 behind them. A partition takes the smaller stretch where it fits. */
 static void a_partition_anywhere_takes_the_smallest_stretch(void **state)
 {
-    struct facet_partition_info wall = create_one("4cu", 10), first = create_one("8cu", FACET_PLACEMENT_ANY),
+    struct facet_partition_info middle = create_one("4cu", 10), first = create_one("8cu", FACET_PLACEMENT_ANY),
                                 second = create_one("8cu", FACET_PLACEMENT_ANY),
                                 third = create_one("2cu", FACET_PLACEMENT_ANY), none;
 
@@ -284,7 +286,7 @@ static void a_partition_anywhere_takes_the_smallest_stretch(void **state)
     assert_int_equal(destroy_partition(none.uuid), FACET_OK);
     struct facet_partition_info rest = create_one("16cu", 40);
     assert_int_equal(create_partition("32cu", FACET_PLACEMENT_ANY, &none), FACET_NO_SPACE);
-    const char *uuids[] = {wall.uuid, first.uuid, second.uuid, third.uuid, rest.uuid};
+    const char *uuids[] = {middle.uuid, first.uuid, second.uuid, third.uuid, rest.uuid};
     for (int i = 0; i < 5; i++)
         assert_int_equal(destroy_partition(uuids[i]), FACET_OK);
 }
@@ -305,12 +307,13 @@ static void a_driver_that_fails_leaves_nothing(void **state)
         assert_int_equal(fixture_live_sub_devices, 0);
         fixture_fail_after = nth;
         assert_int_not_equal(set_compute("w", 1), FACET_OK);
-        assert_int_equal(
-            provider->limit->get(instance, LARGE_DEVICE, "w", &(struct facet_worker_limit){.size = 352}, NULL),
-            FACET_NOT_FOUND);
+        assert_int_equal(provider->limit->get(instance, LARGE_DEVICE, "w",
+                                              &(struct facet_worker_limit){.size = sizeof(struct facet_worker_limit)},
+                                              NULL),
+                         FACET_NOT_FOUND);
     } while (nth < 10);
     fixture_fail_after = 0;
-    assert_int_equal(nth, 3); /* two calls */
+    assert_int_equal(nth, 3); /* create_partition() makes two calls of the driver */
     assert_int_equal(destroy_partition(info.uuid), FACET_OK);
 }
 
@@ -370,7 +373,9 @@ static void limits_out_of_range_are_refused(void **state)
     assert_int_equal(set_compute(NULL, 1), FACET_INVALID_ARGUMENT);
     assert_int_equal(provider->limit->get(instance, LARGE_DEVICE, "w", NULL, &failure), FACET_INVALID_ARGUMENT);
     uint32_t count = 9;
-    assert_int_equal(provider->limit->list(instance, LARGE_DEVICE, NULL, 352, 0, &count, &failure), FACET_OK);
+    assert_int_equal(
+        provider->limit->list(instance, LARGE_DEVICE, NULL, sizeof(struct facet_worker_limit), 0, &count, &failure),
+        FACET_OK);
     assert_int_equal(count, 0);
 }
 
@@ -455,14 +460,14 @@ static void random_steps_never_overlap(void **state)
 static void *churn_partitions(void *argument)
 {
     const char *worker = argument;
-    uintptr_t granted = 0;
+    uintptr_t created = 0;
 
     for (int i = 0; i < 500; i++) {
         struct facet_partition_info info = {.size = sizeof info};
         struct facet_worker_limit limit = {.size = sizeof limit};
 
         if (provider->partition->create(instance, LARGE_DEVICE, "8cu", FACET_PLACEMENT_ANY, &info, NULL) == FACET_OK) {
-            granted++;
+            created++;
             provider->partition->destroy(instance, LARGE_DEVICE, info.uuid, NULL);
         }
         if (provider->limit->set_compute(instance, LARGE_DEVICE, worker, 100, NULL) == FACET_OK) {
@@ -470,14 +475,14 @@ static void *churn_partitions(void *argument)
             provider->limit->clear(instance, LARGE_DEVICE, worker, NULL);
         }
     }
-    return (void *)granted;
+    return (void *)created;
 }
 
 static void eight_threads_leave_the_device_empty(void **state)
 {
     static char workers[8][16];
     pthread_t threads[8];
-    uintptr_t granted = 0;
+    uintptr_t created = 0;
     void *result;
 
     for (int i = 0; i < 8; i++) {
@@ -486,9 +491,9 @@ static void eight_threads_leave_the_device_empty(void **state)
     }
     for (int i = 0; i < 8; i++) {
         pthread_join(threads[i], &result);
-        granted += (uintptr_t)result;
+        created += (uintptr_t)result;
     }
-    assert_true(granted > 0);
+    assert_true(created > 0);
     assert_int_equal(list_partitions(NULL, 0), 0);
     assert_int_equal(fixture_live_sub_devices, 0);
     assert_int_equal(set_compute("all", 1000), FACET_OK);
@@ -525,10 +530,10 @@ int main(void)
         cmocka_unit_test(signal_handlers_of_the_host_are_kept),
         cmocka_unit_test(a_device_that_cannot_be_partitioned_reports_it),
         cmocka_unit_test(properties_come_from_the_driver),
-        cmocka_unit_test(templates_are_powers_and_equal_parts),
+        cmocka_unit_test(templates_are_powers_of_two_units),
         cmocka_unit_test(placements_are_every_start_that_fits),
         cmocka_unit_test(a_partition_says_where_it_is),
-        cmocka_unit_test(identity_is_never_used_twice),
+        cmocka_unit_test(uuids_are_never_used_twice),
         cmocka_unit_test(refusals_name_the_partition_in_the_way),
         cmocka_unit_test(a_partition_anywhere_takes_the_smallest_stretch),
         cmocka_unit_test(a_driver_that_fails_leaves_nothing),

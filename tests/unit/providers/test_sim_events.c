@@ -22,7 +22,7 @@ static void partitions_are_reported(void **state)
         assert_int_equal(events[i].device, 0);
         assert_string_equal(events[i].uuid, info.uuid);
         assert_non_null(strstr(events[i].message, "simulated"));
-        assert_true(events[i].timestamp_ns > UINT64_C(1600000000000000000));
+        assert_true(events[i].timestamp_ns > UINT64_C(1600000000000000000)); /* 2020 */
     }
     sim_device_ops.close(instance);
 }

@@ -47,7 +47,7 @@ static uint64_t busy_ns_of(const struct worker *worker)
     return world_state(&world, worker->context, worker->stream).busy_ns;
 }
 
-/* The time that a worker takes for 200 groups of 1000 cycles: on all 100 units two waves, 2000 ns. */
+/* The time that a worker takes for 200 groups. Of 1000 cycles each, they take two waves on all 100 units: 2000 ns. */
 static uint64_t time_of(const struct worker *worker, const char *kernel)
 {
     uint64_t before = world_state(&world, worker->context, worker->stream).busy_ns;
@@ -76,7 +76,7 @@ static void effects_change_memory_in_order(void **state)
     assert_int_equal(stream.busy_ns, 4000);
 }
 
-/* Stepped time stands still until a call waits, so that no launch runs before. */
+/* Stepped time stands still until a call waits, so that no launch runs before that call. */
 static void a_copy_waits_for_queued_launches(void **state)
 {
     (void)state;
@@ -269,14 +269,14 @@ static void refusals_of_texts_that_are_no_image_name_the_expectation(void **stat
     }
 }
 
-static void wait_for_hang(void)
+static void expect_timeouts(void)
 {
     for (int i = 0; i < 3; i++)
         assert_int_equal(EXECUTION->synchronize(INSTANCE, world.context, world.stream, 1000000, &world.error),
                          FACET_TIMEOUT);
 }
 
-/* Work on a device that is slow at first and then hangs. */
+/* The device is slow at first, and then hangs. */
 static void faults_slow_down_and_hang(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void faults_slow_down_and_hang(void **state)
     assert_int_equal(busy_ns_of(&worker), 3000);
     assert_int_equal(world_metrics(&world, 0).throttle, FACET_THROTTLE_FAULT);
     launch_worker(&worker, "compute", 1);
-    wait_for_hang();
+    expect_timeouts();
     assert_int_equal(world_state(&world, world.context, world.stream).completed, 1);
     OK(&world, EXECUTION->cancel(INSTANCE, world.context, world.stream, &world.error));
     world_synchronize(&world, world.context, world.stream);

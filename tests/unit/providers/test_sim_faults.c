@@ -26,7 +26,7 @@ static void close_instance(struct facet_provider_instance *instance)
     remove_file(script);
 }
 
-static void go_to(struct facet_provider_instance *instance, uint64_t now_ns)
+static void advance_to(struct facet_provider_instance *instance, uint64_t now_ns)
 {
     SIM_LOCK(instance);
     for (unsigned i = 0; sim_clock_now(instance) < now_ns && i < 1000; i++)
@@ -58,14 +58,17 @@ static void a_lost_device_is_lost_everywhere(void **state)
 
     assert_int_equal(create_partition(instance, 2, "2g.35gb", 0, &info, NULL), FACET_OK);
     assert_int_equal(health_of(instance, 2), FACET_HEALTH_OK);
-    go_to(instance, 1000);
+    advance_to(instance, 1000);
     assert_int_equal(engine_double.lost, 1);
     assert_int_equal(health_of(instance, 2), FACET_HEALTH_FAILED);
     assert_int_equal(health_of(instance, 3), FACET_HEALTH_OK);
     assert_refused(sim_device_ops.properties(instance, 2, text, sizeof text, &count, &error), FACET_DEVICE_LOST,
                    "device 2");
-    assert_int_equal(sim_partition_ops.templates(instance, 2, NULL, 72, 0, &count, NULL), FACET_DEVICE_LOST);
-    assert_int_equal(sim_partition_ops.placements(instance, 2, "2g.35gb", NULL, 16, 0, &count, NULL),
+    assert_int_equal(
+        sim_partition_ops.templates(instance, 2, NULL, sizeof(struct facet_partition_template), 0, &count, NULL),
+        FACET_DEVICE_LOST);
+    assert_int_equal(sim_partition_ops.placements(instance, 2, "2g.35gb", NULL,
+                                                  sizeof(struct facet_partition_placement), 0, &count, NULL),
                      FACET_DEVICE_LOST);
     assert_int_equal(create_partition(instance, 2, "2g.35gb", 2, &info, NULL), FACET_DEVICE_LOST);
     assert_int_equal(sim_partition_ops.list(instance, 2, infos, sizeof *infos, 64, &count, NULL), FACET_DEVICE_LOST);
@@ -89,9 +92,9 @@ static void a_lost_device_is_lost_everywhere(void **state)
     assert_int_equal(events[0].value, FACET_HEALTH_FAILED);
     assert_int_equal(events[0].device, 2);
     assert_string_equal(events[0].uuid, sim_device_info(instance, 2)->uuid);
-    go_to(instance, 2000);
+    advance_to(instance, 2000);
     assert_int_equal(health_of(instance, 2), FACET_HEALTH_OK);
-    assert_int_equal(list_partitions(instance, 2, infos), 1); /* the partition stays, as in a real driver */
+    assert_int_equal(list_partitions(instance, 2, infos), 1); /* the partition stays, like with a real driver */
     close_instance(instance);
 }
 
@@ -105,16 +108,16 @@ static void memory_errors_are_counted(void **state)
     struct facet_event events[256];
     uint64_t corrected, uncorrected;
 
-    go_to(instance, 10);
+    advance_to(instance, 10);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK); /* corrected errors change no health */
-    go_to(instance, 30);
+    advance_to(instance, 30);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_DEGRADED);
     assert_int_equal(list_events(instance, 0, events), 3);
     assert_int_equal(events[0].kind, FACET_EVENT_ECC);
     assert_int_equal(events[0].value, 1);
     assert_int_equal(events[1].kind, FACET_EVENT_HEALTH);
     assert_int_equal(events[2].value, 5);
-    go_to(instance, 40);
+    advance_to(instance, 40);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK);
     sim_fault_ecc(instance, 0, &corrected, &uncorrected);
     assert_int_equal(corrected, 7);
@@ -131,7 +134,7 @@ static void links_go_down_and_up(void **state)
     struct facet_event events[256];
     uint32_t count;
 
-    go_to(instance, 5);
+    advance_to(instance, 5);
     assert_int_equal(sim_device_ops.links(instance, links, sizeof *links, 256, &count, NULL), FACET_OK);
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(links[i].up, i > 0);
@@ -142,7 +145,7 @@ static void links_go_down_and_up(void **state)
     assert_int_equal(events[0].kind, FACET_EVENT_LINK);
     assert_int_equal(events[0].value, 0);
     assert_int_equal(events[0].link, 0);
-    go_to(instance, 9);
+    advance_to(instance, 9);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_OK);
     assert_int_equal(health_of(instance, 1), FACET_HEALTH_OK);
     close_instance(instance);
@@ -156,14 +159,14 @@ static void devices_can_be_slow_or_hang(void **state)
                                  "{\"at_ns\": 300, \"device\": 0, \"kind\": \"recover\"}"));
 
     assert_int_equal(sim_fault_slowdown_milli(instance, 0), 1000);
-    go_to(instance, 100);
+    advance_to(instance, 100);
     assert_int_equal(sim_fault_slowdown_milli(instance, 0), 2500);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_DEGRADED);
-    go_to(instance, 200);
+    advance_to(instance, 200);
     assert_true(sim_fault_slowdown_milli(instance, 0) == UINT32_MAX);
     assert_int_equal(health_of(instance, 0), FACET_HEALTH_FAILED);
     assert_int_equal(engine_double.lost, 0);
-    go_to(instance, 300);
+    advance_to(instance, 300);
     assert_int_equal(sim_fault_slowdown_milli(instance, 0), 1000);
     close_instance(instance);
 }
@@ -195,7 +198,7 @@ static void stepped_time_skips_no_fault_or_completion(void **state)
     close_instance(instance);
 }
 
-/* --- Faults that end the process or block an operation, in a child. --- */
+/* --- Faults that end the process or block an operation, in a child. Its exit status is 2 if no fault acts. --- */
 
 static pid_t child_that_creates(const char *text)
 {

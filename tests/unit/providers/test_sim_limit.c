@@ -73,8 +73,8 @@ static void amounts_stay_within_the_device(void **state)
     assert_refused(sim_limit_ops.set_compute(instance, 0, "anna", 1001, &error), FACET_OUT_OF_RANGE, "1001");
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "anna", all - GIB, NULL), FACET_OK);
     assert_refused(sim_limit_ops.set_memory(instance, 0, "bert", GIB + 1, &error), FACET_NO_SPACE, "1073741824");
-    assert_int_equal(sim_limit_ops.get(instance, 0, "bert", &(struct facet_worker_limit){.size = 352}, NULL),
-                     FACET_NOT_FOUND); /* the refused worker does not exist */
+    struct facet_worker_limit limit = {.size = sizeof limit};
+    assert_int_equal(sim_limit_ops.get(instance, 0, "bert", &limit, NULL), FACET_NOT_FOUND); /* it was refused */
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "bert", GIB, NULL), FACET_OK);
     assert_int_equal(sim_limit_ops.set_compute(instance, 0, "anna", 500, NULL), FACET_OK);
     assert_refused(sim_limit_ops.set_compute(instance, 0, "bert", 501, &error), FACET_NO_SPACE, "at most the 66");
@@ -121,7 +121,7 @@ static void the_number_of_workers_is_bounded(void **state)
     struct facet_provider_instance *instance = open_h100();
     char name[16];
 
-    for (unsigned i = 0; i < 48; i++) {
+    for (unsigned i = 0; i < 48; i++) { /* max_workers of the profile */
         snprintf(name, sizeof name, "w%u", i);
         assert_int_equal(sim_limit_ops.set_memory(instance, 0, name, 1 << 20, NULL), FACET_OK);
     }
@@ -152,7 +152,7 @@ static void units_belong_to_one_worker(void **state)
     sim_device_ops.close(instance);
 }
 
-/* Of three workers side by side the middle one stays, so that the free units lie apart. */
+/* Of two workers side by side the first is cleared, so that the free units lie apart. */
 static void idle_workers_are_moved_to_make_room(void **state)
 {
     struct facet_provider_instance *instance = open_h100();
@@ -173,7 +173,7 @@ static void idle_workers_are_moved_to_make_room(void **state)
     sim_device_ops.close(instance);
 }
 
-static void a_hard_limit_excludes_other_limits(void **state)
+static void a_compute_limit_excludes_workers_without_one(void **state)
 {
     struct facet_provider_instance *instance = open_h100();
     struct sim_share share = {.compute_units = 4711};
@@ -253,7 +253,7 @@ int main(void)
         cmocka_unit_test(the_number_of_workers_is_bounded),
         cmocka_unit_test(units_belong_to_one_worker),
         cmocka_unit_test(idle_workers_are_moved_to_make_room),
-        cmocka_unit_test(a_hard_limit_excludes_other_limits),
+        cmocka_unit_test(a_compute_limit_excludes_workers_without_one),
         cmocka_unit_test(partitions_have_limits_of_their_own),
         cmocka_unit_test(containers_get_device_nodes_and_variables),
     };

@@ -229,7 +229,7 @@ static void a_failed_copy_touches_nothing(void **state)
     assert_int_equal(back[0], 0x5a);
 }
 
-/* The copies are longer than the steps in which memory is moved, in both directions. */
+/* Source and target overlap, in both directions, and are longer than the steps in which the provider copies. */
 static void copies_that_overlap_are_right(void **state)
 {
     enum { LENGTH = 300000, SHIFT = 1000 };
@@ -290,7 +290,7 @@ static void missing_arguments_are_refused(void **state)
     assert_int_equal(tiny.total_bytes, 0);
 }
 
-/* 80 GB, more than a test machine has, cost nothing while they are not written. */
+/* 75 GiB, more than a test machine has, take no memory of it until they are written. */
 static void large_memory_is_free_until_written(void **state)
 {
     (void)state;

@@ -179,7 +179,7 @@ static void random_steps_never_violate_the_rules(void **state)
         random_steps(&mig_profiles[i], (unsigned short)(7 + i));
 }
 
-/* --- By hand. --- */
+/* --- Cases by hand. --- */
 
 static void four_and_three_fill_the_device(void **state)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs of reading profiles: the shipped ones, and each member wrong in each way that the schema names.
- * The walk goes through schemas/sim-profile.schema.json, so that schema and provider cannot drift apart: the provider
- * refuses all that the schema refuses, naming file, place, value and expectation; members that are optional there are
- * optional here.
+ * The wrong values follow from schemas/sim-profile.schema.json, so that schema and provider cannot drift apart. The
+ * provider refuses all that the schema refuses, and names the file, the place, the value and the expectation. A member
+ * that is optional in the schema is optional for the provider.
  */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -105,7 +105,7 @@ static void try_scalar(json_t *document, const json_t *schema, json_t *parent, c
     try_wrong(document, parent, name, index, json_integer(1), member_path, "a number");
     try_wrong(document, parent, name, index, json_string(""), member_path, "nothing in it");
     try_wrong(document, parent, name, index, json_string("a\tb"), member_path, "a control character");
-    try_wrong(document, parent, name, index, json_string("caf\xc3\xa9"), member_path, "no ASCII");
+    try_wrong(document, parent, name, index, json_string("caf\xc3\xa9"), member_path, "a letter beyond ASCII");
     if (longest)
         try_wrong(document, parent, name, index, long_text((size_t)json_integer_value(longest) + 1), member_path,
                   "too long");
@@ -282,20 +282,21 @@ static json_t *product_of(json_t *document)
     return json_object_iter_value(json_object_iter(json_object_get(document, "products")));
 }
 
-static void change_member(json_t *object, const char *member, json_int_t value, const char *member_path)
+/* Changes a member of the product, or of one of its templates if `template_index` is not NULL. */
+static void change_member(json_t *template_index, const char *member, json_int_t value, const char *member_path)
 {
     json_t *document = load_document("providers/sim/profiles", "a100-40gb"), *part = product_of(document);
 
-    if (object)
+    if (template_index)
         part = json_array_get(json_object_get(json_object_get(part, "partitioning"), "templates"),
-                              (size_t)json_integer_value(object));
+                              (size_t)json_integer_value(template_index));
     json_object_set_new(part, member, json_integer(value));
     check_refused(document, member_path, "a value that contradicts others");
     json_decref(document);
-    json_decref(object);
+    json_decref(template_index);
 }
 
-/* A schema cannot express these rules between several numbers. */
+/* A schema cannot express these rules between several numbers. The last column is the place that the message names. */
 static void numbers_that_contradict_each_other_are_refused(void **state)
 {
     change_member(NULL, "clock_low_mhz", 1411, "clock_low_mhz");

@@ -79,8 +79,10 @@ static void recorded_times_are_replayed(void **state)
     expect_output("Simulated Tiny");
 }
 
-/* On 100 units with one slot each, 100 and 300 groups are one wave and three, which one cost explains. Two equal
- * launches of 1000 and 3000 ns cannot be explained, and the fit is off by half of their sum. */
+/*
+ * On 100 units with one slot each, 100 groups take one wave and 300 take three, so one cost of a group explains both
+ * times. No cost explains two equal launches of 1000 and 3000 ns: the fitted times differ by half of their sum.
+ */
 static void a_fit_explains_waves_and_nothing_else(void **state)
 {
     (void)state;
@@ -93,7 +95,7 @@ static void a_fit_explains_waves_and_nothing_else(void **state)
     expect_output("       2        4.000        4.000    50.00  odd\n");
 }
 
-static void json_traces_have_their_latencies_beside(void **state)
+static void json_traces_have_their_latencies_in_a_file_beside_them(void **state)
 {
     (void)state;
     world_file("FACET_TEST_TRACE", "trace.profile.json",
@@ -178,10 +180,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(recorded_times_are_replayed, set_up),
         cmocka_unit_test_setup(a_fit_explains_waves_and_nothing_else, set_up),
-        cmocka_unit_test_setup(json_traces_have_their_latencies_beside, set_up),
+        cmocka_unit_test_setup(json_traces_have_their_latencies_in_a_file_beside_them, set_up),
         cmocka_unit_test_setup(bad_traces_are_refused, set_up),
-        cmocka_unit_test(recorded_traces_are_replayed), /* the last: left out without traces, as cmocka's skip() is "not
-                                                           ok" in TAP */
+        /* Must be the last: it is left out where there are no traces, because cmocka's skip() is "not ok" in TAP. */
+        cmocka_unit_test(recorded_traces_are_replayed),
     };
     size_t count = sizeof tests / sizeof *tests;
 

@@ -142,7 +142,7 @@ static void limit_memory(struct world *world, const char *worker, uint64_t bytes
     OK(world, world->provider->limit->set_memory(world->instance, 0, worker, bytes, &world->error));
 }
 
-/* --- Sums. --- */
+/* --- Sums over all processes. --- */
 
 static void a_worker_has_one_limit_over_all_processes(void **state)
 {
@@ -212,7 +212,7 @@ static void a_snapshot_is_restored_only_where_memory_is_free(void **state)
     world_end(&one);
 }
 
-/* --- In use. --- */
+/* --- What another process uses. --- */
 
 static uint32_t find_partition(struct world *world, struct facet_partition_info *ret_info)
 {
@@ -247,7 +247,7 @@ static void a_partition_is_in_use_for_all(void **state)
     world_end(&one);
 }
 
-static void parts_that_another_process_uses_are_kept(void **state)
+static void what_another_process_uses_is_not_changed(void **state)
 {
     struct facet_partition_info info = {.size = sizeof info};
     struct world one, other;
@@ -466,7 +466,7 @@ static void stop_child(pid_t pid)
 
     assert_int_equal(kill(pid, SIGSTOP), 0);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-    assert_true(WIFSTOPPED(status)); /* no check of its own has ended it */
+    assert_true(WIFSTOPPED(status)); /* no failed check has ended it */
 }
 
 static void replace_child(struct claims *claims, pid_t *pid, unsigned index, unsigned short seed)
@@ -497,7 +497,7 @@ static void four_processes_never_exceed_the_limit(void **state)
     limit_memory(&world, "anna", LIMIT);
     for (unsigned i = 0; i < CHILDREN; i++)
         children[i] = start_child(claims, i, (unsigned short)i);
-    /* At least until the limit has refused an allocation, which takes longer on a busy machine. */
+    /* Rounds follow until the limit has refused an allocation, which takes longer on a busy machine. */
     for (unsigned short round = 0; round < ROUNDS || (!limit_was_met(claims, most) && round < ROUNDS_MOST); round++) {
         const struct timespec pause = {.tv_nsec = 5000000 + nrand48(random_state) % 20000000};
         uint64_t sum = 0;
@@ -529,7 +529,7 @@ static void four_processes_never_exceed_the_limit(void **state)
 
 /* --- Failures. --- */
 
-/* Each call fails once. Until the operation succeeds, no process may see a change. */
+/* Each call into the system fails once. Until the operation succeeds, no process may see a change. */
 static void a_failing_call_changes_nothing(void **state)
 {
     struct world one, other;
@@ -595,7 +595,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_device_is_full_for_all_processes, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(a_snapshot_is_restored_only_where_memory_is_free, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(a_partition_is_in_use_for_all, begin_folder, end_folder),
-        cmocka_unit_test_setup_teardown(parts_that_another_process_uses_are_kept, begin_folder, end_folder),
+        cmocka_unit_test_setup_teardown(what_another_process_uses_is_not_changed, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(units_of_another_process_are_not_moved, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(every_living_process_is_listed, begin_folder, end_folder),
         cmocka_unit_test_setup_teardown(memory_of_a_killed_process_is_free_at_once, begin_folder, end_folder),

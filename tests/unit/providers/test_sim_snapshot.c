@@ -65,7 +65,7 @@ struct work {
     uint64_t plain, base, pages, second;
 };
 
-/* The work has plain memory, two mappings of one destroyed page object, and two streams of queued adds. */
+/* The work has plain memory, two mappings of one destroyed page object, and two streams with queued launches. */
 static struct work begin_work(void)
 {
     struct work work;
@@ -165,7 +165,7 @@ static void restored_work_continues_where_it_was(void **state)
     world_end(&world);
 }
 
-/* A kernel that is half done at the snapshot runs only its other half afterwards. */
+/* A kernel that is half done at the snapshot runs only its other half afterwards. Stepped time passes in `pace`. */
 static void progress_of_a_kernel_is_kept(void **state)
 {
     (void)state;
@@ -249,11 +249,11 @@ static void mismatches_are_refused(void **state)
     assert_int_equal(SNAPSHOT->resume(INSTANCE, 0, "other", fd, NULL), FACET_UNSUPPORTED);
     rewind_file(fd);
     assert_int_equal(SNAPSHOT->resume(INSTANCE, 0, NULL, fd, NULL), FACET_UNSUPPORTED);
-    uint64_t squatter = world_context(&world, 0, NULL, "b");
-    address = world_alloc(&world, squatter, WORLD_MEMORY - WORLD_PAGE);
+    uint64_t other = world_context(&world, 0, NULL, "b");
+    address = world_alloc(&world, other, WORLD_MEMORY - WORLD_PAGE);
     rewind_file(fd);
     assert_int_equal(SNAPSHOT->resume(INSTANCE, 0, "a", fd, NULL), FACET_NO_SPACE);
-    OK(&world, MEMORY->free(INSTANCE, squatter, address, &world.error));
+    OK(&world, MEMORY->free(INSTANCE, other, address, &world.error));
     rewind_file(fd);
     OK(&world, SNAPSHOT->resume(INSTANCE, 0, "a", fd, &world.error));
     rewind_file(fd);

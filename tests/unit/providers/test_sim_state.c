@@ -91,11 +91,11 @@ static void a_failing_call_changes_nothing(void **state)
         assert_true(failed < 40);
         countdown = failed + 1;
         status = create_partition(instance, 0, "1g.5gb", 5, &info, &error);
-        bool spared = countdown > 0;
+        bool no_call_failed = countdown > 0;
         countdown = 0;
-        assert_int_equal(spared, status == FACET_OK);
-        assert_int_equal(list_partitions(instance, 0, infos), spared ? 2 : 1);
-        assert_true(spared || error.message[0]);
+        assert_int_equal(no_call_failed, status == FACET_OK);
+        assert_int_equal(list_partitions(instance, 0, infos), no_call_failed ? 2 : 1);
+        assert_true(no_call_failed || error.message[0]);
     }
     assert_true(failed > 8); /* at least lock, copies, growth, open, write, fsync and rename */
     sim_device_ops.close(instance);
@@ -171,7 +171,7 @@ static void profiles_have_separate_states(void **state)
 
 /* --- Killing. --- */
 
-static void create_and_destroy_for_ever(const char *folder, unsigned short seed)
+static void create_and_destroy_forever(const char *folder, unsigned short seed)
 {
     struct facet_provider_instance *instance = open_machine("a100-40gb", folder, NULL);
     static const char *const templates[] = {"1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb"};
@@ -194,14 +194,14 @@ static pid_t start_worker(const char *folder, unsigned short seed)
 
     if (worker == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test must leave no child behind */
-        create_and_destroy_for_ever(folder, seed);
+        create_and_destroy_forever(folder, seed);
         _exit(0);
     }
     assert_true(worker > 0);
     return worker;
 }
 
-/* After any failure no two partitions overlap, and the folder can be used at once. */
+/* No two partitions overlap, the folder can be used at once, and its state is not older than before. */
 static void check_rules(struct facet_provider_instance *instance, uint64_t *serial)
 {
     struct facet_partition_info infos[64];
@@ -233,7 +233,7 @@ static void killing_at_any_moment_leaves_a_whole_state(void **state)
 
             assert_int_equal(kill(workers[i], SIGKILL), 0);
             assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
-            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* no check of its own has ended it */
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL); /* no failed check has ended it */
             check_rules(instance, &serial);
         }
     }
@@ -287,7 +287,9 @@ static void check_unreadable(struct facet_provider_instance *instance, enum face
     assert_int_equal(sim_limit_ops.set_memory(instance, 0, "anna", 1, NULL), expected);
 }
 
-static void every_torn_or_edited_file_is_refused(void **state)
+enum { VERSION_AT = 16 }; /* the version's digit in the file */
+
+static void every_cut_or_edited_file_is_refused(void **state)
 {
     const char *folder = make_folder();
     struct facet_provider_instance *instance = open_machine("a100-40gb", folder, NULL);
@@ -305,7 +307,7 @@ static void every_torn_or_edited_file_is_refused(void **state)
         memcpy(copy, text, length);
         copy[at] ^= 1;
         write_state(folder, copy, length);
-        check_unreadable(instance, copy[at] == '0' && at == 16 ? FACET_ABI_MISMATCH : FACET_CORRUPT, "one bit");
+        check_unreadable(instance, copy[at] == '0' && at == VERSION_AT ? FACET_ABI_MISMATCH : FACET_CORRUPT, "one bit");
     }
     memcpy(copy, text, length);
     copy[length] = '\n';
@@ -327,8 +329,8 @@ static void another_version_is_refused_as_such(void **state)
 
     assert_int_equal(create_partition(instance, 0, "3g.20gb", 4, &info, NULL), FACET_OK);
     length = read_state(folder, text, sizeof text);
-    assert_int_equal(text[16], '1');
-    text[16] = '2';
+    assert_int_equal(text[VERSION_AT], '1');
+    text[VERSION_AT] = '2';
     write_state(folder, text, length);
     assert_refused(create_partition(instance, 0, "1g.5gb", 0, &info, &error), FACET_ABI_MISMATCH, "version 2");
     sim_device_ops.close(instance);
@@ -445,7 +447,7 @@ int main(void)
         cmocka_unit_test(profiles_have_separate_states),
         cmocka_unit_test(a_failing_call_changes_nothing),
         cmocka_unit_test(killing_at_any_moment_leaves_a_whole_state),
-        cmocka_unit_test(every_torn_or_edited_file_is_refused),
+        cmocka_unit_test(every_cut_or_edited_file_is_refused),
         cmocka_unit_test(another_version_is_refused_as_such),
         cmocka_unit_test(a_record_of_another_machine_is_refused),
         cmocka_unit_test(an_unusable_folder_is_refused),

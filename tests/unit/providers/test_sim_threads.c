@@ -10,7 +10,7 @@
 
 static struct world world;
 
-/* Uses a context, two streams and pages of the thread's own. */
+/* Uses a context of the thread's own, and in each round a new stream and new memory. */
 static void *use_context(void *argument)
 {
     const struct facet_memory_ops *memory = world.provider->memory;
@@ -63,8 +63,8 @@ static void contexts_of_eight_threads_are_independent(void **state)
     world_end(&world);
 }
 
-/* Ends the context while another thread waits for a kernel that never completes. */
-static void *destroy_partition(void *argument)
+/* Ends the context after a pause, in which the other thread begins to wait for a kernel that never completes. */
+static void *end_context(void *argument)
 {
     (void)argument;
     usleep(50000);
@@ -84,7 +84,7 @@ static void a_waiting_thread_survives_the_end_of_its_context(void **state)
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
     world_launch(&world, world.context, world.module, world.stream, "compute", 1);
-    assert_int_equal(pthread_create(&thread, NULL, destroy_partition, &world), 0);
+    assert_int_equal(pthread_create(&thread, NULL, end_context, &world), 0);
     assert_int_equal(world.provider->execution->synchronize(world.instance, world.context, world.stream,
                                                             UINT64_C(60000000000), NULL),
                      FACET_NOT_FOUND);
@@ -93,8 +93,8 @@ static void a_waiting_thread_survives_the_end_of_its_context(void **state)
     world_end(&world);
 }
 
-/* Saves and restores the worker while the other thread adds: no addition is lost or done twice. */
-static void *create_partition(void *argument)
+/* Launches 200 additions, and repeats the launches that are refused while the worker is saved and restored. */
+static void *launch_additions(void *argument)
 {
     uint64_t *address = argument;
     const struct facet_execution_ops *execution = world.provider->execution;
@@ -126,7 +126,7 @@ static void snapshots_beside_launches_lose_no_addition(void **state)
     world.module = world_module(&world, world.context);
     world.stream = world_stream(&world, world.context);
     uint64_t address = world_alloc(&world, world.context, 8);
-    assert_int_equal(pthread_create(&thread, NULL, create_partition, &address), 0);
+    assert_int_equal(pthread_create(&thread, NULL, launch_additions, &address), 0);
     for (int i = 0; i < 20; i++) {
         OK(&world, snapshot->snapshot(world.instance, 0, "a", -1, &world.error));
         OK(&world, snapshot->resume(world.instance, 0, "a", -1, &world.error));

@@ -59,7 +59,7 @@ static void every_machine_has_valid_links(void **state)
     }
 }
 
-static void nvlink_joins_all_eight(void **state)
+static void nvlink_joins_all_eight_devices(void **state)
 {
     struct facet_provider_instance *instance = read_topology("h200x8");
 
@@ -126,7 +126,7 @@ static void lists_are_never_cut(void **state)
                      FACET_TOO_SMALL);
     assert_int_equal(count, link_count);
     assert_int_equal(sim_device_ops.nodes(instance, NULL, sizeof *nodes, 0, &count, NULL), FACET_TOO_SMALL);
-    assert_int_equal(count, 8 + 8 + 4 + 2);
+    assert_int_equal(count, 8 + 8 + 4 + 2); /* devices, NICs, switches and sockets */
     assert_refused(sim_device_ops.nodes(instance, nodes, 2, 256, &count, &error), FACET_INVALID_ARGUMENT, "item_size");
     assert_refused(sim_device_ops.links(instance, links, sizeof *links, LINKS_MAX, NULL, &error),
                    FACET_INVALID_ARGUMENT, "ret_count");
@@ -137,7 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_machine_has_valid_links),
-        cmocka_unit_test(nvlink_joins_all_eight),
+        cmocka_unit_test(nvlink_joins_all_eight_devices),
         cmocka_unit_test(devices_are_near_one_of_two_sockets),
         cmocka_unit_test(hccs_is_a_full_mesh),
         cmocka_unit_test(lists_are_never_cut),
