@@ -68,8 +68,8 @@ check "a process that reads the GPU's override hangs as well" wait_for process_i
 check "the watch sees the GPU" wait_for file_contains "$gpu stuck" /tmp/watch
 check "the watch sees edu" wait_for file_contains "$edu stuck" /tmp/watch
 
-waits_for_gpu="is stuck: the kernel has its driver let go of it, and waits for process $gpu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$gpu") open"
-waits_for_edu="is stuck: the kernel has its driver let go of it, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
+waits_for_gpu="is stuck: the kernel unbinds its driver, and waits for process $gpu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$gpu") open"
+waits_for_edu="is stuck: the kernel unbinds its driver, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
 check_return scan facet pci scan
 check_output "the scan names the process that the GPU waits for" "stop: $waits_for_gpu"
 check_output "the scan says what to do" "end the process that has it open"

@@ -97,7 +97,7 @@ static void a_driver_that_hangs_is_named(void **state)
     int second = machine_hang(&at.machine, "0000:02:00.0"), first = machine_hang(&at.machine, "0000:01:00.0");
     examine_visit(&at);
     expect_finding(&at, "drivers", FACET_DOCTOR_WARNING,
-                   "0000:01:00.0 is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel "
+                   "0000:01:00.0 is stuck: its driver, or a reset, has not returned, and keeps its lock in the kernel "
                    "(and 1 more)");
     expect_finding(&at, "accelerators", FACET_DOCTOR_WARNING, "2, of which 2 cannot be asked");
     close(first);
@@ -178,7 +178,7 @@ static void versions_decide_about_iommufd(void **state)
     expect_finding(&at, "iommufd", FACET_DOCTOR_GOOD, "/dev/iommu is there");
     unlinkat(at.machine.root, "dev/iommu", 0);
     examine_visit(&at);
-    expect_finding(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there, as this kernel is 6.5");
+    expect_finding(&at, "iommufd", FACET_DOCTOR_WARNING, "/dev/iommu is not there, because this kernel is 6.5");
     at.environment.kernel_version = VERSION(6, 6);
     at.environment.qemu_version = 0;
     examine_visit(&at);

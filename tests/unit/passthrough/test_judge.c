@@ -200,9 +200,9 @@ static void a_group_that_is_not_viable_names_its_members(void **state)
 
     ask_question(&question, "laptop", "01:00.0", WISH(.flags = 0));
     assert_int_equal(question.verdict->function_count, 1);
-    assert_non_null(find_reason(
-        question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
-        "group 1 is not viable: it shares it with 0000:01:00.1, which the host's driver snd_hda_intel has"));
+    assert_non_null(
+        find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
+                    "its group 1 is not viable: 0000:01:00.1 of the same group has the host's driver snd_hda_intel"));
     assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER),
                      3); /* the port above is not named */
     assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_COMPANION), 3);

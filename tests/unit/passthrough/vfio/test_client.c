@@ -238,7 +238,7 @@ static void test_memlock_error_of_iommufd_names_the_limit(void **state)
                   "and has locked 8192; raise memlock to 36864");
     /* The limit counts all processes of the user, which may have used it up. */
     expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_QUOTA,
-                  "has locked 8192, other processes of its user more;");
+                  "has locked 8192, and other processes of its user have locked more;");
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit_before), 0);
 }
 
