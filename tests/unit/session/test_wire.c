@@ -102,12 +102,12 @@ static void a_call_may_take_as_long_as_it_needs(void **state)
     struct facet_call huge = call_of(FACET_OPERATION_memory_fill, 3, UINT64_MAX / 2);
     struct facet_call snapshot = call_of(FACET_OPERATION_snapshot_snapshot, 0, 0);
 
-    assert_int_equal(facet_call_patience(&health, 500), 500);
-    assert_int_equal(facet_call_patience(&wait, 500), 800);
-    assert_true(facet_call_patience(&for_ever, 500) == UINT64_MAX);
-    assert_int_equal(facet_call_patience(&fill, 500), 500 + 4000);
-    assert_true(facet_call_patience(&huge, 500) == UINT64_MAX);
-    assert_int_equal(facet_call_patience(&snapshot, 500), 500 * 60);
+    assert_int_equal(facet_call_timeout(&health, 500), 500);
+    assert_int_equal(facet_call_timeout(&wait, 500), 800);
+    assert_true(facet_call_timeout(&for_ever, 500) == UINT64_MAX);
+    assert_int_equal(facet_call_timeout(&fill, 500), 500 + 4000);
+    assert_true(facet_call_timeout(&huge, 500) == UINT64_MAX);
+    assert_int_equal(facet_call_timeout(&snapshot, 500), 500 * 60);
 }
 
 static void a_list_is_asked_for_in_bounds(void **state)
