@@ -497,7 +497,7 @@ static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
                               "# HELP facet_device_temperature_celsius Temperature.\n"
                               "# TYPE facet_device_temperature_celsius gauge\n"
                               "facet_device_temperature_celsius{id=\"sim:0\"} -0.500\n"
-                              "# HELP facet_unmeasurable 1 for what could not be measured in the last look.\n"
+                              "# HELP facet_unmeasurable 1 for each meter whose last measurement has no value.\n"
                               "# TYPE facet_unmeasurable gauge\n"
                               "facet_unmeasurable{kind=\"container\",id=\"a\\\"b\",meter=\"cpu_utilization\","
                               "reason=\"first\"} 1\n"

@@ -119,7 +119,8 @@ static void test_fields_and_measures_are_found_by_name(void **state)
     assert_null(facet_measure_name((enum facet_measure)8));
     assert_false(facet_measure_find("charm", &measured));
     assert_false(facet_sample_field_find("charm", &field));
-    assert_true(facet_sample_field_counts(FACET_SAMPLE_QUEUE_NS) && !facet_sample_field_counts(FACET_SAMPLE_QUEUED));
+    assert_true(facet_sample_field_is_counter(FACET_SAMPLE_QUEUE_NS) &&
+                !facet_sample_field_is_counter(FACET_SAMPLE_QUEUED));
 }
 
 int main(void)
