@@ -280,9 +280,7 @@ static enum facet_status check_journal(const struct conflict *conflict, const ch
                                "a transaction of the IOMMU group runs or was interrupted (%s): wait, or recover it",
                                name);
     return facet_error_set(conflict->error, FACET_BAD_STATE,
-                           "the IOMMU group is bound already, but otherwise than this request asks (%s): give it back "
-                           "first",
-                           name);
+                           "the IOMMU group is bound already, but not in this way (%s): give it back first", name);
 }
 
 static bool take_conflict(void *context, const char *name, struct journal *journal, const struct facet_error *failure)
