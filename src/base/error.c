@@ -11,8 +11,7 @@
 
 static const char ellipsis[] = "...";
 
-/* Formats one line into a buffer of fixed size. A line that does not fit is cut and ends in "...", which shows the cut.
- */
+/* Formats one line into a buffer of fixed size. A line that does not fit is cut, and ends in "..." to show that. */
 static void format_into(char *buffer, size_t size, const char *format, va_list arguments)
 {
     int length = vsnprintf(buffer, size, format, arguments);

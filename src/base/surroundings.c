@@ -43,8 +43,7 @@ bool facet_surroundings_open_streams(void)
 
 static const char *const personal_variables[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
                                                  "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
-/* Folders that drivers and providers write to. The value in the shell that started the daemon may not suit the daemon.
- */
+/* Folders that drivers and providers write to. The value in the shell that started the daemon may not suit it. */
 static const char *const written_folders[] = {"HOME", "XDG_CACHE_HOME"};
 static const char *const terminal_variables[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
 

@@ -234,8 +234,7 @@ static enum facet_status resume_worker(struct facet_session *session, uint32_t d
                                                              error);
 }
 
-/* Resumes the worker from the draft, because the provider took the worker off the device and the file cannot be kept.
- */
+/* Resumes the worker from the draft: the provider took the worker off the device, and the file cannot be kept. */
 static enum facet_status bring_back(struct facet_session *session, uint32_t device, const char *worker, int fd,
                                     enum facet_status status, struct facet_error *error)
 {

@@ -38,8 +38,7 @@ static void wait_for_end(pid_t child)
             follow_session(child, &ends[1]);
 }
 
-/* Kills the processes that the child started. It reaps the child afterwards, so the group's number is not yet reused.
- */
+/* Kills the processes that the child started. The child is reaped afterwards, so its group's number is not reused. */
 static struct facet_end_packet take_end(pid_t child)
 {
     siginfo_t info = {0};

@@ -264,8 +264,7 @@ static enum facet_status check_profile(const struct facet_render_options *option
                                 "seccomp_profile: expected an object");
 }
 
-/* CDI's names have a grammar, which the schema of configurations checks: so a configuration with these names is made.
- */
+/* CDI's names have a grammar that the schema of configurations checks, so a configuration with these names is made. */
 static enum facet_status check_cdi_names(const struct facet_render_options *options, struct facet_error *error)
 {
     struct facet_workload *probe = NULL;

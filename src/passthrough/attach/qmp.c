@@ -138,8 +138,7 @@ static enum facet_status send_command(struct facet_qmp *qmp, const char *command
 {
     FACET_CLEANUP_JSON json_t *message = json_pack("{s:s, s:I}", "execute", command, "id", ++qmp->serial);
 
-    /* json_object_set_new() takes the reference to the arguments even when it fails. It also fails when they are NULL.
-     */
+    /* json_object_set_new() takes the reference to the arguments even when it fails. It fails when they are NULL. */
     if (json_object_set_new(message, "arguments", arguments) < 0)
         json_decref(FACET_TAKE_PTR(message));
     FACET_CLEANUP_FREE char *line = facet_draft_json(message, "\n");

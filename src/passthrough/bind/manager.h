@@ -124,8 +124,7 @@ enum facet_status bind_step(struct bind_run *run, const struct facet_passthrough
 
 /* ---- transaction.c ---- */
 
-/* Checks that no virtual machine has a function open, because an unbinding would wait for that machine, maybe forever.
- */
+/* Checks that no virtual machine has a function open: an unbinding would wait for that machine, maybe forever. */
 enum facet_status bind_check_users(struct bind_host *host, const struct journal *journal, struct facet_error *error);
 
 /* ---- restore.c ---- */
@@ -145,8 +144,7 @@ struct bind_locks {
     size_t count;
 };
 
-/* Takes the locks of all groups, in rising order. FACET_BUSY: the error names the first group that another process has.
- */
+/* Takes the locks of all groups, in rising order. FACET_BUSY names the first group that another process has. */
 enum facet_status bind_locks_take(struct bind_host *host, const struct facet_passthrough_identity *const *identities,
                                   size_t count, uint64_t deadline_ns, struct bind_locks *ret_locks,
                                   struct facet_error *error);

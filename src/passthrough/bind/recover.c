@@ -138,8 +138,7 @@ static void note_busy(struct recovery *recovery, const struct journal *journal, 
     recovery->broken = recovery->broken || is_stuck || journal->phase != JOURNAL_BOUND;
 }
 
-/* Whether all groups of the journal as it is now are among the groups of the journal that was read before the locking.
- */
+/* Whether all groups of the journal as it is now are among those of the journal that was read before the locking. */
 static bool has_same_groups(const struct journal *locked, const struct journal *current)
 {
     for (size_t i = 0; i < current->count; i++)

@@ -40,8 +40,7 @@ static const uint32_t successors[FACET_PASSTHROUGH_STATES] = {
     [FACET_PASSTHROUGH_STATE_READY] = TO(IN_VM) | TO(RETURNING) | LOSSES_OR_STUCK,
     /* To READY: the virtual machine ended. To RETURNING: the virtual machine was asked to unplug the function. */
     [FACET_PASSTHROUGH_STATE_IN_VM] = TO(READY) | TO(RETURNING) | LOSSES_OR_STUCK,
-    /* To READY: the return was undone, or the function was unplugged and kept. To IN_VM: the guest refused to unplug.
-     */
+    /* To READY: the return was undone, or the function was unplugged and kept. To IN_VM: the guest refused. */
     [FACET_PASSTHROUGH_STATE_RETURNING] = TO(HOST) | TO(READY) | TO(IN_VM) | LOSSES_OR_STUCK,
     /* The call in the kernel returned, and the transaction was undone or completed. To IN_VM: the call was a reset. */
     [FACET_PASSTHROUGH_STATE_STUCK] = TO(HOST) | TO(READY) | TO(IN_VM) | TO(DETACHING) | TO(RETURNING) | LOSSES,

@@ -48,8 +48,7 @@ static void read_command_line(int root, struct facet_pci_host *host)
     host->acs_override = yes_or_no(strstr(line, "pcie_acs_override=") != NULL);
 }
 
-/* On x86, remapped interrupts have names that begin with IR. On Arm, the interrupt controller (ITS) isolates devices.
- */
+/* On x86, names of remapped interrupts begin with IR. On Arm, the interrupt controller (ITS) isolates devices. */
 static bool take_interrupt(void *context, char *line)
 {
     uint32_t *remapping = context;

@@ -22,8 +22,7 @@ int tree_open_writable(int at, const char *path);
 /* The reason that corresponds to an errno. */
 enum facet_pci_unread tree_unread(int errnum);
 
-/* The worse of two reasons. FACET_PCI_READ is the best, an absent file comes next, and of two other reasons `a` counts.
- */
+/* The worse of two reasons. FACET_PCI_READ is the best, an absent file comes next; of two other reasons `a` counts. */
 enum facet_pci_unread tree_worse(enum facet_pci_unread a, enum facet_pci_unread b);
 
 /* Reads a file of one line, without the newline. A line that does not fit is malformed, and `text` is "" then. */

@@ -81,8 +81,7 @@ static uint32_t count_groups(const struct facet_vfio_space *space)
     return count;
 }
 
-/* With groups, their descriptors prove that this process has all functions. With iommufd the kernel checks that itself.
- */
+/* With groups, their descriptors prove that this process has all functions. With iommufd the kernel checks that. */
 static enum facet_status reset_bus(struct facet_vfio_device *device, struct facet_error *error)
 {
     uint32_t count = count_groups(device->space), at = 0;

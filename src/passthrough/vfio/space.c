@@ -175,8 +175,7 @@ enum facet_status facet_vfio_space_map(struct facet_vfio_space *space, uint64_t 
     return result == 0 ? FACET_OK : vfio_explain_map(space, errno, iova, bytes, error);
 }
 
-/* Unmaps the mappings that lie wholly inside the range, and returns their size. A range without a mapping is accepted.
- */
+/* Unmaps the mappings that lie wholly inside the range, and returns their size. A range may have no mapping. */
 static int unmap_in_container(struct facet_vfio_space *space, uint64_t iova, uint64_t bytes, uint64_t *ret_done)
 {
     struct vfio_iommu_type1_dma_unmap unmap = {.argsz = sizeof unmap, .iova = iova, .size = bytes};
