@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about the forms of arguments for VM monitors: exact texts, escaping, refusals. Never: starts a monitor.
- */
+/* Owns: proofs about the forms of arguments for VM monitors: texts, escaping, refusals. Never: starts a monitor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
