@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading the one clock that is compared between processes.
+ * Owns: reading CLOCK_MONOTONIC, the only clock whose values processes exchange.
  * Never: is called by the pure rooms; they take `now_ns` as an argument.
  *
  * CLOCK_MONOTONIC is shared by all processes of one time namespace; segments hold its values.

@@ -78,7 +78,7 @@ static enum facet_status parse_level(const struct facet_setting *setting, const 
                                 "%s '%.64s': expected error, warning, info or debug", setting->variable, text);
 }
 
-/* A folder must not depend on the current folder: the daemon's is not the command's. */
+/* A folder must not depend on the current folder, because the daemon's is not that of the command. */
 static enum facet_status parse_folder(const struct facet_setting *setting, const char *text, uint64_t *ret_value,
                                       struct facet_error *error)
 {

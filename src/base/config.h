@@ -54,7 +54,7 @@ const char *facet_config_text(enum facet_setting_id id);
 /* The number in effect. FACET_INVALID_ARGUMENT or FACET_OUT_OF_RANGE names the variable, the text and the range. */
 enum facet_status facet_config_u64(enum facet_setting_id id, uint64_t *ret_value, struct facet_error *error);
 
-/* Checks every setting. A program calls it first, so that a malformed one stops it before it does anything. */
+/* Checks every setting. A program calls this first, so that a malformed setting stops it before it does anything. */
 enum facet_status facet_config_check(struct facet_error *error);
 
 #endif

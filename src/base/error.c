@@ -11,7 +11,7 @@
 
 static const char ellipsis[] = "...";
 
-/* One line into a fixed buffer; what does not fit ends in "...", so a cut is always visible. */
+/* Formats one line into a buffer of fixed size. A line that does not fit is cut, and ends in "..." to show that. */
 static void format_into(char *buffer, size_t size, const char *format, va_list arguments)
 {
     int length = vsnprintf(buffer, size, format, arguments);
@@ -23,7 +23,7 @@ static void format_into(char *buffer, size_t size, const char *format, va_list a
     facet_text_make_line(buffer);
 }
 
-/* Adds ": text" to a message, with the same rule. */
+/* Adds ": text" to a message, which is cut in the same way as in format_into(). */
 static void append_text(char *message, size_t size, const char *text)
 {
     size_t used = strlen(message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the refusal of NULL where a public function needs a value. Never: stands behind the first lock or allocation of
- * a function, because it returns.
+ * Owns: the refusal of NULL where a public function needs a value. Never: is used behind the first lock or allocation
+ * of a function, because it returns from the function without releasing them.
  */
 #ifndef FACET_BASE_NEED_H
 #define FACET_BASE_NEED_H

@@ -104,7 +104,7 @@ static enum facet_status refuse_long_path(const struct walk *walk, struct facet_
                            FACET_PATH_SIZE - 1);
 }
 
-/* The rest of the path now begins with the link's target. */
+/* Puts the link's target in front of the rest of the path. */
 static enum facet_status follow_link(struct walk *walk, const char *link, struct facet_error *error)
 {
     char target[FACET_PATH_SIZE], left[sizeof walk->rest];

@@ -43,7 +43,7 @@ bool facet_surroundings_open_streams(void)
 
 static const char *const personal_variables[] = {"HOME",           "LOGNAME",        "TZ", "USER", "XDG_CACHE_HOME",
                                                  "XDG_STATE_HOME", "XDG_RUNTIME_DIR"};
-/* Folders that drivers and providers write to. The value of the shell that started the daemon may be wrong for it. */
+/* Folders that drivers and providers write to. The value in the shell that started the daemon may not suit it. */
 static const char *const written_folders[] = {"HOME", "XDG_CACHE_HOME"};
 static const char *const terminal_variables[] = {"COLUMNS", "LANG", "LC_ALL", "LC_CTYPE", "LINES", "NO_COLOR", "TERM"};
 
@@ -180,7 +180,7 @@ enum facet_status facet_surroundings_check_limits(struct facet_error *error)
     return FACET_OK;
 }
 
-/* ---- the rest ---- */
+/* ---- signals, scheduling ---- */
 
 /*
  * Resets a signal by the system call: the C library refuses to change the signals that it reserves (32 and 33), but a
@@ -190,10 +190,10 @@ static void stop_ignoring(int number)
 {
     /* The kernel's structure, which is not that of <signal.h>: its first word is the handler. */
     unsigned long now[16] = {0}, usual[16] = {0};
-    const unsigned long of_set = sizeof(uint64_t);
+    const unsigned long set_bytes = sizeof(uint64_t); /* of a signal set */
 
-    if (syscall(SYS_rt_sigaction, number, NULL, now, of_set) == 0 && now[0] == 1 /* SIG_IGN */)
-        (void)syscall(SYS_rt_sigaction, number, usual, NULL, of_set);
+    if (syscall(SYS_rt_sigaction, number, NULL, now, set_bytes) == 0 && now[0] == 1 /* SIG_IGN */)
+        (void)syscall(SYS_rt_sigaction, number, usual, NULL, set_bytes);
 }
 
 void facet_surroundings_reset_signals(void)

@@ -3,7 +3,7 @@
  * The settings that a process inherits from its parent, on which a daemon that serves others must not depend.
  *
  * Owns: the environment that is kept, limits of the kernel, processors, priority, signals, standard streams.
- * Never: called by the library or an interposer: a program's surroundings are its own.
+ * Never: is called by the library or an interposer, because a program's surroundings are its own.
  */
 #ifndef FACET_BASE_SURROUNDINGS_H
 #define FACET_BASE_SURROUNDINGS_H
@@ -23,8 +23,8 @@ bool facet_surroundings_open_streams(void);
  * Keeps only the variables that are known to be useful: the settings (config.h), the variables of providers, HOME,
  * USER, LOGNAME, XDG_*_HOME, XDG_RUNTIME_DIR, TZ, and the variables that FACET_KEEP_ENV names. PATH is set to the
  * system's folders. So providers find the same devices for every caller. A HOME or XDG_CACHE_HOME that cannot be
- * written is removed, and HOME is then taken from the user database. `terminal`: keeps also the variables that output
- * depends on. False with errno: no memory.
+ * written is removed, and HOME is then taken from the user database. With `terminal`, the variables on which output to
+ * a terminal depends are also kept. False with errno: no memory.
  */
 bool facet_surroundings_clean_environment(bool terminal);
 

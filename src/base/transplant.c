@@ -33,9 +33,9 @@ int facet_transplant_open(void)
 /* --- before any thread is blocked --- */
 
 /*
- * On a read the kernel enters sixteen present pages at a time, on a write one by one. Pages that were entered by a read
- * are writable too, because a memfd does not track writes. The thread sanitizer is off here, because it must not record
- * accesses to the window.
+ * Touches each page, so that the kernel enters it into the page table. On a read the kernel enters sixteen present
+ * pages at a time, on a write one by one. Pages that were entered by a read are writable too, because a memfd does not
+ * track writes. The thread sanitizer is off here, because it must not record accesses to the window.
  */
 __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at, uint64_t bytes)
 {
@@ -44,11 +44,11 @@ __attribute__((no_sanitize("thread"))) static void touch(const volatile char *at
 }
 
 /*
- * To protect part of a huge page the kernel takes all of it out, and then enters small ones. A thread that writes there
- * in between makes the kernel enter the huge page again, and the protection begins anew; this can repeat for
- * milliseconds. At addresses that are marked not to have huge pages, the kernel enters only small pages (since Linux
- * 6.12; before that, the protection only becomes likely to succeed). The mapping that replaces them does not inherit
- * the mark. For a protected range below a huge page's size the kernel uses no huge page.
+ * To protect a part of a huge page the kernel removes the huge page from the page table, and then enters small pages. A
+ * thread that writes there in between makes the kernel enter the huge page again, and the protection begins anew; this
+ * can repeat for milliseconds. At addresses that are marked not to have huge pages, the kernel enters only small pages
+ * (since Linux 6.12; before that, the protection only becomes likely to succeed). The mapping that replaces them does
+ * not inherit the mark. For a protected range below a huge page's size the kernel uses no huge page.
  */
 static void keep_huge_pages_out(uint64_t at, uint64_t bytes)
 {
@@ -127,7 +127,7 @@ static void copy_line(char *to, const char *from)
 #endif
 }
 
-/* Whole pages. */
+/* `bytes` are whole pages. */
 static void copy_bytes(void *to, const void *from, uint64_t bytes)
 {
     for (uint64_t at = 0; at < bytes; at += CACHE_LINE_BYTES)

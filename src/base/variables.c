@@ -145,7 +145,7 @@ static bool is_named(const char *name, size_t length, const char *wanted)
     return strlen(wanted) == length && strncmp(name, wanted, length) == 0;
 }
 
-/* "LD_LIBRARY_PATH,ROCM_*": a name with '*' behind it means all that begin so. */
+/* A list is like "LD_LIBRARY_PATH,ROCM_*". A name with '*' behind it means all names that begin with it. */
 static bool is_in_list(const char *list, const char *name, size_t length)
 {
     for (size_t part; *list; list += part + (list[part] == ',')) {

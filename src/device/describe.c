@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the members of a device in full. Never: writes 0 for an absent measurement. */
+/* Owns: the members that a device's full description has. Never: writes 0 for an absent measurement. */
 #include "device/describe.h"
 
 #include <stdlib.h>

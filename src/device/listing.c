@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the loop of the two-call rule. Never: truncates. */
+/* Owns: calling an operation for the length of its list, and again for the items. Never: truncates a list. */
 #include "device/listing.h"
 
 #include <inttypes.h>
@@ -95,6 +95,7 @@ enum facet_status facet_listing_read(const struct facet_listing_query *query, vo
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of %" PRIu32, count);
     }
     return facet_error_set(error, FACET_CORRUPT,
-                           "provider %s: a list said %" PRIu32 " items in room for %" PRIu32 ", again and again",
+                           "provider %s: a list reports %" PRIu32 " items in room for %" PRIu32
+                           ": it grows at every call, or is too long",
                            query->provider->name, count, capacity);
 }

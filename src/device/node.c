@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the document's slots, devices and components. Never: keeps a provider open when it is done. */
+/* Owns: the document's slots, devices and components. Never: keeps a provider open after the call. */
 #include "device/node.h"
 
 #include <inttypes.h>
@@ -112,7 +112,7 @@ static enum facet_status put_slot(struct building *building, const struct slot *
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 
 struct vendor {
-    const char *part; /* of the vendor's or the device's name; the last entry's is in any */
+    const char *part; /* a part of the vendor's or the device's name; "" in the last entry, which every name contains */
     const char *unit, *technology;
 };
 
@@ -319,10 +319,13 @@ static enum facet_status add_device(struct building *building, const struct face
 struct visitor {
     struct facet_session *session;
     const struct facet_provider_record *provider;
-    bool reopened; /* once for each provider, which may crash on every one of its devices */
+    bool reopened; /* the provider was opened a second time; there is no third time, as it may crash at each device */
 };
 
-/* Opens the device's provider unless it is open; once more when it died while it answered about an earlier device. */
+/*
+ * Opens the device's provider unless it is open. A provider that died while it answered about an earlier device is
+ * opened once more.
+ */
 static enum facet_status reach_device(struct visitor *visitor, const struct facet_device_record *device)
 {
     bool same = visitor->provider == device->provider;

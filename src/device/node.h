@@ -19,7 +19,9 @@
 struct facet_node_look {
     uint32_t health;  /* enum facet_health; as in the table when it was not read anew */
     char reason[360]; /* why the health is not ok; may be empty */
-    json_t *full; /* facet_device_describe(), a reference; NULL: not asked, as it cannot be partitioned or is lost */
+    /* A reference to the result of facet_device_describe(). NULL: the provider was not asked, because the device cannot
+     * be partitioned or its provider is lost. */
+    json_t *full;
 };
 
 /* Fills `look`, whose `health` is the table's at first. Called for each device in the order of the table. */
@@ -28,8 +30,8 @@ typedef enum facet_status (*facet_node_look_func)(void *context, const struct fa
 
 struct facet_node_config {
     const struct facet_device_table *devices;
-    const uint32_t *chosen;    /* indexes into the table, */
-    uint32_t count;            /* their number; 0: all devices */
+    const uint32_t *chosen;    /* the devices to describe, as indexes into the table */
+    uint32_t count;            /* how many are chosen; 0: all devices */
     facet_node_look_func look; /* NULL: opens the providers whose devices can be partitioned, one after the other */
     void *context;             /* of `look` */
 };
@@ -39,8 +41,8 @@ enum facet_status facet_node_describe(const struct facet_node_config *config, st
                                       struct facet_error *error);
 
 /*
- * The document's id of a device: its uuid, which outlives a restart. When an earlier device of the provider has the
- * same uuid, the id of the table. Valid as long as the table.
+ * The document's id of a device: its uuid, which outlives a restart; or the table's id, when the device has no uuid or
+ * an earlier device of the provider has the same. Valid as long as the table.
  */
 const char *facet_node_device_id(const struct facet_device_table *devices, const struct facet_device_record *device);
 

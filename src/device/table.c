@@ -19,7 +19,7 @@ struct facet_device_table {
     uint32_t provider_count, device_count;
 };
 
-/* All providers start at once: their runtimes load side by side, and the slowest one sets the pace. */
+/* All providers start at once: their runtimes load side by side, so all take as long as the slowest. */
 static enum facet_status start_inquiries(const struct facet_device_table *table,
                                          const struct facet_session_options *options, struct facet_inquiry *inquiries,
                                          struct facet_error *error)
@@ -31,7 +31,7 @@ static enum facet_status start_inquiries(const struct facet_device_table *table,
     return status;
 }
 
-/* Device ids begin with the provider's name, so two providers cannot share one: the earlier file keeps it. */
+/* Device ids begin with the provider's name, so two providers cannot share a name. The earlier file keeps it. */
 static void refuse_duplicate(struct facet_provider_record *providers, uint32_t index)
 {
     struct facet_provider_record *late = &providers[index];
@@ -153,12 +153,12 @@ const struct facet_provider_record *facet_provider_at(const struct facet_device_
     return index < table->provider_count ? &table->providers[index] : NULL;
 }
 
-/* Whether `text` is `place`, an index into the table, in decimal digits only. */
-static bool is_place(const char *text, uint32_t place)
+/* Whether `text` is `index`, in decimal digits only. */
+static bool is_index(const char *text, uint32_t index)
 {
     char digits[16];
 
-    snprintf(digits, sizeof digits, "%" PRIu32, place);
+    snprintf(digits, sizeof digits, "%" PRIu32, index);
     return strcmp(text, digits) == 0;
 }
 
@@ -177,7 +177,7 @@ bool facet_device_takes_programs(const struct facet_device_record *device)
 }
 
 /* The provider that a text like "cuda:0" or "cuda" names; NULL: none. */
-static const struct facet_provider_record *provider_meant(const struct facet_device_table *table, const char *text)
+static const struct facet_provider_record *find_named_provider(const struct facet_device_table *table, const char *text)
 {
     size_t length = strcspn(text, ":");
 
@@ -189,7 +189,7 @@ static const struct facet_provider_record *provider_meant(const struct facet_dev
     return NULL;
 }
 
-/* Why a provider has no device, like "; provider cuda was refused: ..."; empty when it has one, or for NULL. */
+/* Why a provider has no device, like "; provider cuda was refused: ..."; empty when it has a device, or is NULL. */
 static void explain_none(const struct facet_provider_record *provider, char *why, size_t size)
 {
     why[0] = '\0';
@@ -220,10 +220,10 @@ void facet_device_table_explain(const struct facet_device_table *table, char *re
 /* Explains the refusal of the named provider, or of all that were refused. */
 static void explain_missing(const struct facet_device_table *table, const char *text, char *why, size_t size)
 {
-    const struct facet_provider_record *meant = text ? provider_meant(table, text) : NULL;
+    const struct facet_provider_record *named = text ? find_named_provider(table, text) : NULL;
 
-    if (meant)
-        explain_none(meant, why, size);
+    if (named)
+        explain_none(named, why, size);
     else
         facet_device_table_explain(table, why, size);
 }
@@ -257,7 +257,7 @@ enum facet_status facet_device_table_find(const struct facet_device_table *table
     for (uint32_t i = 0; i < table->device_count; i++) {
         const struct facet_device_record *device = &table->devices[i];
 
-        if (!text || strcmp(text, device->id) == 0 || strcmp(text, device->info.uuid) == 0 || is_place(text, i)) {
+        if (!text || strcmp(text, device->id) == 0 || strcmp(text, device->info.uuid) == 0 || is_index(text, i)) {
             *ret_device = device;
             return FACET_OK;
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device table: every provider that was found, every device that they list.
+ * The device table: every provider that was found, and every device that a provider lists.
  *
  * Owns: finding, asking and refusing providers; device ids; resolving the names that people type.
  * Never: treats a vendor differently, or drops the reason of a refusal.
@@ -9,9 +9,10 @@
  * table keeps the answers. So vendor code never runs in this process, and a provider that crashes or hangs is refused
  * with its reason and harms no other. A caller that needs more of a device opens another session with its provider's
  * `path`. Providers are in the order of `paths`; within a folder, by file name. Devices keep the provider's order, but
- * devices that cannot run programs come after all others, as the first device is the default.
+ * devices that cannot run programs come after all others, because the first device is the default.
  *
- * Thread rule: open and close from one thread; the look-ups from any thread afterwards (the table does not change).
+ * Thread rule: one thread opens and closes the table; in between, any thread may call the other functions, because the
+ * table does not change.
  */
 #ifndef FACET_DEVICE_TABLE_H
 #define FACET_DEVICE_TABLE_H
@@ -27,7 +28,7 @@ enum facet_provider_state {
 
 struct facet_provider_record {
     char path[1024];
-    char name[64]; /* from the provider; from the file's name when refused before it was asked */
+    char name[64]; /* as the provider reports it; taken from the file's name when the provider could not report it */
     char version[64];
     char description[160];
     uint16_t abi_major, abi_minor; /* negotiated; 0.0 when refused */
@@ -57,7 +58,7 @@ struct facet_device_table; /* opaque */
  * Asks every provider. `paths` is a colon-separated list of files and of folders; in a folder, each
  * "facet-provider-*.so" is taken. NULL means $FACET_PROVIDER_PATH, else the shipped providers. Refused providers do not
  * fail the call.
- * `options` are those of the sessions; NULL means the defaults.
+ * `options` are passed to each session; NULL means the defaults.
  */
 enum facet_status facet_device_table_open(const char *paths, struct facet_device_table **ret_table,
                                           struct facet_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading from hwloc the part of the topology that the devices need. Never: keeps it. */
+/* Owns: reading from hwloc the part of the topology that the devices need. Never: keeps the topology. */
 #include "device/topology.h"
 
 #include <hwloc.h>
@@ -13,8 +13,9 @@ static bool any_pci(const struct facet_device_record *devices, uint32_t count)
 }
 
 /*
- * Loads processors and memory nodes only, in well under a millisecond; PCI, which takes ten, only when a device has an
- * address. Caches and other objects are left out, and so is hwloc's x86 backend: the kernel reports the processors.
+ * Loads processors and memory nodes, which takes well under a millisecond. PCI devices take ten milliseconds, and are
+ * loaded only when a device has a PCI address. Caches and other objects are left out, and so is hwloc's x86 backend:
+ * the kernel reports the processors.
  */
 static hwloc_topology_t load_topology(bool with_pci)
 {
@@ -23,7 +24,7 @@ static hwloc_topology_t load_topology(bool with_pci)
     if (hwloc_topology_init(&topology) < 0)
         return NULL;
     hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-    /* Groups stand for the places that devices and memory hang on, now that packages and caches are left out. */
+    /* Devices and memory are attached to groups, because packages and caches are left out. */
     hwloc_topology_set_type_filter(topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
     if (with_pci)
         hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL);

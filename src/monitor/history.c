@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the ring, a sequence lock for each entry. Never: blocks.
+ * Owns: the ring of samples, with a sequence lock for each entry. Never: blocks.
  *
  * Every word of an entry is atomic. There are no fences, since the thread sanitizer does not support them. Instead,
  * words are stored with release after the sequence was made odd, and loaded with acquire before the sequence is read
@@ -21,7 +21,7 @@ struct entry {
 struct facet_history {
     uint32_t capacity;
     uint64_t last_ns;            /* time of the newest sample; only the writer reads it */
-    atomic_uint_least64_t added; /* samples so far, and number of the next */
+    atomic_uint_least64_t added; /* how many samples so far, which is also the number of the next sample */
     struct entry entries[];
 };
 
@@ -104,7 +104,8 @@ size_t facet_history_latest(const struct facet_history *history, struct facet_sa
 }
 
 /*
- * The first sample after `after_ns`: times grow with numbers. A sample that is overwritten meanwhile counts as earlier.
+ * Finds by bisection the number of the first sample after `after_ns`, because times grow with numbers. A sample that is
+ * overwritten meanwhile counts as earlier.
  */
 static uint64_t first_after(const struct facet_history *history, uint64_t after_ns, uint64_t low, uint64_t high)
 {
@@ -160,7 +161,7 @@ static size_t count_up_to(const struct window *window, uint64_t bound)
     return count;
 }
 
-/* By halving the range of values: at most 64 passes, and no memory to sort in. */
+/* Bisects the range of values: at most 64 passes over the samples, and no memory for sorting. */
 static uint64_t percentile_of(const struct window *window, const struct facet_summary *summary, uint32_t milli)
 {
     uint64_t low = summary->min, high = summary->max;

@@ -54,7 +54,7 @@ bool facet_sample_field_find(const char *name, enum facet_sample_field *ret_fiel
     return true;
 }
 
-bool facet_sample_field_counts(enum facet_sample_field field)
+bool facet_sample_field_is_counter(enum facet_sample_field field)
 {
     return field == FACET_SAMPLE_BUSY_NS || field == FACET_SAMPLE_LAUNCHES || field == FACET_SAMPLE_COMPLETED ||
            field == FACET_SAMPLE_QUEUE_NS;

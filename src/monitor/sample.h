@@ -18,7 +18,7 @@
 #include <facet/monitor.h>
 
 bool facet_sample_field_find(const char *name, enum facet_sample_field *ret_field);
-bool facet_sample_field_counts(enum facet_sample_field field); /* whether it is a counter */
+bool facet_sample_field_is_counter(enum facet_sample_field field);
 
 bool facet_measure_find(const char *name, enum facet_measure *ret_measure);
 bool facet_measure_is_gauge(enum facet_measure measure); /* whether one sample is enough */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: addresses of PCI functions as text. Never: checks whether such a function exists. */
+/* Owns: parsing, printing and comparing addresses of PCI functions. Never: checks whether such a function exists. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,10 @@
 
 #include <facet/pci.h>
 
-/* Reads `min` to `longest` digits, a value of at most `max`, then `end`. Returns the rest of the text, or NULL. */
+/*
+ * Reads `min` to `longest` hexadecimal digits, whose value is at most `max`, and then `end`. Returns the rest of the
+ * text, or NULL when the text begins otherwise.
+ */
 static const char *take_part(const char *text, size_t min, size_t longest, uint64_t max, char end, uint64_t *ret_value)
 {
     size_t digits = strspn(text, "0123456789abcdefABCDEF");

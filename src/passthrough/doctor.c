@@ -119,7 +119,7 @@ static void check_iommufd(struct examination *examination)
     if (examination->host->has_iommufd != FACET_PCI_YES && environment->kernel_version &&
         !is_at_least(environment->kernel_version, 6, 6))
         find(examination, FACET_DOCTOR_WARNING, "use groups (no --iommufd), or a kernel from 6.6 on",
-             "/dev/iommu is not there, as this kernel is %u.%u", environment->kernel_version >> 16,
+             "/dev/iommu is not there, because this kernel is %u.%u", environment->kernel_version >> 16,
              environment->kernel_version & 0xffff);
     else if (examination->host->has_iommufd != FACET_PCI_YES)
         find(examination, FACET_DOCTOR_WARNING, "use groups (no --iommufd), or a kernel that is built with it",
@@ -170,7 +170,7 @@ static void check_qemu(struct examination *examination)
 
 /* ---- memory ---- */
 
-/* A machine's memory is locked as a whole; the host's memory is its upper bound. */
+/* All memory of a virtual machine is locked. It is at most the host's, so a limit of that size is enough. */
 static void check_memory_lock(struct examination *examination)
 {
     uint64_t limit = examination->environment->memory_lock_bytes;
@@ -228,7 +228,7 @@ static void check_console(struct examination *examination)
             continue;
         facet_pci_address_print(&function->address, address);
         find(examination, FACET_DOCTOR_WARNING,
-             "to hand that one on: boot with initcall_blacklist=sysfb_init, or video=efifb:off for older kernels",
+             "to pass that GPU through: boot with initcall_blacklist=sysfb_init, or video=efifb:off for older kernels",
              "%s holds memory of %s", host->regions[i].owner, address);
         return;
     }
@@ -263,7 +263,7 @@ static struct census count_devices(const struct facet_pci_snapshot *snapshot)
     return census;
 }
 
-/* A lost device is only a warning while others answer, because these can still be passed through. */
+/* A lost device is only a warning while other devices answer, because those can still be passed through. */
 static void check_devices(struct examination *examination)
 {
     const struct census census = count_devices(examination->snapshot);

@@ -38,7 +38,7 @@ const char *facet_pci_unread_name(uint32_t unread)
     return NAME_AT(names, unread);
 }
 
-/* The kernel's own words, as in reset_method. */
+/* The names are those that the kernel uses in a function's file reset_method. */
 const char *facet_pci_reset_name(uint32_t method)
 {
     static const char *const names[FACET_PCI_RESETS] = {

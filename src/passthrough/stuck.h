@@ -18,8 +18,8 @@ static inline bool stuck_is(const struct facet_pci_function *function)
 }
 
 /*
- * Prints a predicate such as "is stuck ...". During an unbind the kernel no longer shows the driver. It probably waits
- * for the first process that has the function open.
+ * Prints a predicate such as "is stuck ...", which follows the function's address. During an unbind the kernel no
+ * longer shows the driver, and probably waits for the first process that has the function open.
  */
 static inline void stuck_print(const struct facet_pci_function *function, char *text, size_t size)
 {
@@ -27,10 +27,10 @@ static inline void stuck_print(const struct facet_pci_function *function, char *
 
     if (function->driver[0] == '\0' && function->holder_count > 0)
         snprintf(text, size,
-                 "is stuck: the kernel has its driver let go of it, and waits for process %lld (%s), which has %s open",
+                 "is stuck: the kernel unbinds its driver, and waits for process %lld (%s), which has %s open",
                  (long long)holder->pid, holder->command, holder->node);
     else
-        snprintf(text, size, "is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel");
+        snprintf(text, size, "is stuck: its driver, or a reset, has not returned, and keeps its lock in the kernel");
 }
 
 #endif

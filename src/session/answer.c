@@ -35,7 +35,7 @@ static size_t room_of(const struct facet_parameter *parameter, const struct face
     }
 }
 
-/* Structs go out with their size, as the ABI has it. */
+/* Sets the size of each struct, as the ABI expects from a caller. */
 static void set_sizes(struct facet_argument *argument, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -157,8 +157,8 @@ static enum facet_status refuse_answer(const struct answer *answer, const struct
 /* The rules of the two-call listing, for items and for the bytes of a text. */
 static enum facet_status check_count(const struct answer *answer, uint64_t count)
 {
-    const struct facet_argument whatever = {.number = UINT32_MAX, .size = answer->argument->size};
-    uint32_t max = facet_call_asked_capacity(answer->parameter, &whatever);
+    const struct facet_argument boundless = {.number = UINT32_MAX, .size = answer->argument->size};
+    uint32_t max = facet_call_asked_capacity(answer->parameter, &boundless);
     uint32_t capacity = facet_call_asked_capacity(answer->parameter, answer->argument);
     const char *what = answer->parameter->kind == FACET_KIND_RET_ITEMS ? "items" : "bytes";
 

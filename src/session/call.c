@@ -7,14 +7,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A snapshot moves all of a worker's memory, so its deadline is the usual one times this. */
-enum { PATIENCE_SNAPSHOT = 60 };
+/* A snapshot moves all of a worker's memory, so its timeout is the usual timeout times this. */
+enum { SNAPSHOT_TIMEOUT_FACTOR = 60 };
 
-/* The most bytes of an answer beside its items. */
+/* The most bytes that an answer takes in addition to its items. */
 enum { ANSWER_HEAD = 4096 };
 
 /* The slowest supported machine moves 250 MB/s. */
-enum { PATIENCE_NS_PER_BYTE = 4 };
+enum { TIMEOUT_NS_PER_BYTE = 4 };
 
 #define TYPE(type) type##_type
 #define PARAMETER(kind_, name_, ...)                                                                                   \
@@ -138,29 +138,29 @@ static uint64_t multiply_capped(uint64_t a, uint64_t b)
     return b > 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
-uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns)
+uint64_t facet_call_timeout(const struct facet_call *call, uint64_t timeout_ns)
 {
     for (size_t i = 0; i < FACET_ARGUMENTS_MAX; i++) {
         uint64_t number = call->arguments[i].number;
 
         switch (parameters_of(call)[i].kind) {
         case FACET_KIND_TIMEOUT:
-            patience_ns = add_capped(patience_ns, number);
+            timeout_ns = add_capped(timeout_ns, number);
             break;
         case FACET_KIND_BYTES:
         case FACET_KIND_DATA:
         case FACET_KIND_RET_DATA:
-            patience_ns = add_capped(patience_ns, multiply_capped(number, PATIENCE_NS_PER_BYTE));
+            timeout_ns = add_capped(timeout_ns, multiply_capped(number, TIMEOUT_NS_PER_BYTE));
             break;
         case FACET_KIND_FD:
         case FACET_KIND_PIDS:
-            patience_ns = multiply_capped(patience_ns, PATIENCE_SNAPSHOT);
+            timeout_ns = multiply_capped(timeout_ns, SNAPSHOT_TIMEOUT_FACTOR);
             break;
         default:
             break;
         }
     }
-    return patience_ns;
+    return timeout_ns;
 }
 
 const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_parameter_kind *ret_kind)
@@ -202,7 +202,8 @@ uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, cons
 }
 
 /*
- * Cuts a newer caller's struct, which sets no unknown member, to the known size, and fills up a shorter one with zeros.
+ * Writes a struct in `known` bytes. A newer caller's struct is longer and is cut: facet_call_check() has refused it if
+ * a member that is unknown here was set. A shorter struct is filled up with zeros.
  */
 static void put_struct(const void *bytes, uint32_t known, struct facet_wire_writer *writer)
 {
@@ -277,7 +278,7 @@ void facet_call_encode(const struct facet_call *call, struct facet_wire_writer *
         put_argument(&parameters_of(call)[i], &call->arguments[i], writer);
 }
 
-/* A number that must be within the type of its argument. */
+/* Takes a number, which must be at most `max`. */
 static uint64_t take_within(struct facet_wire_reader *reader, uint64_t max)
 {
     uint64_t number = facet_wire_take_number(reader);
@@ -294,7 +295,7 @@ static void take_launch(struct facet_wire_reader *reader, struct facet_argument 
     argument->input_bytes = facet_wire_take(reader, argument->number);
 }
 
-/* Reads what the caller has room for: the size of a struct, and the capacity of a list or a text. */
+/* Takes the room that the caller has for an output: the size of a struct, and the capacity of a list or a text. */
 static void take_room(const struct facet_parameter *parameter, struct facet_wire_reader *reader,
                       struct facet_argument *argument)
 {

@@ -59,7 +59,7 @@ struct facet_argument {
     const void *input_bytes; /* LAUNCH: the argument bytes */
     void *output;            /* RET_*: the caller's output */
     uint32_t *ret_count;
-    uint32_t size; /* RET_STRUCT, RET_ITEMS: of one struct */
+    uint32_t size; /* STRUCT, RET_STRUCT, RET_ITEMS: of one struct */
     int fd;        /* FD */
 };
 
@@ -79,20 +79,24 @@ struct facet_call {
 /* The most argument bytes of a launch, by the ABI. */
 #define FACET_CALL_LAUNCH_MAX UINT32_C(4096)
 
-/* Finds errors in the arguments without asking the provider: NULL where a value is required. */
+/* Finds errors in the arguments without asking the provider, such as NULL where a value is required. */
 enum facet_status facet_call_check(const struct facet_call *call, struct facet_error *error);
 
 /*
- * The time that a call may take: the usual `patience_ns`, and the extra time that its arguments imply. Never wraps.
+ * The time that a call may take: the usual `timeout_ns`, and the extra time that its arguments imply. UINT64_MAX when
+ * the sum is larger.
  */
-uint64_t facet_call_patience(const struct facet_call *call, uint64_t patience_ns);
+uint64_t facet_call_timeout(const struct facet_call *call, uint64_t timeout_ns);
 
 /* The argument whose data is too large for the message, or NULL. `ret_kind`: DATA (input), or RET_DATA (output). */
 const struct facet_argument *facet_call_bulk(const struct facet_call *call, enum facet_parameter_kind *ret_kind);
 /* The call's file argument (kind FD), or -1. */
 int facet_call_fd(const struct facet_call *call);
 
-/* What a request asks for: no more of a struct than this library knows, and at most FACET_CALL_ITEMS_MAX items. */
+/*
+ * The room that a request asks the child to fill: no more of a struct than this library knows, and no more items or
+ * text than an answer may hold (FACET_CALL_ITEMS_MAX, FACET_CALL_TEXT_MAX, FACET_WIRE_MAX).
+ */
 uint32_t facet_call_asked_size(const struct facet_parameter *parameter, const struct facet_argument *argument);
 uint32_t facet_call_asked_capacity(const struct facet_parameter *parameter, const struct facet_argument *argument);
 

@@ -24,14 +24,17 @@
 extern char **environ;
 
 /* A killed process can stay while a driver's system call holds it, so the wait for its end is bounded. */
-#define KILL_PATIENCE_NS (2 * FACET_NS_PER_S)
+#define KILL_TIMEOUT_NS (2 * FACET_NS_PER_S)
 
 /* The ends of the two sockets on one side: the session's or the child's. */
 struct ends {
     int control, supervisor;
 };
 
-/* The child starts with default handlers and mask, and its prints must not spoil the caller's output. */
+/*
+ * The child starts with the default signal handlers and an empty signal mask. Its output goes to /dev/null, so that it
+ * does not mix with the caller's.
+ */
 static int set_up_spawn(posix_spawnattr_t *attributes, posix_spawn_file_actions_t *actions, const struct ends *theirs)
 {
     sigset_t all, none;
@@ -78,10 +81,10 @@ static int spawn_host(const char *program, const char *path, uint16_t abi_minor,
     return errnum;
 }
 
-/* Waits until the child has ended, at most `patience_ns`; true when it has. */
-static bool wait_for_end(const struct facet_child *child, uint64_t patience_ns)
+/* Waits until the child has ended, at most `timeout_ns`; true when it has. */
+static bool wait_for_end(const struct facet_child *child, uint64_t timeout_ns)
 {
-    uint64_t deadline = facet_clock_now_ns() + patience_ns;
+    uint64_t deadline = facet_clock_now_ns() + timeout_ns;
     struct pollfd ended = {.fd = child->supervisor, .events = POLLIN};
 
     for (;;) {
@@ -120,16 +123,16 @@ static void describe_end(const struct facet_end_packet *end, char *ret_how, size
         snprintf(ret_how, size, "got no process (%s)", strerrordesc_np(end->status));
 }
 
-bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_how, size_t size)
+bool facet_child_end(struct facet_child *child, uint64_t timeout_ns, char *ret_how, size_t size)
 {
     struct facet_end_packet end = {0};
 
     if (child->supervisor < 0)
         return false;
-    bool by_itself = wait_for_end(child, patience_ns);
+    bool by_itself = wait_for_end(child, timeout_ns);
     if (!by_itself)
         send(child->supervisor, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    bool ended = by_itself || wait_for_end(child, KILL_PATIENCE_NS), reported = ended && take_end(child, &end);
+    bool ended = by_itself || wait_for_end(child, KILL_TIMEOUT_NS), reported = ended && take_end(child, &end);
     if (ended)
         facet_hidden_reap(child->pidfd);
     if (by_itself && reported)

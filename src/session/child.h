@@ -3,7 +3,7 @@
  * The process that a provider runs in.
  *
  * Owns: starting facet-provider-host, ending it, and reporting how it ended.
- * Never: sends the child a message, leaves a child behind, or lets the surrounding program notice one.
+ * Never: sends the child a message, leaves a child behind, or lets the surrounding program notice its child.
  *
  * The child is spawned, not forked, so that programs with threads may start it, and is an orphan (base/hidden.h). The
  * spawned process splits into two (supervisor.h): the child that runs the provider, and the supervisor that reports how
@@ -35,10 +35,10 @@ enum facet_status facet_child_start(const char *path, uint16_t abi_minor, struct
 bool facet_child_has_ended(const struct facet_child *child);
 
 /*
- * Ends the child: waits for at most `patience_ns` until it has ended by itself, then has it killed, with every process
+ * Ends the child: waits for at most `timeout_ns` until it has ended by itself, then has it killed, with every process
  * that it started. `ret_how` describes the end: "crashed with signal 11 (Segmentation fault)", "called exit(3)", "ended
  * its process". True when the child ended by itself, with status 0.
  */
-bool facet_child_end(struct facet_child *child, uint64_t patience_ns, char *ret_how, size_t size);
+bool facet_child_end(struct facet_child *child, uint64_t timeout_ns, char *ret_how, size_t size);
 
 #endif

@@ -12,9 +12,9 @@
 #include "session/structs.h"
 #include "session/transport.h"
 
-/* How long a child whose socket closed may take to end, so that its supervisor can report how. This is long because a
- * loaded machine is slow: a caller waits for all of it only when the child never ends. */
-#define ENDING_PATIENCE_NS (10 * FACET_NS_PER_S)
+/* How long a child whose socket closed may take to end, so that its supervisor can report how it ended. The time is
+ * long because a loaded machine is slow; a caller waits for all of it only when the child never ends. */
+#define ENDING_TIMEOUT_NS (10 * FACET_NS_PER_S)
 
 enum { HOW_SIZE = 96 };
 
@@ -101,7 +101,7 @@ static enum facet_status end_failed_stage(struct facet_client *client, enum face
     bool late = result == FACET_TRANSPORT_LATE;
     char how[HOW_SIZE], span[32];
 
-    facet_child_end(&client->child, late ? 0 : ENDING_PATIENCE_NS, how, sizeof how);
+    facet_child_end(&client->child, late ? 0 : ENDING_TIMEOUT_NS, how, sizeof how);
     if (late)
         return facet_error_set(error, FACET_TIMEOUT, "gave no answer within %s while %s",
                                facet_client_span(limit_ns, span, sizeof span), stage);
@@ -141,7 +141,7 @@ static enum facet_status open_refused(struct facet_client *client, struct facet_
 {
     char how[HOW_SIZE];
 
-    facet_child_end(&client->child, ENDING_PATIENCE_NS, how, sizeof how);
+    facet_child_end(&client->child, ENDING_TIMEOUT_NS, how, sizeof how);
     clean_texts(packet);
     packet->error.status = facet_status_from_name(facet_status_name(packet->error.status));
     if (packet->error.status == FACET_OK)
@@ -191,7 +191,7 @@ enum facet_status facet_client_wait_until_open(struct facet_client *client, stru
     }
 }
 
-/* Names the operations under way, as "memory.copy or memory.fill": the child was lost during one of them. */
+/* Names the operations under way, like "memory.copy or memory.fill". The child was lost during one of them. */
 static void name_operations(const struct facet_client *client, char *ret_names, size_t size)
 {
     size_t used = 0;
@@ -213,7 +213,7 @@ static void lose_client(struct facet_client *client, const char *how)
     char names[160], end[HOW_SIZE];
 
     name_operations(client, names, sizeof names);
-    facet_child_end(&client->child, how ? 0 : ENDING_PATIENCE_NS, end, sizeof end);
+    facet_child_end(&client->child, how ? 0 : ENDING_TIMEOUT_NS, end, sizeof end);
     if (how)
         facet_error_set(&client->reason, FACET_DEVICE_LOST, "%s", how);
     else
@@ -271,7 +271,7 @@ enum facet_status facet_client_close(struct facet_client *client, struct facet_e
         result = receive_report(client, deadline, &packet);
     if (result != FACET_TRANSPORT_OK)
         return end_failed_stage(client, result, "closing", client->call_deadline_ns, error);
-    if (!facet_child_end(&client->child, ENDING_PATIENCE_NS, how, sizeof how))
+    if (!facet_child_end(&client->child, ENDING_TIMEOUT_NS, how, sizeof how))
         return facet_error_set(error, FACET_INTERNAL, "%s while closing", how);
     return FACET_OK;
 }

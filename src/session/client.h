@@ -8,7 +8,8 @@
  * A call takes a channel, which is a socket of its own with a thread of the child at its other end, so that calls do
  * not wait for each other. Channels are made when they are needed, up to FACET_CLIENT_CHANNELS; then callers wait.
  *
- * Thread rule: facet_client_call() and facet_client_alive() by any number of threads; the others by one.
+ * Thread rule: any number of threads may call facet_client_call() and facet_client_alive(); the other functions are for
+ * one thread at a time.
  */
 #ifndef FACET_SESSION_CLIENT_H
 #define FACET_SESSION_CLIENT_H
@@ -26,7 +27,7 @@ enum { FACET_CLIENT_CHANNELS = 16 };
 struct facet_client_channel {
     int fd;                     /* -1: none yet */
     bool busy;                  /* a call is under way */
-    unsigned child;             /* the number of the child that it leads to, from 1 */
+    unsigned child;             /* the number of the child that the channel leads to, from 1 */
     const char *operation_name; /* the operation under way */
 };
 
@@ -47,7 +48,7 @@ struct facet_client {
     struct facet_client_channel channels[FACET_CLIENT_CHANNELS];
 };
 
-/* `client` is zeroed, except the settings, path to call_deadline_ns. Errors: FACET_NO_MEMORY and the like. */
+/* The caller has zeroed `client`, and set its members from `path` to `call_deadline_ns`. Errors: FACET_NO_MEMORY. */
 enum facet_status facet_client_init(struct facet_client *client, struct facet_error *error);
 void facet_client_destroy(struct facet_client *client);
 
@@ -64,9 +65,9 @@ enum facet_status facet_client_call(struct facet_client *client, const struct fa
                                     struct facet_error *error);
 
 /*
- * Gives up the child number `child`, unless that was done already. `how` says what the child did wrong ("gave no answer
- * to device.health within 5 s"); it is NULL when the child ended by itself, and its exit status becomes the reason.
- * Returns FACET_DEVICE_LOST with the reason.
+ * Gives up the child number `child`, unless it was given up already. `how` says what the child did wrong ("gave no
+ * answer to device.health within 5 s"); it is NULL when the child ended by itself, and its exit status becomes the
+ * reason. Returns FACET_DEVICE_LOST with the reason.
  */
 enum facet_status facet_client_lose(struct facet_client *client, unsigned child, const char *how,
                                     struct facet_error *error);

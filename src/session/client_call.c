@@ -51,7 +51,7 @@ static enum facet_status make_channel(struct facet_client *client, struct facet_
     return FACET_OK;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static enum facet_status take_channel(struct facet_client *client, uint64_t deadline_ns,
                                       struct facet_client_channel **ret_channel, struct facet_error *error)
 {
@@ -144,47 +144,47 @@ static bool drain_bulk(int fd, char *bytes, uint64_t size)
  */
 #define ANSWER_ROOM 1024
 
-/* A call on its way. */
-struct passage {
+/* One call: its request, and the file for its bulk data. */
+struct exchange {
     const struct facet_call *call;
     const char *operation;
     struct facet_wire_writer request;
     const struct facet_argument *bulk; /* NULL: none */
     enum facet_parameter_kind bulk_kind;
     int bulk_fd;
-    uint64_t patience_ns, deadline_ns;
+    uint64_t timeout_ns, deadline_ns;
 };
 
-static enum facet_status pack_call(struct passage *passage, struct facet_error *error)
+static enum facet_status pack_call(struct exchange *exchange, struct facet_error *error)
 {
-    const struct facet_argument *bulk = facet_call_bulk(passage->call, &passage->bulk_kind);
+    const struct facet_argument *bulk = facet_call_bulk(exchange->call, &exchange->bulk_kind);
 
-    facet_call_encode(passage->call, &passage->request);
-    if (passage->request.no_memory)
-        return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for a request", passage->operation);
-    if (passage->request.failed)
-        return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: more than %u bytes of arguments", passage->operation,
+    facet_call_encode(exchange->call, &exchange->request);
+    if (exchange->request.no_memory)
+        return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for a request", exchange->operation);
+    if (exchange->request.failed)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: more than %u bytes of arguments", exchange->operation,
                                FACET_WIRE_MAX);
-    passage->bulk = bulk;
+    exchange->bulk = bulk;
     if (!bulk)
         return FACET_OK;
-    passage->bulk_fd = make_bulk(bulk->number);
-    if (passage->bulk_fd < 0 ||
-        (passage->bulk_kind == FACET_KIND_DATA && !fill_bulk(passage->bulk_fd, bulk->input, bulk->number)))
-        return facet_error_errno(error, errno, "%s: no memory to pass %" PRIu64 " bytes", passage->operation,
+    exchange->bulk_fd = make_bulk(bulk->number);
+    if (exchange->bulk_fd < 0 ||
+        (exchange->bulk_kind == FACET_KIND_DATA && !fill_bulk(exchange->bulk_fd, bulk->input, bulk->number)))
+        return facet_error_errno(error, errno, "%s: no memory to pass %" PRIu64 " bytes", exchange->operation,
                                  bulk->number);
     return FACET_OK;
 }
 
-static void unpack_answer(struct passage *passage)
+static void free_exchange(struct exchange *exchange)
 {
-    facet_wire_free(&passage->request);
-    if (passage->bulk_fd >= 0)
-        close(passage->bulk_fd);
+    facet_wire_free(&exchange->request);
+    if (exchange->bulk_fd >= 0)
+        close(exchange->bulk_fd);
 }
 
 static enum facet_status refuse_lost(struct facet_client *client, const struct facet_client_channel *channel,
-                                     const struct passage *passage, enum facet_transport result,
+                                     const struct exchange *exchange, enum facet_transport result,
                                      struct facet_error *error)
 {
     char how[160], span[32];
@@ -192,68 +192,69 @@ static enum facet_status refuse_lost(struct facet_client *client, const struct f
     if (result == FACET_TRANSPORT_CLOSED)
         return facet_client_lose(client, channel->child, NULL, error);
     if (result == FACET_TRANSPORT_LATE)
-        snprintf(how, sizeof how, "gave no answer to %s within %s", passage->operation,
-                 facet_client_span(passage->patience_ns, span, sizeof span));
+        snprintf(how, sizeof how, "gave no answer to %s within %s", exchange->operation,
+                 facet_client_span(exchange->timeout_ns, span, sizeof span));
     else
-        snprintf(how, sizeof how, "broke the connection during %s", passage->operation);
+        snprintf(how, sizeof how, "broke the connection during %s", exchange->operation);
     return facet_client_lose(client, channel->child, how, error);
 }
 
 /* Bulk data is copied last, after the answer was checked. Its file cannot shrink, so the copy does not fail halfway. */
 static enum facet_status decode_answer(struct facet_client *client, const struct facet_client_channel *channel,
-                                       const struct passage *passage, const uint8_t *bytes, size_t size,
+                                       const struct exchange *exchange, const uint8_t *bytes, size_t size,
                                        struct facet_error *error)
 {
     struct facet_wire_reader reader = {.bytes = bytes, .left = size};
     struct facet_error reason;
     bool broken;
-    enum facet_status status = facet_call_decode_answer(passage->call, &reader, &broken, &reason);
+    enum facet_status status = facet_call_decode_answer(exchange->call, &reader, &broken, &reason);
 
     if (broken)
         return facet_client_lose(client, channel->child, reason.message, error);
     if (status != FACET_OK && error)
         *error = reason;
-    if (status == FACET_OK && passage->bulk && passage->bulk_kind == FACET_KIND_RET_DATA &&
-        !drain_bulk(passage->bulk_fd, passage->bulk->output, passage->bulk->number))
-        return facet_error_errno(error, errno, "%s: cannot take %" PRIu64 " bytes over", passage->operation,
-                                 passage->bulk->number);
+    if (status == FACET_OK && exchange->bulk && exchange->bulk_kind == FACET_KIND_RET_DATA &&
+        !drain_bulk(exchange->bulk_fd, exchange->bulk->output, exchange->bulk->number))
+        return facet_error_errno(error, errno, "%s: cannot take %" PRIu64 " bytes over", exchange->operation,
+                                 exchange->bulk->number);
     return status;
 }
 
 static enum facet_status exchange_messages(struct facet_client *client, const struct facet_client_channel *channel,
-                                           const struct passage *passage, struct facet_error *error)
+                                           const struct exchange *exchange, struct facet_error *error)
 {
-    int fd = passage->bulk ? passage->bulk_fd : facet_call_fd(passage->call);
+    int fd = exchange->bulk ? exchange->bulk_fd : facet_call_fd(exchange->call);
     _Alignas(max_align_t) uint8_t room[ANSWER_ROOM];
     FACET_CLEANUP_FD int came = -1;
     uint8_t *bytes = NULL;
     size_t size;
     enum facet_transport result =
-        facet_transport_send(channel->fd, passage->request.bytes, passage->request.size, fd, passage->deadline_ns);
+        facet_transport_send(channel->fd, exchange->request.bytes, exchange->request.size, fd, exchange->deadline_ns);
 
     if (result == FACET_TRANSPORT_OK)
-        result = facet_transport_receive(channel->fd, passage->deadline_ns, room, sizeof room, &bytes, &size, &came);
+        result = facet_transport_receive(channel->fd, exchange->deadline_ns, room, sizeof room, &bytes, &size, &came);
     if (result == FACET_TRANSPORT_NO_MEMORY)
-        return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for the answer", passage->operation);
+        return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for the answer", exchange->operation);
     if (result != FACET_TRANSPORT_OK)
-        return refuse_lost(client, channel, passage, result, error);
-    enum facet_status status = decode_answer(client, channel, passage, bytes, size, error);
+        return refuse_lost(client, channel, exchange, result, error);
+    enum facet_status status = decode_answer(client, channel, exchange, bytes, size, error);
     if (bytes != room)
         free(bytes);
     return status;
 }
 
-static enum facet_status pass_call(struct facet_client *client, struct passage *passage, struct facet_error *error)
+static enum facet_status carry_out_call(struct facet_client *client, struct exchange *exchange,
+                                        struct facet_error *error)
 {
     struct facet_client_channel *channel = NULL;
     uint64_t now = facet_clock_now_ns();
 
-    passage->patience_ns = facet_call_patience(passage->call, client->call_deadline_ns);
-    passage->deadline_ns = passage->patience_ns < UINT64_MAX - now ? now + passage->patience_ns : UINT64_MAX;
-    enum facet_status status = acquire_channel(client, passage->operation, passage->deadline_ns, &channel, error);
+    exchange->timeout_ns = facet_call_timeout(exchange->call, client->call_deadline_ns);
+    exchange->deadline_ns = exchange->timeout_ns < UINT64_MAX - now ? now + exchange->timeout_ns : UINT64_MAX;
+    enum facet_status status = acquire_channel(client, exchange->operation, exchange->deadline_ns, &channel, error);
     if (status != FACET_OK)
         return status;
-    status = exchange_messages(client, channel, passage, error);
+    status = exchange_messages(client, channel, exchange, error);
     release_channel(client, channel);
     return status;
 }
@@ -261,7 +262,7 @@ static enum facet_status pass_call(struct facet_client *client, struct passage *
 enum facet_status facet_client_call(struct facet_client *client, const struct facet_call *call,
                                     struct facet_error *error)
 {
-    struct passage passage = {.call = call, .operation = facet_operations[call->operation].name, .bulk_fd = -1};
+    struct exchange exchange = {.call = call, .operation = facet_operations[call->operation].name, .bulk_fd = -1};
 
     if (!client)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "instance", "instance: expected a value, not NULL");
@@ -270,9 +271,9 @@ enum facet_status facet_client_call(struct facet_client *client, const struct fa
                                "the session is of the process that this one was forked from; open one here");
     enum facet_status status = facet_call_check(call, error);
     if (status == FACET_OK)
-        status = pack_call(&passage, error);
+        status = pack_call(&exchange, error);
     if (status == FACET_OK)
-        status = pass_call(client, &passage, error);
-    unpack_answer(&passage);
+        status = carry_out_call(client, &exchange, error);
+    free_exchange(&exchange);
     return status;
 }

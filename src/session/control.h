@@ -45,7 +45,7 @@ struct facet_report_packet {
     char name[64], version[64], description[160];
 };
 
-/* To the supervisor, any byte: end the child at once. */
+/* Any byte that the session sends to the supervisor orders it to end the child at once. */
 
 /* From the supervisor, before it ends: how the child ended. */
 struct facet_end_packet {

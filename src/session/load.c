@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the host's side of facet/provider.h. Never: reads past the size that a provider states. */
+/* Owns: loading a provider, and checking what its entry point returns. Never: reads past the size that it states. */
 #include "session/load.h"
 
 #include <dlfcn.h>

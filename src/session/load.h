@@ -3,8 +3,8 @@
  * The first steps with a provider: its shared object, its entry point, its version.
  *
  * Owns: loading, version negotiation, the size rules of struct facet_provider.
- * Never: guards against a provider that crashes or hangs (child.h does), and never unloads one: vendors' libraries
- * leave threads and exit handlers behind, and a provider's data is promised to stay.
+ * Never: guards against a provider that crashes or hangs (child.h does), or unloads a provider: vendors' libraries
+ * leave threads and exit handlers behind, and callers may rely on a provider's data to stay.
  */
 #ifndef FACET_SESSION_LOAD_H
 #define FACET_SESSION_LOAD_H

@@ -42,7 +42,7 @@ static enum facet_status proxy_open(struct facet_provider_instance **ret_instanc
                            "a provider in a child is open already; another instance is another session");
 }
 
-/* The session closes it. */
+/* Does nothing, because the session itself closes the provider. */
 static void proxy_close(struct facet_provider_instance *instance)
 {
 }

@@ -104,7 +104,7 @@ static void send_report(const struct server *server, enum facet_report kind, con
     facet_transport_send_packet(server->control, &packet, sizeof packet, -1);
 }
 
-/* Loads and opens the provider, reporting each step before it begins: a report may be the last. */
+/* Loads and opens the provider. Reports each step before it begins, because the provider may crash or hang in it. */
 static enum facet_status open_provider(struct server *server, const char *path, uint16_t abi_minor,
                                        struct facet_error *error)
 {

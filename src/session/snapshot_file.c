@@ -35,7 +35,7 @@ struct header {
     char device[128]; /* its name */
     uint64_t memory_bytes;
     uint32_t compute_units;
-    uint32_t has_worker; /* 0: of every worker on the device */
+    uint32_t has_worker; /* 0: the snapshot is of every worker on the device */
     char worker[FACET_WORKER_SIZE];
     uint64_t payload_bytes;
     XXH128_canonical_t payload_hash;
@@ -53,7 +53,7 @@ static void free_state(XXH3_state_t **state)
     XXH3_freeState(*state);
 }
 
-/* The length and hash of everything behind the header. The caller must notice a file that changes meanwhile. */
+/* Computes the length and the hash of all bytes behind the header. */
 static enum facet_status hash_payload(int fd, const char *path, uint64_t *ret_bytes, XXH128_canonical_t *ret_hash,
                                       struct facet_error *error)
 {
@@ -135,7 +135,7 @@ static enum facet_status refuse_null(const char *name, struct facet_error *error
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, name, "%s: expected a value, not NULL", name);
 }
 
-/* A file under a temporary name, until it is complete and gets its own. */
+/* A file under a temporary name, until it is complete and gets its final name. */
 struct draft {
     const char *path;
     char temporary[FACET_PATH_SIZE];
@@ -179,7 +179,10 @@ static enum facet_status sync_folder(const char *path, struct facet_error *error
     return FACET_OK;
 }
 
-/* Gives the draft its name, unless that exists. Some file systems lack RENAME_NOREPLACE, but have hard links. */
+/*
+ * Gives the draft its final name, unless there is a file of that name. Some file systems lack RENAME_NOREPLACE, but
+ * have hard links.
+ */
 static int publish_draft(const struct draft *draft)
 {
     if (renameat2(AT_FDCWD, draft->temporary, AT_FDCWD, draft->path, RENAME_NOREPLACE) == 0)
@@ -231,7 +234,7 @@ static enum facet_status resume_worker(struct facet_session *session, uint32_t d
                                                              error);
 }
 
-/* Resumes the worker from the draft: the provider took it off the device, and the file cannot be kept. */
+/* Resumes the worker from the draft: the provider took the worker off the device, and the file cannot be kept. */
 static enum facet_status bring_back(struct facet_session *session, uint32_t device, const char *worker, int fd,
                                     enum facet_status status, struct facet_error *error)
 {

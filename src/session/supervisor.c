@@ -38,7 +38,7 @@ static void wait_for_end(pid_t child)
             follow_session(child, &ends[1]);
 }
 
-/* Kills the processes that the child started before reaping it, while the group's number cannot be reused. */
+/* Kills the processes that the child started. The child is reaped afterwards, so its group's number is not reused. */
 static struct facet_end_packet take_end(pid_t child)
 {
     siginfo_t info = {0};
@@ -106,7 +106,7 @@ void facet_supervisor_split(void)
     struct latch latch = make_latch();
     sigset_t all, before;
 
-    /* The supervisor blocks all signals: when the child obeys one to the whole service, its end is reported. */
+    /* The supervisor blocks all signals. So when a signal to the whole service ends the child, it can report that. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();

@@ -39,7 +39,7 @@ static const struct facet_tables stubs = {
 /* A table is its size, then pointers to functions. */
 typedef void (*operation_func)(void);
 
-/* Lays the operations of `offered` over the stubs in `table`, of which it has at most `max` bytes. */
+/* Lays the operations of `offered` over the stubs in `table`, as far as they lie in the first `max` bytes. */
 static void overlay_table(void *table, const void *offered, size_t max)
 {
     uint64_t size;

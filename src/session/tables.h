@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider with nothing missing: callers call, and never check for NULL.
+ * A provider's tables without gaps: a caller may call every operation, and need not check for NULL.
  *
  * Owns: the tables, and the stubs for operations that a provider lacks.
  * Never: reads past the size that a provider states for a struct or table, or uses members beyond its version.
@@ -10,7 +10,7 @@
 
 #include <facet/provider.h>
 
-/* Not to be copied: `provider` points to the other members. */
+/* Must not be copied, because `provider` points to the other members. */
 struct facet_tables {
     struct facet_provider provider;
     struct facet_device_ops device;

@@ -97,7 +97,7 @@ static ssize_t receive_some(int socket, void *bytes, size_t size, int *ret_fd)
     return received;
 }
 
-/* The rest of the pieces after `sent` bytes of them. */
+/* Skips the first `sent` bytes of the pieces, and returns the first piece that is left. */
 static struct iovec *advance_vectors(struct iovec *next, const struct iovec *end, size_t sent)
 {
     for (; next < end && sent >= next->iov_len; next++)
@@ -131,7 +131,7 @@ enum facet_transport facet_transport_send(int socket, const void *bytes, size_t 
     return FACET_TRANSPORT_OK;
 }
 
-/* Receives `size` bytes, and the file that came with any of them; of two, the first. */
+/* Receives `size` bytes, and the file that came with them; if several came, the first. */
 static enum facet_transport receive_all(int socket, void *bytes, size_t size, int *fd, uint64_t deadline_ns)
 {
     for (size_t have = 0; have < size;) {

@@ -18,8 +18,8 @@ enum facet_transport {
     FACET_TRANSPORT_OK,
     FACET_TRANSPORT_CLOSED,    /* the other end is gone */
     FACET_TRANSPORT_LATE,      /* the deadline (CLOCK_MONOTONIC) passed */
-    FACET_TRANSPORT_FAILED,    /* too long, or broken */
-    FACET_TRANSPORT_NO_MEMORY, /* for a message that came: it is gone, and the socket is ready for the next */
+    FACET_TRANSPORT_FAILED,    /* the message is too long, or the connection is broken */
+    FACET_TRANSPORT_NO_MEMORY, /* a message came, and was dropped for lack of memory; the next can be received */
 };
 
 /* Sends a message on a SOCK_STREAM socket: its length, then its bytes. `fd` -1: no file. */

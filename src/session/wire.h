@@ -41,7 +41,7 @@ struct facet_wire_reader {
     bool failed; /* more was asked for than the message holds */
 };
 
-/* The next bytes, in place; NULL when there are not as many. */
+/* The next bytes, in place; NULL when fewer are left. */
 const void *facet_wire_take(struct facet_wire_reader *reader, size_t size);
 /* The next number; 0 when the reader has failed. */
 uint64_t facet_wire_take_number(struct facet_wire_reader *reader);

@@ -27,7 +27,10 @@ enum facet_status facet_document_read(uint32_t document, const char *text, size_
 void facet_rules_node(const json_t *node, struct facet_violations *violations);
 void facet_rules_workload(const json_t *workload, struct facet_violations *violations);
 
-/* Reports items of `array` (at `parent`) whose `key` occurred before; unless `second` is NULL, whose pair of both. */
+/*
+ * Reports each item of `array` (at `parent`) whose value of `key` occurred in an earlier item. When `second` is not
+ * NULL, the values of both keys must have occurred together.
+ */
 void facet_rules_once(const json_t *array, const struct facet_step *parent, const char *key, const char *second,
                       struct facet_violations *violations);
 

@@ -5,7 +5,7 @@
 
 #include "spec/resources.h"
 
-/* The format has no keys for owner and handle, so these two are ours. */
+/* The format has no keys for owner and handle, so Facet adds these two. */
 #define FACET_LEGACY_OWNER  "FACET_OWNER"
 #define FACET_LEGACY_HANDLE "FACET_HANDLE"
 #define FACET_LEGACY_SHARES "_SHARES"

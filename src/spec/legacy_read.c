@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading resource.txt. Never: takes a file of which a required line is missing. */
+/* Owns: reading resource.txt. Never: accepts a file in which a required line is missing. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -50,7 +50,7 @@ static size_t line_length(const char *text, size_t bytes)
     return length;
 }
 
-/* Reads KEY=VALUE into `lines`. When a key comes again, the last value takes the first's place. Keys and values are any
+/* Reads KEY=VALUE into `lines`. When a key comes again, its last value replaces the first. Keys and values are any
  * bytes except NUL. */
 static enum facet_status read_line(const struct reading *reading, json_t *lines, const char *line, size_t length)
 {

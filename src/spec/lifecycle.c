@@ -61,7 +61,7 @@ static enum facet_status name_failure(const struct run *run, const char *name, c
     return status;
 }
 
-/* To be called before the next hook, whose failure must not show the error of an earlier hook. */
+/* Must be called before each hook, so that the hook's failure does not show the error of an earlier hook. */
 static void forget_error(const struct run *run)
 {
     if (run->error)
@@ -105,8 +105,8 @@ static enum facet_status ask_create(const struct run *run, uint32_t index, struc
     return FACET_OK;
 }
 
-/* The hook with which the part of hook `index` conflicts, for the message. */
-static const char *find_rival(const struct run *run, struct facet_workload *const *parts, uint32_t index)
+/* The name of the hook with whose part the part of hook `index` conflicts, for the message. */
+static const char *find_conflicting_hook(const struct run *run, struct facet_workload *const *parts, uint32_t index)
 {
     for (uint32_t i = 0; i < index; i++) {
         json_t *probe = json_incref(parts[i]->root);
@@ -118,8 +118,8 @@ static const char *find_rival(const struct run *run, struct facet_workload *cons
     return "another hook";
 }
 
-/* The hook whose part made the merged configuration invalid. */
-static const char *find_culprit(const struct run *run, struct facet_workload *const *parts)
+/* The name of the hook whose part made the merged configuration invalid. */
+static const char *find_invalidating_hook(const struct run *run, struct facet_workload *const *parts)
 {
     FACET_CLEANUP_JSON json_t *probe = json_incref(parts[0]->root);
 
@@ -138,7 +138,7 @@ static enum facet_status check_merged(const struct run *run, struct facet_worklo
         return FACET_OK;
     enum facet_status status = facet_document_demand(FACET_DOCUMENT_WORKLOAD, merged->root, run->error);
     if (status == FACET_INVALID_ARGUMENT)
-        name_failure(run, find_culprit(run, parts), "the part", status);
+        name_failure(run, find_invalidating_hook(run, parts), "the part", status);
     return status;
 }
 
@@ -157,7 +157,7 @@ static enum facet_status ask_all(const struct run *run, struct facet_workload **
         *ret_asked = i + 1;
         status = facet_merge_configuration(&merged->root, "", parts[i]->root, hook_at(run, i).name, run->error);
         if (status == FACET_ALREADY_EXISTS)
-            status = facet_merge_configuration(&merged->root, find_rival(run, parts, i), parts[i]->root,
+            status = facet_merge_configuration(&merged->root, find_conflicting_hook(run, parts, i), parts[i]->root,
                                                hook_at(run, i).name, run->error);
     }
     return status == FACET_OK && answer->verdict == FACET_VERDICT_GO ? check_merged(run, parts, merged) : status;

@@ -97,7 +97,7 @@ static enum facet_status merge_value(const struct merge *merge, json_t *into, co
     return json_equal(into, from) ? FACET_OK : refuse_conflict(merge, step);
 }
 
-/* The two may have different minor versions: both get the later version. */
+/* The two configurations may have different minor versions: both get the later version. */
 static enum facet_status merge_version(json_t *into, json_t *from, struct facet_error *error)
 {
     const char *old = facet_json_text(into, "version"), *new = facet_json_text(from, "version");

@@ -88,7 +88,7 @@ static void append_pair(struct facet_rendering *rendering, const char *path, con
     facet_render_append(rendering, path, json_sprintf("%s=%s", name, value));
 }
 
-/* Whether LD_PRELOAD would take a path for two. */
+/* Whether the dynamic linker would read the path in LD_PRELOAD as two paths. */
 static bool is_split_in_preload(const char *path)
 {
     return path[strcspn(path, ": ")] != '\0';
@@ -183,7 +183,7 @@ json_t *facet_render_seccomp(struct facet_rendering *rendering)
 
 /* --- members of a later version --------------------------------------------------------------------------------- */
 
-/* Leaves the members of one object that its schema does not describe, except "x-...", which are notes. */
+/* Adds to `left` the members of one object that its schema does not describe, except "x-...", which are notes. */
 static void leave_members(struct facet_rendering *rendering, const json_t *schema, const json_t *object,
                           const char *setting)
 {
@@ -196,7 +196,7 @@ static void leave_members(struct facet_rendering *rendering, const json_t *schem
             facet_render_leave(rendering, setting ? setting : name, "this version does not know all of it");
 }
 
-/* Leaves out the unknown members of one setting: an object, a list of objects, or a map of them. */
+/* Adds to `left` the unknown members of one setting: an object, a list of objects, or a map of objects. */
 static void leave_inner(struct facet_rendering *rendering, const json_t *schema, const json_t *setting,
                         const char *name)
 {
@@ -241,7 +241,7 @@ static enum facet_status refuse_left(const struct facet_rendering *rendering, co
                                 first.message, facet_violations_total(rendering->left));
 }
 
-/* Replaces each mark by the number 2^64-1, which is shorter. */
+/* Replaces each FACET_RENDER_UNLIMITED, with its quotes, by the number 2^64-1, which is a shorter text. */
 static void put_unlimited(char *text)
 {
     static const char mark[] = "\"" FACET_RENDER_UNLIMITED "\"", number[] = "18446744073709551615";
@@ -264,7 +264,7 @@ static enum facet_status check_profile(const struct facet_render_options *option
                                 "seccomp_profile: expected an object");
 }
 
-/* CDI's names have a grammar: a configuration with them is made, and its schema checks them. */
+/* CDI's names have a grammar that the schema of configurations checks, so a configuration with these names is made. */
 static enum facet_status check_cdi_names(const struct facet_render_options *options, struct facet_error *error)
 {
     struct facet_workload *probe = NULL;

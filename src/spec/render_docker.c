@@ -174,7 +174,7 @@ void facet_render_docker(struct facet_rendering *rendering)
 {
     static const struct {
         const char *from, *to;
-    } same[] = {
+    } copied[] = {
         {"capabilities", "CapAdd"},       {"sysctls", "Sysctls"},
         {"ipc_mode", "IpcMode"},          {"runtime", "Runtime"},
         {"cpuset", "CpusetCpus"},         {"memory_nodes", "CpusetMems"},
@@ -188,10 +188,10 @@ void facet_render_docker(struct facet_rendering *rendering)
     put_limits(rendering);
     put_seccomp(rendering);
     put_networks(rendering);
-    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-        if (json_object_get(rendering->from, same[i].from))
-            facet_render_set(rendering, HOST, same[i].to,
-                             facet_render_share(json_object_get(rendering->from, same[i].from)));
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
+        if (json_object_get(rendering->from, copied[i].from))
+            facet_render_set(rendering, HOST, copied[i].to,
+                             facet_render_share(json_object_get(rendering->from, copied[i].from)));
     if (json_object_size(json_object_get(rendering->from, "hugepages")))
         facet_render_leave(rendering, "hugepages", "Docker has no limit for them");
 }

@@ -130,7 +130,7 @@ static void put_resources(struct facet_rendering *rendering)
 {
     static const struct {
         const char *from, *path, *key;
-    } same[] = {
+    } copied[] = {
         {"cpuset", RESOURCES "/cpu", "cpus"},
         {"memory_nodes", RESOURCES "/cpu", "mems"},
         {"memory_limit_bytes", RESOURCES "/memory", "limit"},
@@ -140,10 +140,10 @@ static void put_resources(struct facet_rendering *rendering)
     const char *name;
     json_t *value;
 
-    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-        if (json_object_get(rendering->from, same[i].from))
-            facet_render_set(rendering, same[i].path, same[i].key,
-                             facet_render_share(json_object_get(rendering->from, same[i].from)));
+    for (size_t i = 0; i < sizeof copied / sizeof copied[0]; i++)
+        if (json_object_get(rendering->from, copied[i].from))
+            facet_render_set(rendering, copied[i].path, copied[i].key,
+                             facet_render_share(json_object_get(rendering->from, copied[i].from)));
     json_object_foreach (json_object_get(rendering->from, "hugepages"), name, value)
         facet_render_append(rendering, RESOURCES "/hugepageLimits",
                             json_pack("{s:s, s:O}", "pageSize", name, "limit", value));

@@ -7,8 +7,8 @@
  *     end 1 4f1c...32 hexadecimal digits
  *
  * A record is its name; if it has a number, the number in millionths and how many decimals are shown; and each text as
- * its length in bytes, a colon and the bytes. The last line has the number of records, and XXH3's 128 bits over every
- * byte before these digits.
+ * its length in bytes, a colon and the bytes. The last line has the number of records, and the 128 bits of XXH3 over
+ * all bytes before that line.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -162,7 +162,10 @@ static bool read_amount(struct reader *reader, struct facet_resources_record *re
     return true;
 }
 
-/* Adds one record alone. In memory a grant may bring an allocation along; the file has that as a record of its own. */
+/*
+ * Adds one record. In memory, the first grant of a slot also adds the slot's allocation. A file has that allocation as
+ * a record of its own before the grant; if it lacks the record, read_end() finds too many records.
+ */
 static enum facet_status add_read_record(struct facet_resources *resources, const struct facet_resources_record *record,
                                          const struct reader *reader, struct facet_error *error)
 {

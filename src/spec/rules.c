@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "spec/document.h"
 
-/* Joins two texts, such as "cuda" and "0", to one identity, by a line feed, which no device_name has in it. */
+/* Joins two texts, such as "cuda" and "0", to one identity. The line feed between them is in no device_name. */
 static char *join_identity(const char *first, size_t length, const char *second)
 {
     size_t size = length + strlen(second) + 2;

@@ -51,7 +51,7 @@ static inline json_t *facet_render_share(const json_t *value)
 }
 
 /* A new reference to the seccomp profile in OCI's form, with the configuration's `system_calls` added. NULL: there is
- * no profile to write, or `system_calls` was left. */
+ * no profile to write, or `system_calls` was added to `left`. */
 json_t *facet_render_seccomp(struct facet_rendering *rendering);
 
 void facet_render_docker(struct facet_rendering *rendering);

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define METERS        11u
-#define WHOLE_PERCENT 100000 /* one CPU */
+#define WHOLE_PERCENT 100000 /* one CPU, in thousandths of a percent */
 
 /* ---- lines ---- */
 
@@ -109,7 +109,7 @@ static struct container_io read_io(int cgroup)
     struct container_io io = {0};
     enum facet_unmeasured reason = gather_file(cgroup, "io.stat", container_take_io, &io);
 
-    /* The sum of some devices would pass for the sum of all. */
+    /* A sum over some of the devices must not be taken for the sum over all. */
     if (reason != FACET_MEASURED)
         io.read.reason = io.write.reason = reason;
     return io;

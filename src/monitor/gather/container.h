@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the lines of a control group's files, one function for each kind; open to the fuzzer. Never: opens a file. */
+/*
+ * Owns: parsing the lines of a control group's files, with one function for each file, which the fuzzer calls as well.
+ * Never: opens a file.
+ */
 #ifndef FACET_MONITOR_GATHER_CONTAINER_H
 #define FACET_MONITOR_GATHER_CONTAINER_H
 
@@ -12,7 +15,7 @@ struct container_io {
 
 bool container_take_io(void *io, char *line);
 
-/* cpu.max: "QUOTA PERIOD" in microseconds; the value is thousandths of a percent of one CPU. */
+/* cpu.max: "QUOTA PERIOD" in microseconds. The value is QUOTA / PERIOD, in thousandths of a percent of one CPU. */
 bool container_take_cpu_max(void *value, char *line);
 
 /* dmem.current and dmem.max: "REGION N" or "REGION max", a line for each region. Absent while there is no line. */

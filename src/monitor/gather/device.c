@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a provider's metrics of a device, as measurements. Never: asks the provider. */
+/* Owns: converting a provider's metrics of a device into measurements. Never: asks the provider. */
 #include <string.h>
 
 #include <facet/provider/metrics.h>
@@ -7,9 +7,10 @@
 #include "monitor/gather/read.h"
 
 #define HERTZ_OF_MHZ     1000000
-#define PERCENT_OF_MILLI 100 /* thousandths of a percent in a thousandth of the whole */
-#define WHOLE            100000
+#define PERCENT_OF_MILLI 100    /* thousandths of a percent in a thousandth of the whole */
+#define WHOLE            100000 /* 100 percent, in thousandths of a percent */
 
+/* The type of a member: uint64_t, uint32_t, int32_t. */
 enum shape { WIDE, NARROW, SIGNED };
 
 static const struct reading {

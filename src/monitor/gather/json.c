@@ -112,10 +112,11 @@ enum facet_status facet_subjects_json(struct facet_subject *const *subjects, siz
 {
     if ((!subjects && count > 0) || !ret_text)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
-                                    "expected subjects, and room for a text");
+                                    "subjects, ret_text: expected values, not NULL");
     for (size_t i = 0; i < count; i++)
         if (!subjects[i])
-            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects", "subject %zu: expected one", i);
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
+                                        "subjects[%zu]: expected a subject, not NULL", i);
     char *text = write_text(subjects, count);
 
     if (!text)

@@ -10,7 +10,7 @@
 
 #include <facet/measurement.h>
 
-/* X(number, key, name, type, unit, decimals, subjects): of nodes N, devices D, containers C, processes P. */
+/* X(number, key, name, type, unit, decimals, subjects). Subjects are nodes N, devices D, containers C, processes P. */
 #define GATHER_METERS(X)                                                                                               \
     X(CPU_TIME, "cpu_time", "CPU time", ACCUMULATION, NANOSECONDS, 0, N | C | P)                                       \
     X(CPU_LIMIT, "cpu_limit", "CPU time that can be had", GAUGE, PERCENT, 3, N | C)                                    \
@@ -64,7 +64,7 @@ struct gather_derived {
     enum gather_meter capacity; /* the meter whose value in the same sample is the capacity; GATHER_METER_COUNT: none */
 };
 
-const struct gather_derived *gather_derived_from(const struct facet_meter *source); /* NULL: none is */
-uint32_t gather_statistics_of_type(uint32_t type);                                  /* which a type allows */
+const struct gather_derived *gather_derived_from(const struct facet_meter *source); /* NULL: no meter is derived */
+uint32_t gather_statistics_of_type(uint32_t type);                                  /* those that the type allows */
 
 #endif

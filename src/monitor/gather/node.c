@@ -9,9 +9,12 @@
 
 #define METERS        6u
 #define KIB           1024
-#define WHOLE_PERCENT 100000 /* one CPU */
+#define WHOLE_PERCENT 100000 /* one CPU, in thousandths of a percent */
 
-/* Of the line "cpu": user, nice, system, idle, iowait, irq, softirq, steal. Guests are in user already. */
+/*
+ * Fields of the line "cpu", counted from 0: user, nice, system, idle, iowait, irq, softirq, steal. Time of guests is
+ * counted in the first two already.
+ */
 enum { IDLE = 3, IOWAIT = 4, STEAL = 7 };
 enum { RX_BYTES = 0, TX_BYTES = 8, HEADINGS = 2 };
 
@@ -37,7 +40,7 @@ bool node_take_stat(void *context, char *line)
     struct node_stat *stat = context;
 
     if (strncmp(line, "cpu", 3) != 0)
-        return stat->cpus == 0; /* the CPUs come first; "intr" is long */
+        return stat->cpus == 0; /* the lines of CPUs come first, and none is read after them, as "intr" is long */
     if (gather_skip_word(&line, "cpu")) {
         if (stat->any)
             stat->ticks.reason = FACET_UNMEASURED_MALFORMED;
@@ -114,7 +117,7 @@ static void put_cpu(struct gather_output *output, int proc)
     gather_put(output, GATHER_CPU_LIMIT, limit);
 }
 
-/* Used memory is the total less the available memory; both must be known, and the former not the smaller. */
+/* Used memory is the total less the available memory; both must be known, and the total must not be the smaller. */
 static struct gather_value used_of(struct gather_value total, struct gather_value available)
 {
     if (total.reason != FACET_MEASURED)
@@ -139,7 +142,10 @@ static void put_memory(struct gather_output *output, int proc)
     gather_put_of(output, GATHER_SWAP_USED, used_of(fields[2].value, fields[3].value), fields[2].value);
 }
 
-/* /proc/net is a symbolic link to the reader's own folder. In "net/dev" it is followed: only a last part is not. */
+/*
+ * /proc/net is a symbolic link to the reader's own folder. The path "net/dev" follows it, because O_NOFOLLOW concerns
+ * only a path's last part.
+ */
 static void put_network(struct gather_output *output, int proc)
 {
     struct node_network network = {0};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the texts of /proc, one function for each kind; open to the fuzzer. Never: opens a file. */
+/*
+ * Owns: parsing the texts of /proc, with one function for each file, which the fuzzer calls as well. Never: opens a
+ * file.
+ */
 #ifndef FACET_MONITOR_GATHER_PROCESS_H
 #define FACET_MONITOR_GATHER_PROCESS_H
 
@@ -16,9 +19,9 @@ bool process_take_stat(void *stat, char *line);
 
 /* /proc/stat: the first line, and how many lines "cpuN" follow. */
 struct node_stat {
-    struct gather_value ticks; /* at work: all but idle and waiting */
+    struct gather_value ticks; /* of the CPUs at work: all time except idle time and time of waiting for I/O */
     int64_t cpus;
-    bool any;
+    bool any; /* the line "cpu" was seen */
 };
 
 bool node_take_stat(void *stat, char *line);

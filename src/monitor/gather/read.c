@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: lines, numbers and fields of kernel texts. Never: interprets them. */
+/* Owns: reading lines, numbers and fields of kernel texts. Never: interprets a value. */
 #include "monitor/gather/read.h"
 
 #include <errno.h>

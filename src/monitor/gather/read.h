@@ -49,7 +49,10 @@ struct gather_value {
 
 #define GATHER_ABSENT ((struct gather_value){.reason = FACET_UNMEASURED_ABSENT})
 
-/* "name value" lines: fills those of `values` whose names occur; the others stay absent. */
+/*
+ * Lines like "name value". gather_read_fields() fills each field whose name occurs; the value of any other field stays
+ * absent.
+ */
 struct gather_field {
     const char *name;
     struct gather_value value;

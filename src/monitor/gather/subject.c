@@ -94,16 +94,16 @@ static enum facet_status refuse_measurement(struct facet_error *error, const cha
 static bool is_derived(const char *key)
 {
     for (uint32_t i = 0; i < facet_meter_count(); i++) {
-        const struct gather_derived *made = gather_derived_from(facet_meter_at(i));
+        const struct gather_derived *derivation = gather_derived_from(facet_meter_at(i));
 
-        if (made && strcmp(facet_meter_at(made->meter)->key, key) == 0)
+        if (derivation && strcmp(facet_meter_at(derivation->meter)->key, key) == 0)
             return true;
     }
     return false;
 }
 
-static enum facet_status check_one(struct facet_subject *subject, const struct facet_measurement *given,
-                                   struct facet_error *error)
+static enum facet_status check_measurement(struct facet_subject *subject, const struct facet_measurement *given,
+                                           struct facet_error *error)
 {
     if (given->size < sizeof *given)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "measurements",
@@ -134,11 +134,11 @@ static enum facet_status check_one(struct facet_subject *subject, const struct f
     return FACET_OK;
 }
 
-static enum facet_status check_look(struct facet_subject *subject, const struct facet_measurement *given,
-                                    uint32_t count, struct facet_error *error)
+static enum facet_status check_measurements(struct facet_subject *subject, const struct facet_measurement *given,
+                                            uint32_t count, struct facet_error *error)
 {
     for (uint32_t i = 0; i < count; i++) {
-        enum facet_status status = check_one(subject, &given[i], error);
+        enum facet_status status = check_measurement(subject, &given[i], error);
 
         if (status != FACET_OK)
             return status;
@@ -175,10 +175,10 @@ static enum facet_status reserve_series(struct facet_subject *subject, const str
     for (uint32_t i = 0; i < count && status == FACET_OK; i++)
         status = add_series(subject, given[i].meter, error);
     for (uint32_t i = 0; i < count && status == FACET_OK; i++) {
-        const struct gather_derived *made = gather_derived_from(given[i].meter);
+        const struct gather_derived *derivation = gather_derived_from(given[i].meter);
 
-        if (made)
-            status = add_series(subject, facet_meter_at(made->meter), error);
+        if (derivation)
+            status = add_series(subject, facet_meter_at(derivation->meter), error);
     }
     return status;
 }
@@ -209,7 +209,7 @@ static void note_measurement(struct facet_subject *subject, struct gather_series
  * Compares the newest point with the last earlier point that has a value, so that a counter that could not be read for
  * a while loses no growth.
  */
-static enum facet_unmeasured derive_value(const struct gather_series *source, const struct gather_derived *made,
+static enum facet_unmeasured derive_value(const struct gather_series *source, const struct gather_derived *derivation,
                                           int64_t *ret_value)
 {
     const struct facet_point *last = &source->point[source->points - 1], *first = last;
@@ -224,43 +224,43 @@ static enum facet_unmeasured derive_value(const struct gather_series *source, co
 
     if (diff < 0)
         return FACET_UNMEASURED_RESET;
-    return gather_narrow(diff * made->per / (gather_wide)(last->time_ns - first->time_ns), ret_value)
+    return gather_narrow(diff * derivation->per / (gather_wide)(last->time_ns - first->time_ns), ret_value)
                ? FACET_MEASURED
                : FACET_UNMEASURED_OUT_OF_RANGE;
 }
 
-static void set_capacity(struct facet_subject *subject, const struct gather_derived *made,
+static void set_capacity(struct facet_subject *subject, const struct gather_derived *derivation,
                          struct facet_measurement *measurement)
 {
-    if (made->max > 0) {
-        measurement->capacity = made->max;
+    if (derivation->max > 0) {
+        measurement->capacity = derivation->max;
         measurement->has_capacity = 1;
     }
-    if (made->capacity == GATHER_METER_COUNT)
+    if (derivation->capacity == GATHER_METER_COUNT)
         return;
-    const struct gather_series *of = gather_series_find(subject, facet_meter_at(made->capacity)->key);
+    const struct gather_series *limit = gather_series_find(subject, facet_meter_at(derivation->capacity)->key);
 
-    if (!of || of->last.time_ns != measurement->time_ns || of->last.reason != FACET_MEASURED)
+    if (!limit || limit->last.time_ns != measurement->time_ns || limit->last.reason != FACET_MEASURED)
         return;
-    measurement->capacity = of->last.value;
+    measurement->capacity = limit->last.value;
     measurement->has_capacity = 1;
 }
 
 static void note_derived(struct facet_subject *subject, const struct facet_measurement *given)
 {
-    const struct gather_derived *made = gather_derived_from(given->meter);
+    const struct gather_derived *derivation = gather_derived_from(given->meter);
 
-    if (!made)
+    if (!derivation)
         return;
     const struct gather_series *source = gather_series_find(subject, given->meter->key);
     struct facet_measurement measurement = {.size = sizeof measurement,
-                                            .meter = facet_meter_at(made->meter),
+                                            .meter = facet_meter_at(derivation->meter),
                                             .time_ns = given->time_ns,
                                             .identity = given->identity};
 
-    measurement.reason = derive_value(source, made, &measurement.value);
+    measurement.reason = derive_value(source, derivation, &measurement.value);
     if (measurement.reason == FACET_MEASURED)
-        set_capacity(subject, made, &measurement);
+        set_capacity(subject, derivation, &measurement);
     note_measurement(subject, gather_series_find(subject, measurement.meter->key), &measurement);
 }
 
@@ -271,7 +271,7 @@ enum facet_status facet_subject_add(struct facet_subject *subject, const struct 
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "measurements",
                                     "expected a subject and its measurements");
     uint32_t before = subject->count;
-    enum facet_status status = check_look(subject, measurements, count, error);
+    enum facet_status status = check_measurements(subject, measurements, count, error);
 
     if (status == FACET_OK)
         status = reserve_series(subject, measurements, count, error);

@@ -89,7 +89,7 @@ static void write_unmeasured(struct facet_prometheus *text, struct facet_subject
                 continue;
             if (!begun)
                 facet_prometheus_family(text, "facet_unmeasurable", FACET_METRIC_GAUGE,
-                                        "1 for what could not be measured in the last look.");
+                                        "1 for each meter whose last measurement has no value.");
             begun = true;
             facet_prometheus_count(text, labels, 4, 1);
         }
@@ -130,7 +130,7 @@ static enum facet_status check_meters(struct facet_subject *const *subjects, siz
     return FACET_OK;
 }
 
-static int compare_meters(const void *one, const void *other)
+static int compare_subjects(const void *one, const void *other)
 {
     const struct facet_subject *a = *(struct facet_subject *const *)one, *b = *(struct facet_subject *const *)other;
 
@@ -147,9 +147,9 @@ static enum facet_status check_ids(struct facet_subject *const *subjects, size_t
     if (!sorted)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %zu subjects", count);
     memcpy(sorted, subjects, count * sizeof(struct facet_subject *));
-    qsort(sorted, count, sizeof(struct facet_subject *), compare_meters);
+    qsort(sorted, count, sizeof(struct facet_subject *), compare_subjects);
     for (size_t i = 1; i < count; i++)
-        if (compare_meters(&sorted[i - 1], &sorted[i]) == 0)
+        if (compare_subjects(&sorted[i - 1], &sorted[i]) == 0)
             return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
                                         "%s '%.60s': expected it once among the subjects",
                                         facet_subject_kind_name(sorted[i]->kind), sorted[i]->id);
@@ -179,10 +179,11 @@ enum facet_status facet_subjects_prometheus(struct facet_subject *const *subject
 
     if ((!subjects && count > 0) || !ret_text)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
-                                    "expected subjects, and room for a text");
+                                    "subjects, ret_text: expected values, not NULL");
     for (size_t i = 0; i < count; i++)
         if (!subjects[i])
-            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects", "subject %zu: expected one", i);
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "subjects",
+                                        "subjects[%zu]: expected a subject, not NULL", i);
     enum facet_status status = check_ids(subjects, count, error);
 
     if (status == FACET_OK)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the memory of texts, and their escapes. Never: chooses an argument. */
+/* Owns: texts that grow as pieces are added, escaping of values, lists of texts. Never: chooses what a text says. */
 #include "passthrough/attach/draft.h"
 
 #include <stdarg.h>
@@ -42,7 +42,7 @@ void facet_draft_add(struct facet_draft *draft, const char *format, ...)
     int length = vsnprintf(piece, sizeof piece, format, arguments);
     va_end(arguments);
     if (length < 0 || (size_t)length >= sizeof piece)
-        draft->failed = true; /* pieces are short: long values are added escaped, below */
+        draft->failed = true; /* a piece is short; long values go through facet_draft_add_escaped() */
     else
         add_bytes(draft, piece, (size_t)length);
 }

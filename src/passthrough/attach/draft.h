@@ -29,20 +29,22 @@ struct facet_attach_texts {
 
 void facet_draft_add(struct facet_draft *draft, const char *format, ...) FACET_PRINTF(2, 3);
 
-/* Adds `text` with each byte replaced by escape(byte); a byte for which that is NULL is added as it is. */
+/* Adds `text` with each byte replaced by escape(byte). A byte for which escape() returns NULL is added unchanged. */
 void facet_draft_add_escaped(struct facet_draft *draft, const char *text, const char *(*escape)(char byte));
 
-/* Escapes a value for QEMU's -device: commas doubled. */
+/* Doubles a comma, which otherwise ends a value of QEMU's -device. */
 const char *facet_escape_qemu(char byte);
 const char *facet_escape_xml(char byte);
-const char *facet_escape_alias(char byte); /* only characters that libvirt allows in a device's name */
+const char *facet_escape_alias(char byte); /* replaces the characters that libvirt does not allow in a device's name */
 
 /* Moves the draft's text to the end of the list; the draft is empty again. */
 void facet_texts_take(struct facet_attach_texts *texts, struct facet_draft *draft);
 void facet_texts_add(struct facet_attach_texts *texts, const char *text);
 
-/* The text of a JSON value, with `end` behind it, to free(). NULL: out of memory, in which case json_dumps() may
- * silently leave out a key. */
+/*
+ * Returns the text of a JSON value with `end` behind it, which the caller frees. NULL: out of memory. json_dumps() is
+ * not used, because it may silently leave out a key when memory runs out.
+ */
 char *facet_draft_json(const json_t *json, const char *end);
 
 static inline void facet_cleanup_draft(struct facet_draft *draft)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: checking requests, names in the VM, bridge windows, functions that share a slot. Never: reads the host. */
+/*
+ * Owns: checking requests, the functions' ids in the VM, the sizes of bridge windows, the functions that share a slot.
+ * Never: reads the host.
+ */
 #include "passthrough/attach/layout.h"
 
 #include <inttypes.h>
@@ -54,9 +57,10 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
 static void sum_bars(const struct facet_pci_bar *bars, uint32_t count, uint64_t *prefetchable, uint64_t *other)
 {
     for (uint32_t i = 0; bars && i < count; i++) {
-        bool above = bars[i].is_64bit && bars[i].is_prefetchable;
+        bool fits_prefetchable = bars[i].is_64bit && bars[i].is_prefetchable;
         if (bars[i].is_memory && i != FACET_PCI_ROM)
-            *(above ? prefetchable : other) = add_capped(*(above ? prefetchable : other), bars[i].bytes);
+            *(fits_prefetchable ? prefetchable : other) =
+                add_capped(*(fits_prefetchable ? prefetchable : other), bars[i].bytes);
     }
 }
 
@@ -185,7 +189,8 @@ static enum facet_status check_numbers(const struct facet_attach_request *reques
                                     request->segment, SEGMENT_MAX);
     if (request->iommufd_fd < 0 || (request->iommufd_fd && !(request->flags & FACET_ATTACH_IOMMUFD)))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "iommufd_fd",
-                                    "iommufd_fd %" PRId32 ": expected one with iommufd only", request->iommufd_fd);
+                                    "iommufd_fd %" PRId32 ": expected a descriptor, and only with iommufd",
+                                    request->iommufd_fd);
     return FACET_OK;
 }
 
@@ -259,8 +264,11 @@ static struct facet_attach_slot *slot_of(const struct facet_attach_request *requ
     return &layout->slots[layout->count++];
 }
 
-/* Keeps the slot's functions in the host's order. There are at most eight, because no function is named twice. */
-static void insert_slot(const struct facet_attach_request *request, struct facet_attach_slot *slot, uint32_t index)
+/*
+ * Keeps the slot's functions in the order of their numbers on the host. There are at most eight, because no function is
+ * named twice.
+ */
+static void insert_into_slot(const struct facet_attach_request *request, struct facet_attach_slot *slot, uint32_t index)
 {
     uint32_t at = slot->count++;
 
@@ -271,8 +279,11 @@ static void insert_slot(const struct facet_attach_request *request, struct facet
     slot->members[at] = index;
 }
 
-/* Keeps the host's numbers if they include function 0, without which a guest sees no device; else numbers from 0 on. */
-static void number_slots(const struct facet_attach_request *request, struct facet_attach_slot *slot)
+/*
+ * Gives the slot's functions the numbers that they have on the host if these include 0, without which a guest sees no
+ * device; otherwise the numbers from 0 on.
+ */
+static void number_functions(const struct facet_attach_request *request, struct facet_attach_slot *slot)
 {
     bool keep = request->functions[slot->members[0]].address.function == 0 &&
                 !needs_own_slot(&request->functions[slot->members[0]]);
@@ -281,12 +292,12 @@ static void number_slots(const struct facet_attach_request *request, struct face
         slot->numbers[i] = keep ? request->functions[slot->members[i]].address.function : (uint8_t)i;
 }
 
-static enum facet_status finish_layout(const struct facet_attach_request *request, struct facet_attach_slot *slot,
-                                       struct facet_error *error)
+static enum facet_status finish_slot(const struct facet_attach_request *request, struct facet_attach_slot *slot,
+                                     struct facet_error *error)
 {
     uint64_t prefetchable = 0, other = 0;
 
-    number_slots(request, slot);
+    number_functions(request, slot);
     for (uint32_t i = 0; i < slot->count; i++) {
         const struct facet_attach_function *function = &request->functions[slot->members[i]];
         sum_bars(function->bars, function->bar_count, &prefetchable, &other);
@@ -335,9 +346,9 @@ enum facet_status facet_attach_lay_out(const struct facet_attach_request *reques
         return status;
     ret_layout->count = 0;
     for (uint32_t i = 0; i < request->count; i++)
-        insert_slot(request, slot_of(request, ret_layout, &request->functions[i]), i);
+        insert_into_slot(request, slot_of(request, ret_layout, &request->functions[i]), i);
     for (uint32_t i = 0; status == FACET_OK && i < ret_layout->count; i++)
-        status = finish_layout(request, &ret_layout->slots[i], error);
+        status = finish_slot(request, &ret_layout->slots[i], error);
     return status == FACET_OK ? check_ports(request, ret_layout, error) : status;
 }
 

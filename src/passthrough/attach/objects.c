@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: reading QEMU's object model: its devices and its free ports.
- * Never: uses query-pci for that, which shows no device behind a port that the guest has not numbered yet.
+ * Never: reads them from query-pci, which shows no device behind a port whose bus the guest has not numbered yet.
  */
 #include <stdio.h>
 #include <string.h>
@@ -188,27 +188,28 @@ static const char *next_port(const json_t *peripherals, const char *after)
     return best;
 }
 
+/* Finds the first free port behind `*last`, the port that was examined last, and moves `*last` there. */
 static enum facet_status take_free(struct facet_qmp *qmp, const json_t *peripherals,
-                                   char (*ports)[FACET_ATTACH_ID_SIZE], uint32_t count, const char **at,
+                                   char (*ports)[FACET_ATTACH_ID_SIZE], uint32_t count, const char **last,
                                    char ret_port[FACET_ATTACH_ID_SIZE], struct facet_error *error)
 {
-    while ((*at = next_port(peripherals, *at))) {
+    while ((*last = next_port(peripherals, *last))) {
         bool is_free = false, hotplug = false;
-        if (is_taken(ports, count, *at))
+        if (is_taken(ports, count, *last))
             continue;
-        enum facet_status status = read_port(qmp, *at, &is_free, &hotplug, error);
+        enum facet_status status = read_port(qmp, *last, &is_free, &hotplug, error);
         if (status != FACET_OK)
             return status;
         if (is_free && hotplug) {
-            snprintf(ret_port, FACET_ATTACH_ID_SIZE, "%s", *at);
+            snprintf(ret_port, FACET_ATTACH_ID_SIZE, "%s", *last);
             return FACET_OK;
         }
     }
     return facet_error_set(error, FACET_NO_SPACE,
                            next_port(peripherals, NULL)
                                ? "no root port is free; start the VM with more of them, as in -device pcie-root-port"
-                               : "the VM has no root port with an id, and only behind one can be plugged; start it "
-                                 "with -device pcie-root-port,id=...");
+                               : "the VM has no root port with an id; devices can be plugged only behind such a port; "
+                                 "start it with -device pcie-root-port,id=...");
 }
 
 enum facet_status facet_qmp_choose_ports(struct facet_qmp *qmp, const json_t *peripherals,
@@ -216,9 +217,9 @@ enum facet_status facet_qmp_choose_ports(struct facet_qmp *qmp, const json_t *pe
                                          char (*ret_ports)[FACET_ATTACH_ID_SIZE], struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
-    const char *at = NULL;
+    const char *last = NULL;
 
-    /* Named ports first, so that no unnamed slot takes one of them. */
+    /* All ports that slots name are entered first, so that no other slot takes one of them. */
     for (uint32_t i = 0; i < layout->count; i++)
         snprintf(ret_ports[i], FACET_ATTACH_ID_SIZE, "%s", layout->slots[i].port ? layout->slots[i].port : "");
     for (uint32_t i = 0; status == FACET_OK && i < layout->count; i++)
@@ -226,6 +227,6 @@ enum facet_status facet_qmp_choose_ports(struct facet_qmp *qmp, const json_t *pe
             status = take_named(qmp, peripherals, layout->slots[i].port, error);
     for (uint32_t i = 0; status == FACET_OK && i < layout->count; i++)
         if (!layout->slots[i].port)
-            status = take_free(qmp, peripherals, ret_ports, layout->count, &at, ret_ports[i], error);
+            status = take_free(qmp, peripherals, ret_ports, layout->count, &last, ret_ports[i], error);
     return status;
 }

@@ -11,7 +11,7 @@
 #include "passthrough/attach/qmp.h"
 #include "passthrough/attach/unplug.h"
 
-/* The time that undoing may take beyond the deadline. */
+/* The time that undoing may take, even beyond the connection's deadline. */
 #define UNDO_NS (2 * FACET_NS_PER_S)
 
 static const char object_id[] = "iommufd0";
@@ -235,8 +235,8 @@ static const json_t *find_device(const json_t *devices, const char *id)
 }
 
 /*
- * QEMU shows the address of a BAR while the guest decodes the device's memory, which needs a driver: a probe is not
- * enough.
+ * QEMU shows the address of a BAR only while the guest has the device decode memory. The guest's driver switches that
+ * on; a guest that has only found the device has not.
  */
 static uint32_t is_used(const json_t *device)
 {
@@ -291,7 +291,7 @@ static enum facet_status wait_for_use(struct plugging *plugging, struct facet_at
         status = read_use_of_devices(plugging, reports, &all, &why);
         if (status != FACET_OK || all || facet_clock_now_ns() >= until)
             break;
-        /* Only lets time pass, while events are received. */
+        /* Waits before it asks again, and receives events meanwhile. */
         uint64_t pause = facet_clock_now_ns() + 100 * FACET_NS_PER_MS;
         while (status == FACET_OK)
             status = facet_qmp_listen(plugging->qmp, pause, &why);

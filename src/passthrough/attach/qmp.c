@@ -29,7 +29,7 @@ static void note_event(struct facet_qmp *qmp, const json_t *message, const char 
         if (strcmp(qmp->watches[i].id, device) != 0)
             continue;
         qmp->watches[i].deleted |= strcmp(event, "DEVICE_DELETED") == 0;
-        /* QEMU before 6.2 has the second name, for memory devices. */
+        /* QEMU before 6.2 does not send this event. */
         qmp->watches[i].refused |= strcmp(event, "DEVICE_UNPLUG_GUEST_ERROR") == 0;
     }
 }
@@ -51,7 +51,7 @@ static enum facet_status receive_message(struct facet_qmp *qmp, uint64_t until_n
     if (status != FACET_OK)
         return status;
     json_t *message = json_loadb(line, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
-    /* When memory runs out, jansson sets the first code or leaves the second. */
+    /* When memory runs out, jansson reports out_of_memory, or no code at all, which reads as unknown. */
     if (!message && (json_error_code(&why) == json_error_out_of_memory || json_error_code(&why) == json_error_unknown))
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for an answer");
     if (!json_is_object(message)) {
@@ -138,7 +138,7 @@ static enum facet_status send_command(struct facet_qmp *qmp, const char *command
 {
     FACET_CLEANUP_JSON json_t *message = json_pack("{s:s, s:I}", "execute", command, "id", ++qmp->serial);
 
-    /* This takes the reference to the arguments even when it fails. It fails also when they are NULL. */
+    /* json_object_set_new() takes the reference to the arguments even when it fails. It fails when they are NULL. */
     if (json_object_set_new(message, "arguments", arguments) < 0)
         json_decref(FACET_TAKE_PTR(message));
     FACET_CLEANUP_FREE char *line = facet_draft_json(message, "\n");

@@ -17,14 +17,14 @@
 struct facet_qmp_watch {
     const char *id;
     bool deleted;
-    bool refused; /* by the guest; stays so until cleared */
+    bool refused; /* the guest refused to give the device up; stays set until the next attempt */
 };
 
 struct facet_qmp {
     struct facet_wire wire;
-    uint64_t used_ns;
-    uint32_t version;
-    int64_t process;
+    uint64_t used_ns;  /* how long attaching waits for the guest to use the devices */
+    uint32_t version;  /* of QEMU */
+    int64_t process;   /* QEMU's pid; 0: unknown */
     json_int_t serial; /* of the last command */
     char driver[FACET_ATTACH_ID_SIZE];
     char *socket;
@@ -43,7 +43,7 @@ enum facet_status facet_qmp_greet(struct facet_qmp *qmp, struct facet_error *err
 enum facet_status facet_qmp_call(struct facet_qmp *qmp, const char *command, json_t *arguments, int fd,
                                  json_t **ret_value, struct facet_error *error);
 
-/* Waits for the next event at most until `until_ns`, and notes it in the watches. FACET_TIMEOUT: none came. */
+/* Waits until `until_ns` for the next event, and notes it in the watches. FACET_TIMEOUT: no event came. */
 enum facet_status facet_qmp_listen(struct facet_qmp *qmp, uint64_t until_ns, struct facet_error *error);
 
 /* The VM's state: "running", "paused", "prelaunch", ... */
@@ -65,7 +65,7 @@ const char *facet_qmp_type_of(const json_t *members, const char *id);
 enum facet_status facet_qmp_bus_devices(struct facet_qmp *qmp, const char *bus, json_t **ret_paths,
                                         struct facet_error *error);
 
-/* Chooses a root port without a device for each slot: the port that the slot names, or else the first free one in the
+/* Chooses a root port without a device for each slot: the port that the slot names, or else the first free port in the
  * order of names. `ret_ports` has a row for each slot. */
 enum facet_status facet_qmp_choose_ports(struct facet_qmp *qmp, const json_t *peripherals,
                                          const struct facet_attach_layout *layout,

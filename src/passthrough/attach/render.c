@@ -22,7 +22,7 @@ enum facet_status facet_attach_cannot(const struct facet_attach_rendering *rende
                                       struct facet_error *error)
 {
     return facet_error_argument(error, FACET_UNSUPPORTED, what, "'%s': %s cannot be expressed for %s",
-                                rendering->layout.ids[index], what, rendering->speaks);
+                                rendering->layout.ids[index], what, rendering->target);
 }
 
 enum facet_status facet_attach_render(uint32_t form, const struct facet_attach_request *request,

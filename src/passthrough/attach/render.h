@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the state of one rendering, which the forms share.
+ * Owns: the state of one rendering, which the render function of each form gets.
  * Never: outlives that rendering.
  */
 #ifndef FACET_PASSTHROUGH_ATTACH_RENDER_H
@@ -11,7 +11,7 @@
 
 struct facet_attach_rendering {
     const struct facet_attach_request *request;
-    const char *speaks; /* the program that the form is for */
+    const char *target; /* the program that the form is for */
     struct facet_attach_layout layout;
     struct facet_attach_texts *texts;
 };

@@ -31,7 +31,7 @@ static enum facet_status check_rendering(struct facet_attach_rendering *renderin
 {
     enum facet_status status = FACET_OK;
 
-    rendering->speaks = "Cloud Hypervisor";
+    rendering->target = "Cloud Hypervisor";
     for (uint32_t i = 0; status == FACET_OK && i < rendering->request->count; i++)
         status = check_function(rendering, i, error);
     if (status == FACET_OK && rendering->request->iommufd_fd)

@@ -105,7 +105,7 @@ static void add_function(struct facet_attach_rendering *rendering, uint32_t inde
 
 enum facet_status facet_attach_render_libvirt(struct facet_attach_rendering *rendering, struct facet_error *error)
 {
-    rendering->speaks = "libvirt";
+    rendering->target = "libvirt";
     enum facet_status status = check_rendering(rendering, error);
 
     for (uint32_t i = 0; status == FACET_OK && i < rendering->request->count; i++)

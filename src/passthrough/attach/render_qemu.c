@@ -120,7 +120,7 @@ enum facet_status facet_attach_render_qemu(struct facet_attach_rendering *render
     const struct facet_attach_layout *layout = &rendering->layout;
     uint32_t port = rendering->request->first_port ? rendering->request->first_port : 1;
 
-    rendering->speaks = "QEMU's command line";
+    rendering->target = "QEMU's command line";
     enum facet_status status = check_rendering(rendering, error);
     if (status != FACET_OK)
         return status;

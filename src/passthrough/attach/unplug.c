@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: hot-unplug: finding the devices, asking the guest, waiting for QEMU's event that each is gone.
- * Never: asks again while an earlier request is under way, because a guest takes the second as an order to keep the
- * device.
+ * Never: asks again while an earlier request is under way, because a guest takes a second request as an order to keep
+ * the device.
  */
 #include "passthrough/attach/unplug.h"
 
@@ -18,7 +18,7 @@ static const char peripheral[] = "/machine/peripheral/";
 
 /* --- one device --- */
 
-/* Asks QEMU to unplug a device. FACET_OK: an event will say that it is gone, or it is gone already (`deleted`). */
+/* Asks QEMU to unplug a device. FACET_OK: QEMU's event will follow, or the device is gone already (`deleted`). */
 static enum facet_status ask_to_unplug(struct facet_qmp *qmp, struct facet_qmp_watch *watch, struct facet_error *error)
 {
     struct facet_error why = {0};
@@ -28,7 +28,7 @@ static enum facet_status ask_to_unplug(struct facet_qmp *qmp, struct facet_qmp_w
         watch->deleted = true;
         return FACET_OK;
     }
-    /* An earlier request is under way, and its event counts for this one. */
+    /* An earlier request is under way, and its event will come. */
     if (status == FACET_BAD_STATE && strstr(why.message, "in the process of unplug"))
         return FACET_OK;
     if (status != FACET_OK && error)
@@ -79,9 +79,9 @@ enum facet_status facet_qmp_unplug(struct facet_qmp *qmp, const char *id, uint64
 
 /* --- finding the device of a function --- */
 
-/* Whether the VM's device `id` is the function, by the host address or path with which the device was made. */
+/* Whether the VM's device `id` is the function. The host address or path with which the device was made tells. */
 static enum facet_status is_function(struct facet_qmp *qmp, const struct facet_attach_function *function,
-                                     const char *id, bool *ret_is, struct facet_error *error)
+                                     const char *id, bool *ret_matches, struct facet_error *error)
 {
     char path[PATH_SIZE], own_path[FACET_ATTACH_PATH_SIZE];
     struct facet_pci_address address;
@@ -98,7 +98,7 @@ static enum facet_status is_function(struct facet_qmp *qmp, const struct facet_a
     bool by_host = !function->mdev && json_is_string(host) &&
                    facet_pci_address_parse(json_string_value(host), &address, NULL) == FACET_OK &&
                    facet_pci_address_compare(&address, &function->address) == 0;
-    *ret_is = by_host || (json_is_string(sysfs) && strcmp(json_string_value(sysfs), own_path) == 0);
+    *ret_matches = by_host || (json_is_string(sysfs) && strcmp(json_string_value(sysfs), own_path) == 0);
     return FACET_OK;
 }
 
@@ -112,13 +112,13 @@ static enum facet_status search_peripherals(struct facet_qmp *qmp, const json_t 
     json_array_foreach (peripherals, index, member) {
         const char *name = json_string_value(json_object_get(member, "name"));
         const char *type = json_string_value(json_object_get(member, "type"));
-        bool is = false;
+        bool matches = false;
         if (strncmp(type, "child<vfio-pci", strlen("child<vfio-pci")) != 0 || strlen(name) >= FACET_ATTACH_ID_SIZE)
             continue;
-        enum facet_status status = is_function(qmp, function, name, &is, error);
+        enum facet_status status = is_function(qmp, function, name, &matches, error);
         if (status != FACET_OK)
             return status;
-        if (is) {
+        if (matches) {
             snprintf(ret_id, FACET_ATTACH_ID_SIZE, "%s", name);
             return FACET_OK;
         }
@@ -217,7 +217,7 @@ static enum facet_status prepare_unplug(struct facet_qmp *qmp, const struct face
     return status;
 }
 
-/* Adds to an error that a paused VM's guest cannot answer, and which of several devices are out already. */
+/* Adds to an error that a paused VM's guest cannot answer, and which of several devices are unplugged already. */
 static void explain_state(struct facet_error *error, const char *state, const struct facet_qmp_watch *watches,
                           uint32_t count)
 {
@@ -228,7 +228,7 @@ static void explain_state(struct facet_error *error, const char *state, const st
         size_t used = strlen(unplugged);
         if (watches[i].deleted)
             snprintf(unplugged + used, sizeof unplugged - used, "%s'%s'",
-                     used ? ", " : "; out already: ", watches[i].id);
+                     used ? ", " : "; unplugged already: ", watches[i].id);
     }
     bool paused = first.status == FACET_TIMEOUT && strcmp(state, "running") != 0;
     facet_error_argument(error, first.status, first.argument, "%s%s%s%s%s", first.message,

@@ -9,8 +9,8 @@
 #include "passthrough/attach/qmp.h"
 
 /*
- * As facet_qmp_detach(), for one id, without a check of the functions that share its slot. An absent device is no
- * error.
+ * Like facet_qmp_detach(), but for one id, until `until_ns`, and without a check of the functions that share the slot.
+ * An absent device is no error.
  */
 enum facet_status facet_qmp_unplug(struct facet_qmp *qmp, const char *id, uint64_t until_ns, struct facet_error *error);
 

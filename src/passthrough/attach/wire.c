@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the socket's system calls, waiting, the buffer of received bytes. Never: blocks beyond the deadline. */
+/* Owns: the socket's system calls, waiting for it, the buffer of received bytes. Never: blocks beyond the deadline. */
 #include "passthrough/attach/wire.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ struct facet_wire {
     uint64_t deadline_ns;
     char *buffer;
     size_t capacity;
-    size_t begin, end; /* received and not yet taken */
+    size_t begin, end; /* of the received bytes in the buffer that were not yet returned as lines */
 };
 
 enum facet_status facet_wire_connect(struct facet_wire *ret_wire, const char *path, uint64_t deadline_ns,
@@ -30,8 +30,10 @@ void facet_wire_close(struct facet_wire *wire);
 enum facet_status facet_wire_send(struct facet_wire *wire, const char *bytes, size_t count, int fd,
                                   struct facet_error *error);
 
-/* The next line without its end; lives until the next call. FACET_TIMEOUT: none came before `until_ns`, or before the
- * deadline. */
+/*
+ * Returns the next line without its newline. The line is valid until the next call. FACET_TIMEOUT: no line came before
+ * `until_ns`, or before the deadline.
+ */
 enum facet_status facet_wire_receive(struct facet_wire *wire, uint64_t until_ns, char **ret_line, size_t *ret_length,
                                      struct facet_error *error);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the real operations, except writes. Never: creates or follows anything outside its two directories. */
+/*
+ * Owns: the operations on the real host, except writes. Never: creates a file, or follows a link, outside `root` and
+ * the directory of journals.
+ */
 #include "passthrough/bind/host.h"
 
 #include <errno.h>

@@ -2,8 +2,8 @@
 /*
  * A transaction's access to the host: a scan of all functions, writes that cannot block it, locks, files of journals.
  *
- * Owns: the operations: a real set and, in tests, a set that fails, hangs and dies on purpose.
- * Never: interprets a write. Plain reads go below `root`, without an operation.
+ * Owns: the table of operations. Tests replace it by one whose operations fail, hang or die on purpose.
+ * Never: interprets a write. Reads that cannot block need no operation; they use `root` directly.
  */
 #ifndef FACET_PASSTHROUGH_BIND_HOST_H
 #define FACET_PASSTHROUGH_BIND_HOST_H
@@ -25,7 +25,7 @@ struct bind_host_ops {
     enum facet_status (*scan)(struct bind_host *host, struct facet_pci_snapshot **ret_snapshot,
                               struct facet_error *error);
 
-    /* ETIMEDOUT: the write was given up; ret_stuck->pid is set when its process could not be killed. */
+    /* ETIMEDOUT: the write was abandoned; ret_stuck->pid is set when its process could not be killed. */
     int (*write)(struct bind_host *host, const char *path, const char *text, uint64_t deadline_ns,
                  struct bind_stuck *ret_stuck);
     int (*load)(struct bind_host *host, const char *module, uint64_t deadline_ns, struct bind_stuck *ret_stuck);
@@ -43,10 +43,10 @@ struct bind_host_ops {
 
 struct bind_host {
     const struct bind_host_ops *ops;
-    int root;
-    int state;
-    void *context;     /* for the operations; NULL for the real ones */
-    const int *locks;  /* held now, in rising order; a writer that outlives this process keeps them until it ends */
+    int root;          /* the host's root directory */
+    int state;         /* the directory of journals; below 0: none */
+    void *context;     /* for the operations of a test; NULL for bind_host_real */
+    const int *locks;  /* the locks held now, by rising group; a writer that outlives this process keeps them */
     size_t lock_count; /* at most BIND_LOCKS_MAX */
 };
 

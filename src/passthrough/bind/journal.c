@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: journals on the disk. Never: leaves a partial journal under its final name. */
+/* Owns: storing, loading and listing journals on the disk. Never: leaves a partial journal under its final name. */
 #include "passthrough/bind/journal.h"
 
 #include <errno.h>

@@ -5,8 +5,8 @@
  * Owns: the record of one transaction, and its text with a checksum, which reaches the disk complete or not at all.
  * Never: accepts a name from a file that could lead a write elsewhere, or removes an unreadable file.
  *
- * A journal covers all IOMMU groups of its functions, and is named after the lowest: "group-17.journal". While a group
- * has a journal, no other transaction binds functions in it; so a function is in one journal at most.
+ * A journal covers all IOMMU groups of its functions, and is named after the lowest number: "group-17.journal". While a
+ * group has a journal, no other transaction binds functions of the group; so a function is in one journal at most.
  */
 #ifndef FACET_PASSTHROUGH_BIND_JOURNAL_H
 #define FACET_PASSTHROUGH_BIND_JOURNAL_H
@@ -17,7 +17,7 @@
 #define JOURNAL_FUNCTIONS_MAX 256u
 #define JOURNAL_BYTES_MAX     (1u << 20)
 
-/* A function's binding: its driver and its settings. */
+/* A function's binding, also called its place: its driver and its settings. */
 struct journal_binding {
     char driver[40];   /* empty: none */
     char override[40]; /* empty: none */
@@ -40,7 +40,7 @@ enum journal_phase {
 
 struct journal {
     uint32_t phase; /* enum journal_phase */
-    char boot[40];  /* the kernel's boot id when it was written */
+    char boot[40];  /* the kernel's boot id when the journal was written */
     struct journal_function *functions;
     size_t count;
 };
@@ -51,7 +51,7 @@ struct journal_function *journal_find(const struct journal *journal, const struc
 bool journal_has_group(const struct journal *journal, int32_t group);
 bool journal_is_stuck(const struct journal *journal, const struct bind_host *host);
 
-/* ---- text (journal_text.c); NULL: no memory. FACET_CORRUPT names the error. ---- */
+/* ---- text (journal_text.c); NULL: no memory. FACET_CORRUPT: the error's message names the damage. ---- */
 
 char *journal_text(const struct journal *journal);
 enum facet_status journal_parse(const char *bytes, size_t size, struct journal *ret_journal, struct facet_error *error);
@@ -74,7 +74,10 @@ enum facet_status journal_remove(struct bind_host *host, const char *name, struc
 enum facet_status journal_load(struct bind_host *host, const char *name, struct journal *ret_journal,
                                struct facet_error *error);
 
-/* Called for each journal; `failure` says why it is unreadable. Both are released afterwards. False: stop. */
+/*
+ * Called for each journal. A `failure` other than NULL says why the journal is unreadable. The callee may keep neither
+ * of them. Returns false to stop.
+ */
 typedef bool (*journal_take_func)(void *context, const char *name, struct journal *journal,
                                   const struct facet_error *failure);
 enum facet_status journal_each(struct bind_host *host, journal_take_func take, void *context,

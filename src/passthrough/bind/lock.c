@@ -17,8 +17,8 @@ static int32_t next_group(const struct facet_passthrough_identity *const *identi
     return next;
 }
 
-static enum facet_status take_one(struct bind_host *host, int32_t group, uint64_t deadline_ns, struct bind_locks *locks,
-                                  struct facet_error *error)
+static enum facet_status lock_group(struct bind_host *host, int32_t group, uint64_t deadline_ns,
+                                    struct bind_locks *locks, struct facet_error *error)
 {
     char name[32];
     int fd = -1;
@@ -45,7 +45,7 @@ enum facet_status bind_locks_take(struct bind_host *host, const struct facet_pas
 
     for (int32_t group = next_group(identities, count, -1); !status && group >= 0;
          group = next_group(identities, count, group))
-        status = take_one(host, group, deadline_ns, &locks, error);
+        status = lock_group(host, group, deadline_ns, &locks, error);
     if (status) {
         bind_locks_give(&locks);
         return status;

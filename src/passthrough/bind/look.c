@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of functions with their states, and the notes about groups that the host and vfio share.
- * Never: writes, or takes a lock: it reports a running transaction as such.
+ * Owns: the list of functions with their states, and the notes about groups of which the host's drivers have some
+ * functions and vfio has others. Never: writes, or takes a lock: functions of a running transaction are reported in a
+ * state of their own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +131,7 @@ static bool take_journal(void *context, const char *name, struct journal *journa
         bind_note(looking->report, FACET_PASSTHROUGH_NOTE_DAMAGED, NULL, "%s", failure->message);
     else if (strcmp(journal->boot, looking->boot) != 0)
         bind_note(looking->report, FACET_PASSTHROUGH_NOTE_STALE, &journal->functions[0].identity.address,
-                  "has a journal of before a restart of the machine (%s)", name);
+                  "has a journal from before the machine's restart (%s)", name);
     for (size_t i = 0; !failure && strcmp(journal->boot, looking->boot) == 0 && i < journal->count; i++)
         apply_record(looking, journal, &journal->functions[i]);
     return !looking->failed;

@@ -2,8 +2,8 @@
 /*
  * The manager's struct, and the interfaces between its parts.
  *
- * Owns: the call order: plan.c makes lists of steps, step.c does one step, transaction.c carries a plan out, restore.c
- * undoes it.
+ * Owns: the declarations that these files share: plan.c makes lists of steps, step.c does one step, transaction.c
+ * carries a plan out, restore.c undoes it.
  * Never: is included by users of the public interface (facet/passthrough_bind.h).
  */
 #ifndef FACET_PASSTHROUGH_BIND_MANAGER_H
@@ -34,11 +34,11 @@ void bind_note_stuck(struct facet_passthrough_report *report, const struct facet
 
 /* ---- variant.c ---- */
 
-/* Chooses the driver of vfio that was made for a function, or vfio-pci. */
+/* Chooses the variant of vfio's driver that was made for the function's model, or vfio-pci if there is none. */
 void bind_choose_driver(const struct bind_host *host, const struct facet_pci_function *function, char *driver,
                         size_t size);
 
-/* ---- place.c: the place of a function, and the steps from one place to another ---- */
+/* ---- place.c: a function's place (its driver and settings), and the steps from one place to another ---- */
 
 #define BIND_DEVICES "/sys/bus/pci/devices"
 #define BIND_DRIVERS "/sys/bus/pci/drivers"
@@ -49,10 +49,10 @@ void bind_fill_identity(const struct facet_pci_function *function, struct facet_
 const struct facet_pci_function *bind_find(const struct facet_pci_snapshot *snapshot,
                                            const struct facet_passthrough_identity *identity, bool *ret_is_same);
 
-/* FACET_BUSY: the function is stuck: the kernel would block a writer to it, and its override is unknown. */
+/* FACET_BUSY: the function is stuck. The kernel would block a writer to the function, and its override is unknown. */
 enum facet_status bind_check_stuck(const struct facet_pci_function *function, struct facet_error *error);
 
-/* Scans until no function of the journal is stuck. */
+/* Scans once. FACET_BUSY: a function of the journal is stuck. */
 enum facet_status bind_scan_settled(struct bind_host *host, const struct journal *journal,
                                     struct facet_pci_snapshot **ret_snapshot, struct facet_error *error);
 
@@ -61,17 +61,22 @@ void bind_place(const struct bind_host *host, const struct facet_pci_function *f
 /* The group's node, "/dev/vfio/17"; empty when there is no group. */
 void bind_group_node(int32_t group, char *path, size_t size);
 
-/* The function's own node, "/dev/vfio/devices/vfio3"; empty when it has none. */
+/* The node of the function itself, "/dev/vfio/devices/vfio3"; empty when there is none. */
 void bind_device_node(const struct bind_host *host, const struct facet_pci_address *address, char *path, size_t size);
 
 #define BIND_DRIVER_STEPS 4u
 
-/* The steps from one driver to another: the override, the unbinding, the binding, and an override that must be written
- * last. Returns how many. */
+/*
+ * Writes the steps from one driver to another: the override, the unbinding, the binding, and an override that must be
+ * written last. Returns the number of steps.
+ */
 size_t bind_driver_steps(const struct facet_passthrough_identity *identity, const struct journal_binding *now,
                          const struct journal_binding *target, struct facet_passthrough_step steps[BIND_DRIVER_STEPS]);
 
-/* The step that loads a driver's module, found by the driver's name, when the kernel does not have the driver. */
+/*
+ * Each of the next three writes one step, and returns false when the step is not needed.
+ * bind_load_step: the step that loads the target's driver, by its name, when the kernel does not have the driver.
+ */
 bool bind_load_step(const struct bind_host *host, const struct facet_passthrough_identity *identity,
                     const struct journal_binding *now, const struct journal_binding *target,
                     struct facet_passthrough_step *ret_step);
@@ -87,7 +92,7 @@ bool bind_rights_step(const struct bind_host *host, const struct facet_passthrou
 /* A copy of the request, from which the plan is made anew under the locks. */
 struct bind_request {
     uint32_t flags;
-    struct facet_passthrough_wish wish; /* its `functions` points to `addresses` */
+    struct facet_passthrough_wish wish; /* wish.functions points to `addresses` */
     struct facet_pci_address *addresses;
     char driver[40]; /* empty: to be chosen */
 };
@@ -110,7 +115,7 @@ struct bind_run {
     struct facet_passthrough *manager;
     struct journal *journal;
     struct facet_passthrough_report *report;
-    uint32_t nodes_given; /* nodes of vfio that were given to the owner */
+    uint32_t nodes_given; /* how many nodes of vfio were given to the owner */
 };
 
 /* Does a step and verifies it: `driver` is the expected driver after UNBIND, PROBE and ATTACH. */
@@ -119,24 +124,27 @@ enum facet_status bind_step(struct bind_run *run, const struct facet_passthrough
 
 /* ---- transaction.c ---- */
 
-/* Checks that no virtual machine has a function open: the unbinding would wait for that machine, possibly forever. */
+/* Checks that no virtual machine has a function open: an unbinding would wait for that machine, maybe forever. */
 enum facet_status bind_check_users(struct bind_host *host, const struct journal *journal, struct facet_error *error);
 
 /* ---- restore.c ---- */
 
-/* Brings every function of the journal from its present place to its old one (last to first), or to the bound one
- * (first to last). Goes on when a function fails. Returns how many failed, each with a note. */
+/*
+ * Brings every function of the journal from its present place to its old place (the last function first), or to its
+ * bound place (the first function first). Goes on when a function fails. Returns how many functions failed. Each of
+ * them has a note in the report.
+ */
 size_t bind_restore(struct bind_run *run, bool to_old);
 
 /* ---- lock.c ---- */
 
 struct bind_locks {
     struct bind_host *host;
-    int fds[BIND_LOCKS_MAX]; /* by number */
+    int fds[BIND_LOCKS_MAX]; /* by rising number of the group */
     size_t count;
 };
 
-/* Takes the locks of all groups, in rising order; FACET_BUSY names the first that another process holds. */
+/* Takes the locks of all groups, in rising order. FACET_BUSY names the first group that another process has. */
 enum facet_status bind_locks_take(struct bind_host *host, const struct facet_passthrough_identity *const *identities,
                                   size_t count, uint64_t deadline_ns, struct bind_locks *ret_locks,
                                   struct facet_error *error);

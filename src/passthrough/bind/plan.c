@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: plans: functions, their old and new places, the steps in between. Never: carries a step out. */
+/* Owns: making plans: functions, their old and new places, the steps between them. Never: carries a step out. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,19 +145,19 @@ static bool add_rights_step(struct bind_plan *plan, const struct journal_functio
     return add_step(plan, &step);
 }
 
-/* Adds steps for the owner of the group's node and of the function's own, whose number is known only after binding. */
+/* Adds steps that give the owner the group's node and the function's own, whose number is known only after binding. */
 static bool add_rights(const struct bind_host *host, struct bind_plan *plan, const struct journal_function *function)
 {
-    bool is_there = strcmp(function->old.driver, function->bound.driver) == 0;
+    bool is_bound = strcmp(function->old.driver, function->bound.driver) == 0;
     char path[80], before[24], address[FACET_PCI_ADDRESS_SIZE];
 
     if (!function->bound.rights[0])
         return true;
     bind_group_node(function->identity.group, path, sizeof path);
-    if (path[0] && (!is_there || function->old.rights[0]) &&
+    if (path[0] && (!is_bound || function->old.rights[0]) &&
         !add_rights_step(plan, function, path, function->old.rights))
         return false;
-    if (!is_there) {
+    if (!is_bound) {
         facet_pci_address_print(&function->identity.address, address);
         snprintf(path, sizeof path, BIND_DEVICES "/%s/vfio-dev", address);
         return add_rights_step(plan, function, path, "");
@@ -195,7 +195,7 @@ static bool add_bind_steps(const struct bind_host *host, struct bind_plan *plan)
 
 /* ---- functions to bind ---- */
 
-/* Sets the place to bind to. A function that a driver of vfio has keeps it, unless the request names another. */
+/* Sets the place to bind to. A driver of vfio that the function has already stays, unless the request names another. */
 static void set_target(const struct facet_passthrough *manager, const struct bind_request *request,
                        const struct facet_pci_function *function, struct journal_function *record)
 {
@@ -280,7 +280,7 @@ static enum facet_status check_journal(const struct conflict *conflict, const ch
                                "a transaction of the IOMMU group runs or was interrupted (%s): wait, or recover it",
                                name);
     return facet_error_set(conflict->error, FACET_BAD_STATE,
-                           "the IOMMU group is bound already, and not as asked for now (%s): give it back first", name);
+                           "the IOMMU group is bound already, but not in this way (%s): give it back first", name);
 }
 
 static bool take_conflict(void *context, const char *name, struct journal *journal, const struct facet_error *failure)

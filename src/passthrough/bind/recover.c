@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: recovering journals whose transaction no longer runs. Never: changes a function that differs from its journal;
- * it reports that function.
+ * Owns: recovering journals whose transaction no longer runs. Never: changes a function that differs from its journal:
+ * such a function is only reported.
  */
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void roll_back(struct recovery *recovery, const char *name, struct journa
     struct bind_run run = {.manager = recovery->manager, .journal = journal, .report = recovery->report};
     struct facet_error error = {.status = FACET_OK};
 
-    /* The crash may have come after the last step, and a virtual machine may use the functions since. */
+    /* If the crash came after the last step, a virtual machine may use the functions by now. */
     if (bind_check_users(&recovery->manager->host, journal, &error) != FACET_OK) {
         note_recovery(recovery, FACET_PASSTHROUGH_NOTE_BUSY, journal, error.message);
         recovery->broken = true;
@@ -117,8 +117,9 @@ static void recover_journal(struct recovery *recovery, const char *name, struct 
             note_recovery(recovery, FACET_PASSTHROUGH_NOTE_STALE, journal,
                           "was in a transaction before the machine was restarted, which undid it");
     } else if (journal_is_stuck(journal, &recovery->manager->host)) {
-        note_recovery(recovery, FACET_PASSTHROUGH_NOTE_STUCK, journal,
-                      "a write for it or for what it was bound with has not come back yet: it is not touched");
+        note_recovery(
+            recovery, FACET_PASSTHROUGH_NOTE_STUCK, journal,
+            "a write to it, or to a function that was bound with it, has not returned yet: it is not touched");
         recovery->broken = true;
     } else if (journal->phase == JOURNAL_BOUND) {
         adopt_journal(recovery, name, journal);
@@ -133,11 +134,11 @@ static void note_busy(struct recovery *recovery, const struct journal *journal, 
     bool is_stuck = journal_is_stuck(journal, &recovery->manager->host);
 
     note_recovery(recovery, is_stuck ? FACET_PASSTHROUGH_NOTE_STUCK : FACET_PASSTHROUGH_NOTE_BUSY, journal,
-                  is_stuck ? "a write has not come back yet, and holds its group's lock" : error->message);
+                  is_stuck ? "a write has not returned yet, and holds the lock of its group" : error->message);
     recovery->broken = recovery->broken || is_stuck || journal->phase != JOURNAL_BOUND;
 }
 
-/* Whether the groups of the journal as read now are among the locked ones. */
+/* Whether all groups of the journal as it is now are among those of the journal that was read before the locking. */
 static bool has_same_groups(const struct journal *locked, const struct journal *current)
 {
     for (size_t i = 0; i < current->count; i++)
@@ -146,9 +147,11 @@ static bool has_same_groups(const struct journal *locked, const struct journal *
     return true;
 }
 
-/* How long to wait for the locks: a running transaction, or a writer whose parent was killed, is about to end. A stuck
- * writer, or a journal at rest, is not waited for. */
-static uint64_t patience_ns(const struct recovery *recovery, const struct journal *journal)
+/*
+ * How long to wait for the locks. A running transaction, or a writer whose parent was killed, is about to end and is
+ * waited for. A stuck writer is not. Nor is any process waited for when no transaction of the journal can be running.
+ */
+static uint64_t lock_timeout_ns(const struct recovery *recovery, const struct journal *journal)
 {
     bool is_at_rest = journal->phase == JOURNAL_BOUND || strcmp(journal->boot, recovery->boot) != 0;
 
@@ -173,8 +176,8 @@ static bool take_journal(void *context, const char *name, struct journal *journa
     }
     for (size_t i = 0; i < journal->count; i++)
         identities[i] = &journal->functions[i].identity;
-    if (bind_locks_take(&recovery->manager->host, identities, journal->count, patience_ns(recovery, journal), &locks,
-                        &error) != FACET_OK) {
+    if (bind_locks_take(&recovery->manager->host, identities, journal->count, lock_timeout_ns(recovery, journal),
+                        &locks, &error) != FACET_OK) {
         note_busy(recovery, journal, &error);
         return true;
     }

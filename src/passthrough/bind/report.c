@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening a manager, and its messages to its caller: notes and progress. Never: prints. */
+/* Owns: opening and closing a manager; the notes and the progress that it passes to its caller. Never: prints. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,10 @@ void bind_report_begin(struct facet_passthrough_report *report)
     report->notes_lost = 0;
 }
 
-/* Finds room for a note. A full report drops notes about functions in order first. NULL: the new note is dropped. */
+/*
+ * Finds room for a note. A full report first gives up notes about functions that are as they should be (ADOPTED). NULL:
+ * there is no such note, and the new note is dropped.
+ */
 static struct facet_passthrough_note *find_room(struct facet_passthrough_report *report,
                                                 enum facet_passthrough_note_kind kind)
 {

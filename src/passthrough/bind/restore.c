@@ -11,7 +11,7 @@
 
 #include "passthrough/bind/manager.h"
 
-/* One scan, and the functions that could not be brought back. */
+/* One run: its scan, its direction, and the functions that could not be brought back. */
 struct restoring {
     struct bind_run *run;
     const struct facet_pci_snapshot *snapshot;
@@ -46,7 +46,7 @@ static bool do_step(struct restoring *restoring, size_t index, const struct face
     return false;
 }
 
-/* The journal's function; NULL: it is gone or replaced, which is noted when `is_first`. */
+/* The journal's function; NULL: it is gone or replaced. The first look at a function (`is_first`) notes that. */
 static const struct facet_pci_function *find_function(struct restoring *restoring, size_t index, bool is_first)
 {
     struct journal_function *record = &restoring->run->journal->functions[index];
@@ -125,7 +125,7 @@ static size_t count_failed(const struct restoring *restoring)
     return count;
 }
 
-/* Goes through the functions in reverse order when it undoes. */
+/* Goes through the functions in reverse order when it brings them to their old places. */
 static void restore_all(struct restoring *restoring)
 {
     size_t count = restoring->run->journal->count;
@@ -145,7 +145,7 @@ size_t bind_restore(struct bind_run *run, bool to_old)
 
     if (host->ops->scan(host, &snapshot, &error) != FACET_OK) {
         bind_note(run->report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED, &run->journal->functions[0].identity.address,
-                  "cannot look where the functions are: %s", error.message);
+                  "cannot scan the functions that are to be brought back: %s", error.message);
         return run->journal->count;
     }
     restoring.snapshot = snapshot;

@@ -35,16 +35,16 @@ static const uint32_t successors[FACET_PASSTHROUGH_STATES] = {
     /* After plugging in: a driver of the host, or of vfio if an override or vfio's list of models matches. */
     [FACET_PASSTHROUGH_STATE_ABSENT] = TO(HOST) | TO(READY),
     [FACET_PASSTHROUGH_STATE_HOST] = TO(DETACHING) | LOSSES_OR_STUCK,
-    /* To HOST: the binding was undone. */
+    /* A change to HOST means that the binding was undone. */
     [FACET_PASSTHROUGH_STATE_DETACHING] = TO(READY) | TO(HOST) | LOSSES_OR_STUCK,
     [FACET_PASSTHROUGH_STATE_READY] = TO(IN_VM) | TO(RETURNING) | LOSSES_OR_STUCK,
-    /* To READY: the virtual machine ended. To RETURNING: it was asked to unplug. */
+    /* To READY: the virtual machine ended. To RETURNING: the virtual machine was asked to unplug the function. */
     [FACET_PASSTHROUGH_STATE_IN_VM] = TO(READY) | TO(RETURNING) | LOSSES_OR_STUCK,
-    /* To READY: undone, or unplugged and kept. To IN_VM: the guest refused. */
+    /* To READY: the return was undone, or the function was unplugged and kept. To IN_VM: the guest refused. */
     [FACET_PASSTHROUGH_STATE_RETURNING] = TO(HOST) | TO(READY) | TO(IN_VM) | LOSSES_OR_STUCK,
     /* The call in the kernel returned, and the transaction was undone or completed. To IN_VM: the call was a reset. */
     [FACET_PASSTHROUGH_STATE_STUCK] = TO(HOST) | TO(READY) | TO(IN_VM) | TO(DETACHING) | TO(RETURNING) | LOSSES,
-    /* A rescan of the bus found it again. */
+    /* To HOST or READY: a rescan of the bus found the function again. */
     [FACET_PASSTHROUGH_STATE_LOST] = TO(HOST) | TO(READY) | TO(ABSENT),
 };
 

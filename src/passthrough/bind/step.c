@@ -40,8 +40,8 @@ static bool has_driver(const struct bind_run *run, const struct facet_pci_addres
     return unread == FACET_PCI_READ ? strcmp(name, driver) == 0 : unread == FACET_PCI_UNREAD_ABSENT && !driver[0];
 }
 
-/* The kernel may block a reader of an override. */
-static bool step_holds(const struct bind_run *run, const struct facet_passthrough_step *step)
+/* Reads an override through scan_override(), because the kernel may block its reader. */
+static bool has_step_value(const struct bind_run *run, const struct facet_passthrough_step *step)
 {
     int root = run->manager->host.root;
     const char *value = step->value;
@@ -70,7 +70,7 @@ static bool is_reached(const struct bind_run *run, const struct facet_passthroug
         return has_loaded(run, step->value);
     case FACET_PASSTHROUGH_STEP_OVERRIDE:
     case FACET_PASSTHROUGH_STEP_POWER:
-        return step_holds(run, step);
+        return has_step_value(run, step);
     case FACET_PASSTHROUGH_STEP_UNBIND:
         return has_driver(run, &step->address, "");
     case FACET_PASSTHROUGH_STEP_PROBE:
@@ -152,10 +152,10 @@ static enum facet_status refuse_stuck(struct bind_run *run, const struct facet_p
     if (function && step->kind != FACET_PASSTHROUGH_STEP_LOAD)
         function->stuck = *stuck;
     bind_note(run->report, FACET_PASSTHROUGH_NOTE_STUCK, &step->address,
-              "%s has not come back; process %lld is left behind with it%s", what, (long long)stuck->pid,
-              step->kind == FACET_PASSTHROUGH_STEP_LOAD ? "" : ", and the group stays locked as long");
+              "%s has not returned; process %lld remains, and waits for it%s", what, (long long)stuck->pid,
+              step->kind == FACET_PASSTHROUGH_STEP_LOAD ? "" : "; the group stays locked until that process ends");
     return facet_error_set(error, FACET_TIMEOUT,
-                           "%s has not come back: the kernel waits until no process uses the device", what);
+                           "%s has not returned: the kernel waits until no process uses the device", what);
 }
 
 static enum facet_status refuse_step(struct bind_run *run, const struct facet_passthrough_step *step, const char *what,

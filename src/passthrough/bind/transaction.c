@@ -14,12 +14,12 @@
 
 struct transaction {
     struct bind_run run;
-    const struct bind_plan *given;
-    struct bind_plan *plan; /* made under the locks, and executed */
+    const struct bind_plan *given; /* the caller's plan */
+    struct bind_plan *plan;        /* made under the locks, and executed */
     char name[JOURNAL_NAME_SIZE];
 };
 
-/* ---- gates ---- */
+/* ---- checks before the first step ---- */
 
 static enum facet_status check_verdict(const struct facet_passthrough_plan *plan, struct facet_error *error)
 {
@@ -120,7 +120,7 @@ static enum facet_status check_nodes(const struct transaction *transaction, stru
         wanted = wanted || plan->steps[i].kind == FACET_PASSTHROUGH_STEP_RIGHTS;
     if (!wanted || transaction->run.nodes_given > 0)
         return FACET_OK;
-    return facet_error_set(error, FACET_NOT_FOUND, "vfio made no node in /dev/vfio that could be given away");
+    return facet_error_set(error, FACET_NOT_FOUND, "vfio made no node in /dev/vfio that the owner could be given");
 }
 
 /* ---- steps ---- */
@@ -146,7 +146,7 @@ static enum facet_status run_steps(struct transaction *transaction, struct facet
 
 /* ---- results ---- */
 
-static void note_journal(struct transaction *transaction, const struct facet_error *error)
+static void note_journal_failure(struct transaction *transaction, const struct facet_error *error)
 {
     bind_note(transaction->run.report, FACET_PASSTHROUGH_NOTE_UNDO_FAILED,
               &transaction->run.journal->functions[0].identity.address, "%s", error->message);
@@ -164,7 +164,7 @@ static void keep_journal(struct transaction *transaction)
     struct facet_error error = {.status = FACET_OK};
 
     if (journal_store(&transaction->run.manager->host, transaction->run.journal, &error) != FACET_OK)
-        note_journal(transaction, &error);
+        note_journal_failure(transaction, &error);
     set_outcome(transaction, FACET_PASSTHROUGH_BROKEN);
 }
 
@@ -182,11 +182,11 @@ static void undo_bind(struct transaction *transaction)
         set_outcome(transaction, FACET_PASSTHROUGH_UNDONE);
         return;
     }
-    note_journal(transaction, &error);
+    note_journal_failure(transaction, &error);
     set_outcome(transaction, FACET_PASSTHROUGH_BROKEN);
 }
 
-/* Whether the journal on the disk says BOUND: it does if no write has succeeded since the transaction began. */
+/* Whether the journal on the disk has the phase BOUND, as it does when no write of it succeeded in this transaction. */
 static bool is_stored_as_bound(const struct transaction *transaction)
 {
     struct journal journal = {.count = 0};
@@ -212,11 +212,11 @@ static void undo_unbind(struct transaction *transaction)
         set_outcome(transaction, FACET_PASSTHROUGH_UNDONE);
         return;
     }
-    note_journal(transaction, &error);
+    note_journal_failure(transaction, &error);
     set_outcome(transaction, FACET_PASSTHROUGH_BROKEN);
 }
 
-static void note_first(struct transaction *transaction, const struct facet_error *error)
+static void note_failure(struct transaction *transaction, const struct facet_error *error)
 {
     bind_note(transaction->run.report, FACET_PASSTHROUGH_NOTE_FAILED,
               &transaction->run.journal->functions[0].identity.address, "%s", error->message);
@@ -242,7 +242,7 @@ static enum facet_status execute_bind(struct transaction *transaction, struct fa
         set_outcome(transaction, FACET_PASSTHROUGH_DONE);
         return FACET_OK;
     }
-    note_first(transaction, error);
+    note_failure(transaction, error);
     undo_bind(transaction);
     return status;
 }
@@ -259,7 +259,7 @@ static enum facet_status execute_unbind(struct transaction *transaction, struct 
         set_outcome(transaction, FACET_PASSTHROUGH_DONE);
         return FACET_OK;
     }
-    note_first(transaction, error);
+    note_failure(transaction, error);
     undo_unbind(transaction);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the choice of the vfio driver that was made for a function, from the list of the kernel's modules. Never: loads
- * a module.
+ * Owns: the choice of the variant of vfio's driver that was made for a function's model, by the list of the kernel's
+ * modules. Never: loads a module.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static size_t count_stars(const char *pattern)
     return count;
 }
 
-/* "alias vfio_pci:v000010DEd00002342sv*sd*bc*sc*i* nvgrace_gpu_vfio_pci" */
+/* A line is like "alias vfio_pci:v000010DEd00002342sv*sd*bc*sc*i* nvgrace_gpu_vfio_pci". */
 static bool take_alias(void *context, char *line)
 {
     struct search *search = context;
@@ -57,7 +57,10 @@ static bool take_driver(void *context, char *name)
     return false;
 }
 
-/* Names a module's driver: sysfs shows it for a loaded module; else it is the module's name, with dashes. */
+/*
+ * Names a module's driver. For a loaded module sysfs shows it. Otherwise the module's name is taken, with dashes in
+ * place of underscores.
+ */
 static void name_driver(const struct bind_host *host, const char *module, char *driver, size_t size)
 {
     struct drivers drivers = {.name = ""};

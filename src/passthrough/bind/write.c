@@ -3,9 +3,9 @@
  * Writes that may never return.
  *
  * Owns: the child that makes the write in place of this process, its deadline, and abandoning it.
- * Never: waits for a child beyond its deadline, or lets it keep descriptors that it does not need. The child keeps the
- * locks of the groups. So while the kernel may still carry out the write, no other process can lock a group, even if
- * this process is killed.
+ * Never: waits for a child beyond its deadline, or lets the child keep descriptors that it does not need. The child
+ * needs the locks of the groups: as long as the kernel may still carry out the write, no other process can lock a
+ * group, even if this process is killed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static void close_others(const struct kept *kept)
 
 /* A child's message to its parent. */
 struct answer {
-    pid_t writer; /* a process that does the work for the child, and may hang; 0: this is the last message */
+    pid_t writer; /* the process that does the work for the child, and may hang; 0: `errnum` is the result */
     int errnum;
 };
 
@@ -174,8 +174,11 @@ static _Noreturn void run_modprobe(const char *module, int answer_fd)
     send_errno(answer_fd, errno);
 }
 
-/* At its end, modprobe sends its parent a signal and shows up in wait(). So its parent is a hidden child of this
- * program, which waits for it. When that child is killed, modprobe is killed with it if it can be. */
+/*
+ * When modprobe ends, its parent gets a signal, and a wait() of the parent returns it. The surrounding program must
+ * notice neither, so modprobe's parent is a hidden child of the program, which waits for modprobe. If that child is
+ * killed, the kernel kills modprobe, too, as soon as it can.
+ */
 static _Noreturn void load_in_child(const char *module, int answer_fd)
 {
     pid_t parent = getpid();
@@ -199,7 +202,7 @@ static _Noreturn void load_in_child(const char *module, int answer_fd)
     send_errno(answer_fd, facet_hidden_wait(program, 0) == 0 ? 0 : ENOENT);
 }
 
-/* Whether `root` is this machine's own root: for a copy of another machine's files no module is loaded. */
+/* Whether `root` is this machine's own root. If `root` is a copy of another machine's files, no module is loaded. */
 static bool is_this_machine(int root)
 {
     struct stat ours, theirs;

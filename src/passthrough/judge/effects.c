@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: side effects of passing a function through, which are warnings only. Never: guesses unread attributes. */
+/* Owns: the checks for side effects of passing a function through. Never: guesses unread attributes. */
 #include <string.h>
 
 #include <facet/limits.h>
@@ -61,7 +61,7 @@ void judge_power(struct judgement *judgement, const struct facet_pci_function *f
 {
     if (strcmp(function->power_state, "D3cold") == 0 && judgement->host->disable_idle_d3 != FACET_PCI_YES)
         judgement_add(judgement, function, FACET_PASSTHROUGH_SLEEPS,
-                      "is without power (D3cold), from which some do not wake");
+                      "is without power (D3cold), from which some devices do not wake");
 }
 
 static uint64_t add_up(uint64_t a, uint64_t b)
@@ -69,7 +69,7 @@ static uint64_t add_up(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* A guest's 32-bit window has room for less than 4 GiB; a port's default for prefetchable memory is 2 MiB. */
+/* A guest's 32-bit window has room for less than 4 GiB, and a root port reserves 2 MiB if its size is not given. */
 void judge_bars(struct judgement *judgement, const struct facet_pci_function *function)
 {
     char size[SIZE_TEXT];
@@ -85,7 +85,7 @@ void judge_bars(struct judgement *judgement, const struct facet_pci_function *fu
                   "its BARs take %s of the guest's address space above 4G", size);
 }
 
-/* The memory in the BARs of all functions of the set. */
+/* The bytes of memory in the BARs of all functions of the set. */
 static uint64_t bytes_of_bars(const struct judgement *judgement)
 {
     const struct facet_pci_function *function;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: gates of the function itself, and of what the host needs for it: an IOMMU, interrupt remapping, vfio. Never:
- * checks its users.
+ * Owns: the gates that check the function itself, and the things that the host needs to pass it through: an IOMMU,
+ * interrupt remapping, vfio. Never: checks the function's users.
  */
 #include "passthrough/judge/judgement.h"
 #include "passthrough/stuck.h"
@@ -29,7 +29,7 @@ void judge_function(struct judgement *judgement, const struct facet_pci_function
                       function->sriov_count);
     judgement_need_if_any(judgement, function, FACET_PCI_SRIOV);
     judgement_need_if_any(judgement, function, FACET_PCI_POWER);
-    /* Any reader may read the header, which shows the type. A sleeping function has a reason of its own. */
+    /* Every process may read the header, which shows the type. judge_power() has a reason for a sleeping function. */
     if (function->header_type == FACET_PCI_HEADER_UNKNOWN &&
         function->unread[FACET_PCI_CONFIG] != FACET_PCI_UNREAD_ASLEEP)
         judgement_need_attribute(judgement, function, FACET_PCI_CONFIG);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the gate of an IOMMU group: whether the kernel lets one owner have it. Never: checks more of the other
- * functions than this requires.
+ * Owns: the gate of an IOMMU group: whether the kernel lets one program have the whole group. Never: checks more of the
+ * group's other functions than this requires.
  */
 #include "passthrough/driver.h"
 #include "passthrough/judge/judgement.h"
@@ -16,8 +16,11 @@ static bool is_forwarding_bridge(const struct facet_pci_function *function)
            (function->header_type != 0 && function->header_type != FACET_PCI_HEADER_UNKNOWN);
 }
 
-/* Whether the kernel ignores a bridge of the group. It does so for the port driver, which does no DMA. Before 5.19 it
- * ignored all bridges; since then another driver (shpchp) makes the group not viable. */
+/*
+ * Whether the kernel ignores a bridge when it decides whether the group is viable. It ignores a bridge with the driver
+ * of PCIe ports, which does no DMA. Before version 5.19 it ignored all bridges; since then a bridge with another driver
+ * (shpchp) makes the group not viable.
+ */
 static bool is_ignored_bridge(const struct facet_pci_function *member)
 {
     return is_forwarding_bridge(member) && (driver_is_harmless(member->driver) || driver_is_port(member->driver));
@@ -54,7 +57,7 @@ void judge_group(struct judgement *judgement, const struct facet_pci_function *f
     JUDGEMENT_EACH (judgement, member) {
         if (may_share_group(function, member))
             judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD,
-                          "%s may be of the same group: its own could not be read",
+                          "%s may be of the same group: the group of %s could not be read",
                           judgement_print(&member->address, text));
         if (judgement_shares_group(function, member) && !judgement_names(judgement, member) && stuck_is(member))
             judgement_add(judgement, function, FACET_PASSTHROUGH_STUCK, "%s of the same group is stuck",
@@ -64,8 +67,8 @@ void judge_group(struct judgement *judgement, const struct facet_pci_function *f
             continue;
         if (!driver_is_harmless(member->driver))
             judgement_add(judgement, function, FACET_PASSTHROUGH_GROUP_DRIVER,
-                          "group %d is not viable: it shares it with %s, which the host's driver %s has",
-                          function->group, judgement_print(&member->address, text), member->driver);
+                          "its group %d is not viable: %s of the same group has the host's driver %s", function->group,
+                          judgement_print(&member->address, text), member->driver);
         for (size_t i = 0; i < member->holder_count; i++)
             if (member->holders[i].pid != judgement->wish->own_pid &&
                 judgement_is_machine_node(member->holders[i].node))

@@ -23,7 +23,7 @@ struct judgement {
 void FACET_PRINTF(4, 5) judgement_add(struct judgement *judgement, const struct facet_pci_function *function,
                                       enum facet_passthrough_reason_code code, const char *format, ...);
 
-/* Adds a reason if the attribute is unread; the second function accepts an absent attribute. */
+/* Both add a reason if the attribute is unread; judgement_need_if_any() adds none for an absent attribute. */
 void judgement_need_attribute(struct judgement *judgement, const struct facet_pci_function *function,
                               enum facet_pci_attribute attribute);
 void judgement_need_if_any(struct judgement *judgement, const struct facet_pci_function *function,
@@ -36,7 +36,7 @@ bool judgement_names(const struct judgement *judgement, const struct facet_pci_f
 int judgement_compare(const void *a, const void *b); /* two addresses */
 const char *judgement_print(const struct facet_pci_address *address, char text[FACET_PCI_ADDRESS_SIZE]);
 
-/* All functions of the snapshot, one after the other in `other`. */
+/* A loop over all functions of the snapshot; `other` is the current function. */
 #define JUDGEMENT_EACH(judgement, other)                                                                               \
     for (uint32_t index_ = 0; ((other) = facet_pci_snapshot_at((judgement)->snapshot, index_)); index_++)
 
@@ -54,10 +54,11 @@ void judge_uses(struct judgement *judgement, const struct facet_pci_function *fu
 void judge_console(struct judgement *judgement, const struct facet_pci_function *function);
 void judge_screen(struct judgement *judgement, const struct facet_pci_function *function);
 
-/* Whether `node` is of vfio, so that its holder is a virtual machine. "/dev/vfio/12" stands for the whole group. */
+/* Whether `node` belongs to vfio, so that its holder is a virtual machine. The node "/dev/vfio/12" opens all of
+ * group 12. */
 bool judgement_is_machine_node(const char *node);
 
-/* ---- group.c: the other functions of its group ---- */
+/* ---- group.c: the other functions of the function's group ---- */
 
 void judge_group(struct judgement *judgement, const struct facet_pci_function *function);
 bool judgement_shares_group(const struct facet_pci_function *function, const struct facet_pci_function *other);

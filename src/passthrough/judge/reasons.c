@@ -46,7 +46,7 @@ int judgement_compare(const void *a, const void *b)
     return facet_pci_address_compare(a, b);
 }
 
-/* A binary search, because every function of a group that may be large is compared with every other. */
+/* A binary search, because gates ask this for each pair of functions, and a group may be large. */
 bool judgement_names(const struct judgement *judgement, const struct facet_pci_function *function)
 {
     const struct facet_passthrough_verdict *verdict = judgement->verdict;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: gates of a function's users: processes, the host's disks and networks, its console and its screen. Never: takes
- * an unknown answer for "no users".
+ * Owns: the gates that check a function's users: processes, and the host's disks, networks, console and screen. Never:
+ * takes an unknown answer for "no users".
  */
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rule as text.
- *
- * Owns: a rule's JSON, which people may edit. Never: opens a file.
+ * Owns: conversion of a rule to and from JSON, which people may edit. Never: opens a file.
  */
 #ifndef FACET_PASSTHROUGH_PERSIST_RULE_H
 #define FACET_PASSTHROUGH_PERSIST_RULE_H
@@ -14,7 +12,7 @@
 /* NULL: no memory. */
 char *rule_text(const struct facet_passthrough_rule *rule);
 
-/* FACET_CORRUPT names the error; the caller frees the functions. */
+/* FACET_CORRUPT: the error's message names the damage. The caller frees ret_rule->functions. */
 enum facet_status rule_parse(const char *bytes, size_t size, struct facet_passthrough_rule *ret_rule,
                              struct facet_error *error);
 

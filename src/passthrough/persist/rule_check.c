@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the comparison of a host with a rule, and binding functions so that it matches. Never: guesses which card a
- * rule means.
+ * Owns: the comparison of a host with a rule, and binding functions so that the host matches. Never: guesses which card
+ * a rule means.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static bool FACET_PRINTF(3, 4) set_finding(struct facet_passthrough_rule_finding
 
 /* ---- whether the host has the rule's cards ---- */
 
-/* A value in the rule must match the host's; an unreadable value of the host is no match. */
+/* A value in the rule must equal the host's; a value that cannot be read on the host is a mismatch. */
 static bool is_same_text(const char *what, const char *address, const char *expected, const char *found,
                          struct facet_passthrough_rule_finding *check)
 {

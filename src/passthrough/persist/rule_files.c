@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: rules in a directory. Never: leaves a partial rule under its name, or removes a rule that it cannot read. */
+/*
+ * Owns: the files of rules in a directory. Never: leaves a partial rule under its final name, or removes a rule that it
+ * cannot read.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -147,7 +150,10 @@ static enum facet_status check_others(int directory, const struct facet_passthro
     return status;
 }
 
-/* Copies the plan's functions. Their slots are kept only without a serial number: a slot distinguishes equal cards. */
+/*
+ * Copies the plan's functions. A slot distinguishes cards of one model, so it is kept only for a function without a
+ * serial number.
+ */
 static bool copy_functions(const struct facet_passthrough_plan *plan, struct facet_passthrough_rule *rule)
 {
     rule->functions = calloc(plan->function_count + 1, sizeof *rule->functions);

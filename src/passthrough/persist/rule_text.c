@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: rules as JSON. Never: fills in missing members. */
+/* Owns: writing and reading a rule as JSON. Never: accepts a member that it does not know. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,8 @@ static enum facet_status take_functions(const json_t *array, struct facet_passth
 
         if (!take_function(json_array_get(array, rule->function_count), identity))
             return report_damage(error, "functions",
-                                 "each has an address, a model (four numbers), maybe a serial and a slot");
+                                 "each was expected to have an address and a model (four numbers), and may have a "
+                                 "serial and a slot");
         if (rule->function_count > 0 && facet_pci_address_compare(&identity[-1].address, &identity->address) >= 0)
             return report_damage(error, "functions", "the order of their addresses was expected");
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: capabilities and the few fields that Facet uses. Never: reads beyond the bytes. */
+/* Owns: finding capabilities, and reading the few fields that Facet uses. Never: reads beyond the given bytes. */
 #include "passthrough/scan/config_space.h"
 
 #include <facet/pci.h>
@@ -80,7 +80,7 @@ static uint64_t read_serial(const struct config_space *config)
     return offset ? (uint64_t)word_at(config, offset + 8, 4) << 32 | word_at(config, offset + 4, 4) : 0;
 }
 
-/* All bytes of the header must be ones: a virtual function has ones for its ids, but other fields of a header. */
+/* All bytes of the header must be 0xff: those of a virtual function's ids are, but not those of its other fields. */
 static bool is_lost(const struct config_space *config)
 {
     for (size_t i = 0; i < CONFIG_SPACE_PUBLIC; i++)

@@ -147,7 +147,10 @@ static enum facet_pci_unread read_one_link(int directory, const char *speed_name
     return FACET_PCI_READ;
 }
 
-/* The kernel reads these from the device. Newer kernels wake a sleeping device for that, and older ones get garbage. */
+/*
+ * The kernel reads the values of these files from the device. Newer kernels wake a sleeping device for that, and older
+ * kernels read garbage from it.
+ */
 static uint8_t read_link(int directory, struct facet_pci_function *function)
 {
     enum facet_pci_unread why_not = config_unread_reason(function);
@@ -342,7 +345,7 @@ static void print_modalias(struct facet_pci_function *function)
                  function->class_code >> 16, function->class_code >> 8 & 0xff, function->class_code & 0xff);
 }
 
-/* Power state, identity, and configuration space. The power state decides what else may be read. */
+/* Reads the power state, which decides what else may be read, and then the configuration space. */
 static void read_condition(int directory, struct facet_pci_function *function)
 {
     function->unread[FACET_PCI_POWER] = read_power(directory, function);

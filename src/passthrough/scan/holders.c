@@ -20,11 +20,11 @@
 struct processes {
     int root;
     const struct scan_nodes *nodes;
-    bool is_kernels; /* /proc is the kernel's own, not a copy: its links lead to the open file, not to a name */
+    bool is_real_proc; /* /proc is not a copy of its files: its links lead to open files, not to names */
     int64_t pid;
     int descriptors;              /* the directory of its descriptors, /proc/PID/fd */
     enum facet_pci_unread unread; /* why there may be more holders than those found */
-    bool failed;
+    bool failed;                  /* no memory */
 };
 
 /* An open file: its device number, which is independent of the name, or only its name in a copied /proc. */
@@ -72,14 +72,14 @@ static bool add_holder(const struct processes *processes, const struct scan_node
     return true;
 }
 
-/* Notes why something of a process was not read; absent means that it has ended meanwhile. */
+/* Notes why a file of a process was not read. An absent file is not noted: the process has ended meanwhile. */
 static void note_process(struct processes *processes, enum facet_pci_unread unread)
 {
     if (unread != FACET_PCI_UNREAD_ABSENT)
         processes->unread = tree_worse(processes->unread, unread);
 }
 
-/* The path to report: of a series of nodes, the node that is open. */
+/* The path to report: for a series of nodes ("/dev/nvidia" and a number), the path of the node that is open. */
 static const char *name_of(const struct scan_node *node, const struct open_node *open)
 {
     return node->is_series && scan_node_is_named(node, open->path) ? open->path : node->path;
@@ -105,11 +105,11 @@ static bool examine_descriptor(void *context, char *name)
     struct stat status;
     enum facet_pci_unread unread = tree_read_link(processes->descriptors, name, target, sizeof target);
 
-    if (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_MALFORMED) /* too long for a device's node */
+    if (unread != FACET_PCI_READ && unread != FACET_PCI_UNREAD_MALFORMED) /* malformed: too long for a device's node */
         note_process(processes, unread);
     if (unread != FACET_PCI_READ || strncmp(target, "/dev/", 5) != 0)
         return true;
-    if (!processes->is_kernels)
+    if (!processes->is_real_proc)
         return add_holders_of_node(processes, &open);
     if (fstatat(processes->descriptors, name, &status, 0) != 0) {
         note_process(processes, tree_unread(errno));
@@ -166,7 +166,7 @@ bool scan_is_confined(int root)
            strcmp(name, "pid:[4026531836]") != 0;
 }
 
-static bool is_kernels(int root)
+static bool is_real_proc(int root)
 {
     FACET_CLEANUP_FD int fd = tree_open_directory(root, "proc");
     struct statfs status;
@@ -195,7 +195,7 @@ bool scan_holders(int root, struct facet_pci_snapshot *snapshot)
     if (nodes.count > 0 && scan_is_confined(root))
         processes.unread = FACET_PCI_UNREAD_PERMISSION;
     if (nodes.count > 0 && !nodes.failed) {
-        processes.is_kernels = is_kernels(root);
+        processes.is_real_proc = is_real_proc(root);
         note_process(&processes, tree_each_name(root, "proc", examine_process, &processes));
     }
     for (size_t i = 0; i < nodes.count; i++)

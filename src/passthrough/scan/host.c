@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: what the host has for passthrough, and accelerators that are not on PCI. Never: takes an unknown answer for a
- * no.
+ * Owns: reading the host's support for passthrough, and listing accelerators that are not on PCI. Never: takes an
+ * unknown answer for "no".
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static void read_command_line(int root, struct facet_pci_host *host)
     host->acs_override = yes_or_no(strstr(line, "pcie_acs_override=") != NULL);
 }
 
-/* On x86, remapped interrupts have names that begin with IR; on Arm the ITS isolates devices by itself. */
+/* On x86, names of remapped interrupts begin with IR. On Arm, the interrupt controller (ITS) isolates devices. */
 static bool take_interrupt(void *context, char *line)
 {
     uint32_t *remapping = context;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: names of functions from the list of PCI ids, through libpci; slots of the board. Never: uses another source of
- * names, such as the network or udev's database. */
+/*
+ * Owns: the names of functions, which libpci reads from the list of PCI ids; the slots of the board in which functions
+ * are. Never: uses another source of names, such as the network or udev's database.
+ */
 #include <errno.h>
 #include <pci/pci.h>
 #include <setjmp.h>
@@ -11,7 +13,8 @@
 #include "passthrough/scan/snapshot.h"
 #include "passthrough/scan/tree.h"
 
-/* On an error libpci ends the program, unless its error handler does not return; this one jumps to `failed`. */
+/* After an error libpci ends the program, unless the error handler does not return. The handler below jumps to
+ * `failed`. */
 struct names {
     struct pci_access *access;
     jmp_buf failed;
@@ -68,7 +71,7 @@ static bool name_all_functions(struct names *names, const char *path, struct fac
     return true;
 }
 
-/* Where distributions keep the list; Debian may have it compressed. */
+/* The files in which distributions keep the list, which may be compressed on Debian. */
 static const char *const places[] = {"usr/share/misc/pci.ids", "usr/share/hwdata/pci.ids", "usr/share/misc/pci.ids.gz"};
 
 static int open_list(int root, const char *ids)
@@ -88,8 +91,8 @@ static enum facet_pci_unread read_names(int root, const char *ids, struct facet_
 
     if (fd < 0)
         return tree_unread(errno);
-    snprintf(path, sizeof path, "/proc/self/fd/%d",
-             fd); /* libpci needs a path; a path of its own could lead out of `root` */
+    /* libpci needs a path. The list's own path could lead out of `root`. */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     current = &names;
     bool done = name_all_functions(&names, path, snapshot);
     if (names.access)

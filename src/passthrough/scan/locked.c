@@ -25,18 +25,18 @@
 #include "passthrough/scan/tree.h"
 
 enum {
-    PATIENCE_MS = 500,
-    PATIENCE_MAX = 20, /* times PATIENCE_MS, while the machine is too busy to run the reader */
-    BUSY_TRIES = 5,    /* the first at once, the others after 20, 40, 80 and 160 ms */
+    ANSWER_MS = 500,   /* how long to wait for an answer of the reader */
+    ANSWER_WAITS = 20, /* how many such waits, while the machine is too busy to run the reader */
+    BUSY_TRIES = 5,    /* the first try is made at once, the others after 20, 40, 80 and 160 ms */
     BUSY_MS = 20,
 };
 
-/* Not read yet; and being read by the reader of another scan, which may have begun a moment ago, or hang. */
+/* PENDING: not read yet. BUSY: being read by the reader of another scan, which may have begun a moment ago, or hang. */
 enum { PENDING = SCAN_PENDING, BUSY };
 
 /* The reader's answer for one function: fewer bytes than a pipe takes at once. */
 struct answer {
-    uint32_t index; /* READER, in the first answer: `unread` is the reader's process number */
+    uint32_t index; /* of the function; READER in the first answer, whose `unread` is the reader's process number */
     uint32_t unread;
     char text[sizeof(((struct facet_pci_function *)NULL)->driver_override)];
 };
@@ -48,7 +48,7 @@ static bool is_wanted(const struct facet_pci_function *function)
     return function->unread[FACET_PCI_OVERRIDE] >= PENDING;
 }
 
-/* ---- the child: only what may be called after a fork in a program with threads ---- */
+/* ---- the child, which calls only functions that are allowed after fork() in a program with threads ---- */
 
 /*
  * Closes the child's other descriptors, because a peer that waits for the end of this program's output or connections
@@ -144,11 +144,11 @@ static pid_t start_child(int root, const struct facet_pci_snapshot *snapshot, si
 
 /* ---- the parent ---- */
 
-/* Waits for an answer. 1: it came; 0: the child has ended; -1: none came in time. */
+/* Waits for an answer. 1: it came; 0: the child has ended; -1: no answer came within ANSWER_MS. */
 static int take_answer(int fd, struct answer *ret_answer)
 {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    uint64_t end = facet_clock_now_ns() + PATIENCE_MS * FACET_NS_PER_MS;
+    uint64_t end = facet_clock_now_ns() + ANSWER_MS * FACET_NS_PER_MS;
 
     for (uint64_t now = facet_clock_now_ns(); now < end; now = facet_clock_now_ns()) {
         int count = poll(&ready, 1, (int)((end - now) / FACET_NS_PER_MS) + 1);
@@ -166,7 +166,7 @@ static bool is_runnable(uint32_t reader)
 {
     char path[40], line[256];
 
-    if (reader == 0) /* its first answer has not come */
+    if (reader == 0) /* the reader's number is not known before its first answer */
         return true;
     snprintf(path, sizeof path, "/proc/%u/stat", reader);
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -176,12 +176,12 @@ static bool is_runnable(uint32_t reader)
     return name_end && strncmp(name_end, ") R", 3) == 0;
 }
 
-/* As take_answer(), but waits longer for a reader that is runnable and only lacks a processor. */
+/* Like take_answer(), but waits longer for a reader that is runnable and only lacks a processor. */
 static int wait_answer(int fd, uint32_t reader, struct answer *ret_answer)
 {
     int got = take_answer(fd, ret_answer);
 
-    for (int i = 1; got < 0 && i < PATIENCE_MAX && is_runnable(reader); i++)
+    for (int i = 1; got < 0 && i < ANSWER_WAITS && is_runnable(reader); i++)
         got = take_answer(fd, ret_answer);
     return got;
 }

@@ -23,8 +23,8 @@ struct search {
     int root;
     struct scan_nodes *nodes;
     struct facet_pci_function *function;
-    unsigned folders;     /* how many were searched */
-    bool has_usage_nodes; /* nodes were found by which processes use the function */
+    unsigned folders;     /* how many directories were searched */
+    bool has_usage_nodes; /* nodes through which processes use the function were found */
 };
 
 /* An unreadable directory may hide a node; an absent one hides none. */
@@ -49,7 +49,7 @@ static void add_node(struct search *search, const struct scan_node *node)
 
 /* ---- nodes below a function in sysfs ---- */
 
-/* "226:0" */
+/* Reads a device number such as "226:0". */
 static enum facet_pci_unread read_number(int folder, const char *path, dev_t *ret_number)
 {
     char text[32], rest;
@@ -63,7 +63,7 @@ static enum facet_pci_unread read_number(int folder, const char *path, dev_t *re
     return unread;
 }
 
-/* A line of `uevent`: "DEVNAME=dri/card0". Only disks and their parts are of these types. */
+/* A line of `uevent`: "DEVNAME=dri/card0". Only block devices have the type "disk" or "partition". */
 static bool take_property(void *context, char *line)
 {
     struct scan_node *node = context;
@@ -75,7 +75,7 @@ static bool take_property(void *context, char *line)
     return true;
 }
 
-/* Whether a class of nodes is not for using the GPU: the buses to its screens. */
+/* Whether nodes of the class are buses to screens, through which programs do not use the GPU. */
 static bool is_screen_bus(const char *class)
 {
     return strcmp(class, "i2c-dev") == 0 || strcmp(class, "drm_dp_aux_dev") == 0;
@@ -216,7 +216,7 @@ static void find_nvidia_nodes(struct search *search, const char *address)
         .path = "/dev/nvidia", .number = makedev(NVIDIA_MAJOR, 0), .numbers = NVIDIA_GPUS, .is_series = true};
     char path[128];
 
-    search->has_usage_nodes = false; /* its DRM nodes are not the ones by which it is used */
+    search->has_usage_nodes = false; /* programs do not use such a GPU through its DRM nodes */
     snprintf(path, sizeof path, "proc/driver/nvidia/gpus/%s/information", address);
     note_unread(search->function, tree_each_line(search->root, path, take_minor, search));
     if (!search->has_usage_nodes)
@@ -225,8 +225,8 @@ static void find_nvidia_nodes(struct search *search, const char *address)
 }
 
 /*
- * Which switch a number stands for is unknown. So a holder of any node counts for each switch; the fabric manager holds
- * all of them.
+ * It is unknown which switch a node's number stands for. So a process that has any of these nodes open counts as a
+ * holder of each switch; the fabric manager has all of them open.
  */
 static void find_nvswitch_nodes(struct search *search)
 {
@@ -236,7 +236,7 @@ static void find_nvswitch_nodes(struct search *search)
 
 /* ---- one function ---- */
 
-/* Kinds for which the kernel lists every node below the function, with any driver. */
+/* Whether the function is of a kind for which the kernel lists every node below the function, with any driver. */
 static bool has_class_of_kernel(const struct facet_pci_function *function)
 {
     return function->kind == FACET_PCI_KIND_AUDIO || function->kind == FACET_PCI_KIND_USB ||
@@ -287,7 +287,7 @@ static void find_nodes(struct search *search)
         note_unread(function, FACET_PCI_UNREAD_UNKNOWN);
 }
 
-/* ---- disks of NVMe subsystems: several controllers reach them, so they are below none ---- */
+/* ---- disks of NVMe subsystems: several controllers reach such a disk, so it is below no function in sysfs ---- */
 
 struct subsystem {
     int root;
@@ -349,7 +349,7 @@ static void find_shared_disks(int root, struct facet_pci_snapshot *snapshot, str
             note_unread(&snapshot->functions[i], subsystem.unread);
 }
 
-/* ---- all of them ---- */
+/* ---- all functions ---- */
 
 void scan_nodes(int root, struct facet_pci_snapshot *snapshot, struct scan_nodes *nodes)
 {

@@ -21,7 +21,7 @@ struct scan_node {
     dev_t number;              /* the first device number */
     unsigned numbers;          /* how many consecutive numbers; 0: the node is known by its name only */
     bool is_block;
-    bool is_series; /* which node of the series is the function's is unknown, so each counts */
+    bool is_series; /* it is unknown which node of the series is the function's, so every node counts */
 };
 
 struct scan_nodes {

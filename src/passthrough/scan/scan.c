@@ -16,7 +16,7 @@ struct listing {
     bool failed;
 };
 
-/* Whether a name is an address in the kernel's own spelling; any other name is not the kernel's. */
+/* Whether a name is an address in the kernel's spelling. The kernel gives no function another name. */
 static bool is_address_of_kernel(const char *name, struct facet_pci_address *ret_address)
 {
     char text[FACET_PCI_ADDRESS_SIZE];
@@ -96,7 +96,7 @@ static void mark_neighbours(struct facet_pci_snapshot *snapshot, const struct fa
     }
 }
 
-/* Functions that vanished between two readings are left out. False: no memory. */
+/* Reads the marked functions, and leaves out functions that have vanished meanwhile. False: no memory. */
 static bool read_marked(struct facet_pci_snapshot *snapshot, int root, const uint8_t *marks)
 {
     size_t count = snapshot->count, kept = 0;
@@ -119,8 +119,8 @@ static bool read_marked(struct facet_pci_snapshot *snapshot, int root, const uin
 }
 
 /*
- * Overrides are read first, because they show which functions are stuck, so that the kernel would block other reads. A
- * bridge's override itself is not kept.
+ * Reads overrides before all else, because they show which functions are stuck. The kernel would block other reads of
+ * such functions. The override of a bridge is not kept.
  */
 static void read_locked(struct facet_pci_snapshot *snapshot, int root, const uint8_t *marks)
 {
@@ -185,7 +185,8 @@ static enum facet_status scan_functions(const struct facet_pci_scan_config *conf
     scan_slots(config->root, snapshot);
     if (!scan_host(config->root, &snapshot->host) || !scan_uses(config->root, snapshot) ||
         (config->flags & FACET_PCI_SCAN_HOLDERS && !scan_holders(config->root, snapshot)))
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for what %zu PCI functions say", snapshot->count);
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the attributes of %zu PCI functions",
+                               snapshot->count);
     return FACET_OK;
 }
 
@@ -255,7 +256,7 @@ bool facet_pci_is_accelerator(const struct facet_pci_function *function)
     return function->kind == FACET_PCI_KIND_GPU || function->kind == FACET_PCI_KIND_NPU;
 }
 
-/* Counts the bridges between two functions: the first that is above both, and those below it on either side. */
+/* Counts the bridges between two functions: the first bridge above both, and the bridges below it on either side. */
 uint32_t facet_pci_distance(const struct facet_pci_function *a, const struct facet_pci_function *b)
 {
     if (is_same_device(a, b))

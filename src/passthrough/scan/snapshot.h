@@ -9,7 +9,7 @@
 #include <facet/pci.h>
 
 struct facet_pci_snapshot {
-    struct facet_pci_function *functions; /* by address */
+    struct facet_pci_function *functions; /* in the order of their addresses */
     size_t count;
     struct facet_pci_host host;
 };
@@ -18,7 +18,10 @@ struct facet_pci_snapshot {
 
 /* ---- identity.c, function.c: the directory of one function ---- */
 
-/* Opens the directory of a function, by its address as text. It is a link that leads upwards, so `root` is needed. */
+/*
+ * Opens the directory of a function, whose name is its address as text. The directory's name in SCAN_DEVICES is a link
+ * that leads upwards, so `root` is needed.
+ */
 int scan_open(int root, const char *name);
 bool scan_is_gone(int root, const char *name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening below a directory, and reading the opened files. Never: keeps anything open. */
+/* Owns: opening below a directory, and reading the opened files. Never: keeps a file open that it does not return. */
 #include "passthrough/scan/tree.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static bool is_file(int fd)
     return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Refuses a pipe or a directory, which a copied tree may hold instead; it is opened without blocking. */
+/* Refuses a pipe or a directory, which a copied tree may hold in place of a file. Opening it does not block. */
 static int open_regular(int at, const char *path, int flags)
 {
     FACET_CLEANUP_FD int fd = open_below(at, path, flags);

@@ -3,8 +3,8 @@
  * Reading below one directory: small texts, numbers, links and lists, or the reason why they cannot be read.
  *
  * Owns: the conversion of a failure into a reason. No path leaves the directory, even through links.
- * Never: writes (a caller can get a descriptor for that), blocks (a pipe in a copied tree is not read), or interprets
- * the texts.
+ * Never: writes (tree_open_writable() gives the caller a descriptor for that), blocks (a pipe in a copied tree is not
+ * read), or interprets the texts.
  */
 #ifndef FACET_PASSTHROUGH_SCAN_TREE_H
 #define FACET_PASSTHROUGH_SCAN_TREE_H
@@ -22,13 +22,13 @@ int tree_open_writable(int at, const char *path);
 /* The reason that corresponds to an errno. */
 enum facet_pci_unread tree_unread(int errnum);
 
-/* The worse of two reasons; an absent file is the least bad. */
+/* The worse of two reasons. FACET_PCI_READ is the best, an absent file comes next; of two other reasons `a` counts. */
 enum facet_pci_unread tree_worse(enum facet_pci_unread a, enum facet_pci_unread b);
 
 /* Reads a file of one line, without the newline. A line that does not fit is malformed, and `text` is "" then. */
 enum facet_pci_unread tree_read_text(int at, const char *path, char *text, size_t size);
 
-/* As tree_read_text(), but cuts off a line that does not fit. */
+/* Like tree_read_text(), but cuts off a line that does not fit. */
 enum facet_pci_unread tree_read_text_cut(int at, const char *path, char *text, size_t size);
 
 /* Reads a file with one number in base 10 or 16 (with or without "0x"), of at most `max`. */

@@ -31,7 +31,8 @@ static struct facet_pci_function *function_at(const struct uses *uses, const cha
     return scan_last_address_in(target, &address) ? scan_find(uses->snapshot, &address) : NULL;
 }
 
-/* An absent file means no use; an unreadable one might hide a use. */
+/* Whether a file was read. If not, the reason is noted, except when the file is absent, which means that there is no
+ * use. */
 static bool is_read(struct uses *uses, enum facet_pci_unread unread)
 {
     if (unread != FACET_PCI_UNREAD_ABSENT)

@@ -24,8 +24,8 @@ static bool read_address_link(int directory, const char *name, struct facet_pci_
            facet_pci_address_parse(text, ret_address, NULL) == FACET_OK;
 }
 
-/* Reads the links virtfn0, virtfn1, ..., which have no gaps. They also give the count, because reading sriov_numvfs may
- * block on the device's lock. False: no memory. */
+/* Reads the links virtfn0, virtfn1, ..., which have no gaps. The links also give the count, because reading
+ * sriov_numvfs may block on the device's lock. False: no memory. */
 bool scan_virtuals(int directory, struct facet_pci_function *function)
 {
     struct facet_pci_address address, *virtuals = NULL;

@@ -49,7 +49,8 @@ static enum facet_status explain_bind(const struct facet_vfio_device *device, in
             return vfio_explain_busy(device, "joining iommufd", error);
         return facet_error_set(
             error, FACET_UNSUPPORTED,
-            "%s: joining iommufd: interrupts are not remapped, so that it could send any to the host", device->address);
+            "%s: joining iommufd: interrupts are not remapped, so the function could raise any interrupt of the host",
+            device->address);
     case EINVAL: /* the kernel's error for a function that is open already */
         return vfio_explain_busy(device, "joining iommufd", error);
     default:

@@ -15,7 +15,7 @@
  *     facet_vfio_device_close(device);
  *     facet_vfio_space_close(space);
  *
- * Thread rule: a space and its devices are for one thread at a time; regions may be read and written from any.
+ * Thread rule: a space and its devices are for one thread at a time; regions may be read and written from any thread.
  * Outputs are untouched on failure. A message names function, group, step and cause. Errors, besides those named:
  * FACET_INVALID_ARGUMENT, FACET_NO_MEMORY, FACET_IO. Source: the kernel's Documentation/driver-api/vfio.rst and
  * Documentation/userspace-api/iommufd.rst.
@@ -33,6 +33,7 @@
 
 /* --- an address space --- */
 
+/* The interface of the kernel through which functions are opened. */
 enum facet_vfio_way {
     FACET_VFIO_ANY = 0,   /* iommufd where the kernel has it with character devices, else groups */
     FACET_VFIO_GROUP = 1, /* /dev/vfio/vfio and /dev/vfio/GROUP */
@@ -41,11 +42,14 @@ enum facet_vfio_way {
 
 struct facet_vfio_space;
 
-/* FACET_UNSUPPORTED: the kernel lacks this way, or an IOMMU of type 1. FACET_PERMISSION: this process may not. */
+/*
+ * FACET_UNSUPPORTED: the kernel lacks this interface, or an IOMMU of type 1. FACET_PERMISSION: this process may not
+ * open it.
+ */
 enum facet_status facet_vfio_space_open(const struct facet_vfio_system *system, enum facet_vfio_way way,
                                         struct facet_vfio_space **ret_space, struct facet_error *error);
 
-/* Its devices must be closed before. NULL is fine. */
+/* The devices of the space must be closed before. NULL is allowed. */
 void facet_vfio_space_close(struct facet_vfio_space *space);
 
 enum facet_vfio_way facet_vfio_space_way(const struct facet_vfio_space *space);
@@ -94,7 +98,8 @@ struct facet_vfio_device;
 /*
  * Opens a function, "0000:01:00.0" as the kernel writes it, in the space. FACET_NOT_FOUND: there is no such function.
  * FACET_UNSUPPORTED: it has no IOMMU. FACET_BAD_STATE: the function, or a member of its group, has another driver than
- * vfio-pci. FACET_BUSY: another process has the function or its group open. FACET_PERMISSION: this process may not.
+ * vfio-pci. FACET_BUSY: another process has the function or its group open. FACET_PERMISSION: this process may not open
+ * it.
  */
 enum facet_status facet_vfio_device_open(struct facet_vfio_space *space, const char *address,
                                          struct facet_vfio_device **ret_device, struct facet_error *error);
@@ -112,7 +117,7 @@ struct facet_vfio_device_info facet_vfio_device_describe(const struct facet_vfio
 /* --- its regions --- */
 
 enum facet_vfio_region_index {
-    FACET_VFIO_BAR = 0, /* to 5 */
+    FACET_VFIO_BAR = 0, /* BAR 0; BAR i, up to 5, is FACET_VFIO_BAR + i */
     FACET_VFIO_ROM = 6,
     FACET_VFIO_CONFIG = 7,
     FACET_VFIO_VGA = 8,
@@ -124,7 +129,7 @@ struct facet_vfio_area {
 };
 
 struct facet_vfio_region {
-    uint64_t bytes;  /* 0: not there */
+    uint64_t bytes;  /* 0: the function has no such region */
     uint64_t offset; /* in the device's file; of no use outside this room */
     uint32_t access; /* FACET_VFIO_READ | FACET_VFIO_WRITE */
     uint32_t can_map;
@@ -146,8 +151,8 @@ enum facet_status facet_vfio_device_write(struct facet_vfio_device *device, uint
 /* Enables the function's regions and its access to memory, both of which are off after opening and after a reset. */
 enum facet_status facet_vfio_device_enable(struct facet_vfio_device *device, struct facet_error *error);
 
-/* Maps a part of a region, in whole pages, until facet_vfio_unmap(). Only after facet_vfio_device_enable(), because
- * touching the memory while the function's memory is off ends the process with SIGBUS. */
+/* Maps a part of a region, in whole pages, until facet_vfio_unmap(). facet_vfio_device_enable() must come before,
+ * because touching the memory while the function's memory is off ends the process with SIGBUS. */
 enum facet_status facet_vfio_device_map(const struct facet_vfio_device *device, uint32_t region, uint64_t offset,
                                         size_t bytes, void **ret_memory, struct facet_error *error);
 void facet_vfio_unmap(void *memory, size_t bytes); /* NULL is fine */

@@ -27,7 +27,7 @@ static enum facet_status check_address(const struct facet_vfio_system *system, c
     if (fstatat(system->root, path, &status, 0) != 0)
         return errno == ENOENT ? facet_error_argument(error, FACET_NOT_FOUND, "address",
                                                       "%s: there is no such PCI function", address)
-                               : facet_error_errno(error, errno, "%s: looking at it", address);
+                               : facet_error_errno(error, errno, "%s: looking for it in /%s", address, path);
     return FACET_OK;
 }
 

@@ -282,7 +282,7 @@ static enum facet_status explain_no_memory(struct facet_vfio_space *space, uint6
                            " bytes of memory (memlock) and has locked %" PRIu64 "%s; raise memlock to %" PRIu64
                            " or more",
                            bytes, iova, (uint64_t)limit.rlim_cur, locked.bytes,
-                           fits ? ", other processes of its user more" : "", locked.bytes + bytes);
+                           fits ? ", and other processes of its user have locked more" : "", locked.bytes + bytes);
 }
 
 static enum facet_status explain_no_mapping(struct facet_vfio_space *space, uint64_t iova, uint64_t bytes,

@@ -11,20 +11,20 @@
 #define VFIO_ADDRESS_SIZE 24u
 #define VFIO_PATH_SIZE    96u
 
-/* An open group; its space holds it while one of its functions is open. */
+/* An open group, which its space keeps open while a function of the group is open. */
 struct vfio_group {
     struct vfio_group *next;
     int number, fd;
-    unsigned users;
+    unsigned users; /* open functions of the group */
 };
 
 struct facet_vfio_space {
     struct facet_vfio_system system;
     enum facet_vfio_way way;
     int fd;                    /* the container, or the iommufd */
-    uint32_t ioas;             /* by iommufd */
-    bool has_iommu;            /* by groups: the container got its IOMMU with its first group */
-    struct vfio_group *groups; /* by groups */
+    uint32_t ioas;             /* with iommufd: the id of the address space */
+    bool has_iommu;            /* with groups: the container got its IOMMU with its first group */
+    struct vfio_group *groups; /* with groups: the open ones */
 };
 
 struct facet_vfio_device {
@@ -46,13 +46,13 @@ static inline int vfio_open(const struct facet_vfio_system *system, const char *
     return system->open(system->data, system->root, path, flags);
 }
 
-/* --- how a function is opened: fill `fd`, and by groups `group` --- */
+/* --- opening a function: each join fills device->fd, and vfio_group_join() also device->group --- */
 
 enum facet_status vfio_group_join(struct facet_vfio_device *device, struct facet_error *error);
 void vfio_group_leave(struct facet_vfio_device *device);
 enum facet_status vfio_cdev_join(struct facet_vfio_device *device, struct facet_error *error);
 
-/* The name of a function's own character device, "vfio3"; false: it has none. */
+/* The name of a function's own character device, "vfio3"; false: the function has none. */
 bool vfio_cdev_name(const struct facet_vfio_device *device, char *ret_name, size_t size);
 
 /* The regions of a function; their areas are freed with them. */
@@ -83,7 +83,7 @@ enum facet_status vfio_explain_busy(const struct facet_vfio_device *device, cons
                                     struct facet_error *error);
 bool vfio_is_held(const struct facet_vfio_device *device); /* by a process that is visible in /proc */
 
-/* Whether a function of the group has a driver of the host, which then is the reason. */
+/* Whether a function of the group has a driver of the host, which is then the reason for a refusal. */
 bool vfio_is_driven(const struct facet_vfio_device *device, int group);
 enum facet_status vfio_explain_viable(const struct facet_vfio_device *device, int group, struct facet_error *error);
 enum facet_status vfio_explain_map(struct facet_vfio_space *space, int failed, uint64_t iova, uint64_t bytes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: resetting a function, alone or with all that its bridge resets. Never: resets a function that is not in this
- * space.
+ * Owns: resetting a function, alone or with all functions that its bridge resets. Never: resets a function that is not
+ * in this space.
  */
 #include <errno.h>
 #include <linux/pci.h>
@@ -17,7 +17,8 @@ enum facet_status facet_vfio_device_reset(struct facet_vfio_device *device, stru
 {
     if (!(device->info.flags & VFIO_DEVICE_FLAGS_RESET))
         return facet_error_set(error, FACET_UNSUPPORTED,
-                               "%s: it cannot be reset alone: no way to reset it, or neighbours below its bridge",
+                               "%s: it cannot be reset alone: the kernel has no method for it, or only one that resets "
+                               "its neighbours, too",
                                device->address);
     if (vfio_control(device->space, device->fd, VFIO_DEVICE_RESET, NULL) != 0)
         return facet_error_errno(error, errno, "%s: resetting it", device->address);
@@ -80,7 +81,7 @@ static uint32_t count_groups(const struct facet_vfio_space *space)
     return count;
 }
 
-/* With groups, their descriptors prove that this process has all functions; with iommufd the kernel checks it. */
+/* With groups, their descriptors prove that this process has all functions. With iommufd the kernel checks that. */
 static enum facet_status reset_bus(struct facet_vfio_device *device, struct facet_error *error)
 {
     uint32_t count = count_groups(device->space), at = 0;

@@ -116,7 +116,8 @@ static enum facet_status check_run(uint64_t iova, const void *memory, uint64_t b
 
     if (bytes == 0 || bytes & mask)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "bytes",
-                                    "%#" PRIx64 " is not a number of pages of %" PRIu64 " bytes", bytes, mask + 1);
+                                    "%#" PRIx64 " is not a whole number of pages of %" PRIu64 " bytes", bytes,
+                                    mask + 1);
     if (iova & mask || iova + (bytes - 1) < iova)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "iova",
                                     "%#" PRIx64 " is not the start of a page with room for %#" PRIx64 " bytes", iova,
@@ -174,7 +175,7 @@ enum facet_status facet_vfio_space_map(struct facet_vfio_space *space, uint64_t 
     return result == 0 ? FACET_OK : vfio_explain_map(space, errno, iova, bytes, error);
 }
 
-/* Type 1 unmaps the mappings wholly inside the range and returns their size; it accepts a range without any. */
+/* Unmaps the mappings that lie wholly inside the range, and returns their size. A range may have no mapping. */
 static int unmap_in_container(struct facet_vfio_space *space, uint64_t iova, uint64_t bytes, uint64_t *ret_done)
 {
     struct vfio_iommu_type1_dma_unmap unmap = {.argsz = sizeof unmap, .iova = iova, .size = bytes};

@@ -6,17 +6,17 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-static int open_really(void *data, int directory, const char *path, int flags)
+static int real_open(void *data, int directory, const char *path, int flags)
 {
     return openat(directory, path, flags | O_CLOEXEC);
 }
 
-static int control_really(void *data, int fd, unsigned long request, void *argument)
+static int real_control(void *data, int fd, unsigned long request, void *argument)
 {
     return ioctl(fd, request, argument);
 }
 
-static void *map_really(void *data, int fd, uint64_t offset, size_t bytes, int protection)
+static void *real_map(void *data, int fd, uint64_t offset, size_t bytes, int protection)
 {
     return mmap(NULL, bytes, protection, MAP_SHARED, fd, (off_t)offset);
 }
@@ -25,8 +25,8 @@ struct facet_vfio_system facet_vfio_system_real(int root)
 {
     return (struct facet_vfio_system){
         .root = root,
-        .open = open_really,
-        .control = control_really,
-        .map = map_really,
+        .open = real_open,
+        .control = real_control,
+        .map = real_map,
     };
 }

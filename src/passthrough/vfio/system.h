@@ -2,8 +2,8 @@
 /*
  * The VFIO client's calls into the kernel.
  *
- * Owns: the calls that a test replaces. Reading and writing use the plain calls, for which a test passes a descriptor
- * of its own. Never: interprets an answer.
+ * Owns: the calls that a test replaces. Reading and writing are not among them: a test passes a descriptor of its own
+ * to read() and write(). Never: interprets an answer.
  */
 #ifndef FACET_PASSTHROUGH_VFIO_SYSTEM_H
 #define FACET_PASSTHROUGH_VFIO_SYSTEM_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: making and removing mediated devices. Never: makes them last beyond a reboot. */
+/* Owns: making and removing mediated devices. Never: makes a device last beyond a reboot. */
 #include <facet/virtual.h>
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static enum facet_status copy_uuid(const char *text, char ret_uuid[FACET_MDEV_UU
 {
     if (!text || !is_uuid(text))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "uuid",
-                                    "uuid '%.60s': expected one as in "
+                                    "uuid '%.60s': expected one like "
                                     "83b8f4f2-509f-382f-3c1e-e6bfe0fa1001",
                                     text ? text : "");
     for (size_t i = 0; i < FACET_MDEV_UUID_SIZE; i++)
@@ -64,7 +64,7 @@ static enum facet_status make_uuid(char ret_uuid[FACET_MDEV_UUID_SIZE], struct f
     return FACET_OK;
 }
 
-static enum facet_status name_all(struct making *making, struct facet_error *error)
+static enum facet_status name_devices(struct making *making, struct facet_error *error)
 {
     enum facet_status status = FACET_OK;
 
@@ -136,7 +136,7 @@ static enum facet_status check_unused(const struct making *making, struct facet_
 
 /* --- making --- */
 
-static enum facet_status remove_one(int root, const char *uuid, struct facet_error *error)
+static enum facet_status remove_device(int root, const char *uuid, struct facet_error *error)
 {
     char path[PATH_SIZE];
 
@@ -150,7 +150,7 @@ static enum facet_status remove_one(int root, const char *uuid, struct facet_err
     return status;
 }
 
-static enum facet_status make_one(const struct making *making, const char *uuid, struct facet_error *error)
+static enum facet_status make_device(const struct making *making, const char *uuid, struct facet_error *error)
 {
     char path[PATH_SIZE], type[TYPE_SIZE] = "";
 
@@ -172,13 +172,13 @@ static enum facet_status make_one(const struct making *making, const char *uuid,
 static void undo_making(const struct making *making, struct facet_error *error)
 {
     for (uint32_t i = making->done; i > 0; i--) {
-        enum facet_status status = remove_one(making->root, making->uuids[i - 1], NULL);
+        enum facet_status status = remove_device(making->root, making->uuids[i - 1], NULL);
         if (status != FACET_OK && status != FACET_NOT_FOUND)
             facet_sysfs_add_not_undone(error, making->uuids[i - 1]);
     }
 }
 
-static enum facet_status make_all(struct making *making, struct facet_error *error)
+static enum facet_status make_devices(struct making *making, struct facet_error *error)
 {
     enum facet_status status = check_type(making, error);
 
@@ -187,7 +187,7 @@ static enum facet_status make_all(struct making *making, struct facet_error *err
     if (status == FACET_OK)
         status = check_unused(making, error);
     while (status == FACET_OK && making->done < making->request->count)
-        status = make_one(making, making->uuids[making->done++], error);
+        status = make_device(making, making->uuids[making->done++], error);
     if (status != FACET_OK)
         undo_making(making, error);
     return status;
@@ -216,13 +216,13 @@ enum facet_status facet_mdev_create(int root, const struct facet_mdev_request *r
     enum facet_status status = check_request(request, error);
 
     if (status == FACET_OK)
-        status = name_all(&making, error);
+        status = name_devices(&making, error);
     if (status != FACET_OK)
         return status;
     struct facet_error why = {0};
     FACET_CLEANUP_FD int parent = facet_sysfs_open_function(root, &request->parent, &why);
     making.parent = parent;
-    status = parent < 0 ? why.status : make_all(&making, &why);
+    status = parent < 0 ? why.status : make_devices(&making, &why);
     if (status == FACET_OK) {
         memcpy(ret_uuids, making.uuids, request->count * sizeof making.uuids[0]);
         return FACET_OK;
@@ -251,5 +251,5 @@ enum facet_status facet_mdev_remove(int root, const char *uuid, struct facet_err
         return facet_error_prefix(error, "whether '%s' is in use", name);
     if (pid)
         return facet_error_set(error, FACET_BUSY, "'%s' is open in process %" PRId64, name, pid);
-    return remove_one(root, name, error);
+    return remove_device(root, name, error);
 }

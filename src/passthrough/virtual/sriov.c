@@ -42,7 +42,7 @@ static enum facet_status read_count(const struct change *change, const char *nam
 
 /* --- users of the present virtual functions --- */
 
-/* The user of a virtual function, for a message; empty when it is free. */
+/* Describes the user of a virtual function, for a message; empty when the function is free. */
 static enum facet_status read_user(const struct change *change, int virtual_function, char *ret_user, size_t size,
                                    struct facet_error *error)
 {
@@ -163,7 +163,7 @@ static void undo_change(struct change *change, struct facet_error *error)
     uint32_t now = 0;
     enum facet_status status = FACET_OK;
 
-    /* The former value first, so that drivers get restored virtual functions back if they had them before. */
+    /* autoprobe gets its former value before the virtual functions are made again, so that their drivers bind again. */
     if (change->set_probing && write_probing(change, change->probing, NULL) != FACET_OK)
         facet_sysfs_add_not_undone(error, autoprobe);
     if (!change->touched)

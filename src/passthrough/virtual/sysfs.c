@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: system calls on sysfs. Never: interprets a value. */
+/* Owns: opening and writing files of sysfs, finding the users of a device. Never: interprets a value. */
 #include "passthrough/virtual/sysfs.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ int facet_sysfs_open_function(int root, const struct facet_pci_address *address,
     if (folder < 0 && errno == ENOENT)
         facet_error_argument(error, FACET_NOT_FOUND, "address", "'%s' is not on this machine", text);
     else if (folder < 0)
-        facet_error_errno(error, errno, "'%s'", text);
+        facet_error_errno(error, errno, "cannot open the directory of '%s' in sysfs", text);
     return folder;
 }
 

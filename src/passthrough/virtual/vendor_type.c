@@ -19,7 +19,7 @@ struct search {
     struct facet_names names;
 };
 
-/* "557   : NVIDIA L40S-1B", below a heading. */
+/* A line is like "557   : NVIDIA L40S-1B". The first line is a heading, and has no number. */
 static bool take_line(void *context, char *line)
 {
     struct search *search = context;

@@ -63,7 +63,7 @@ static void report_number(struct comparison *comparison, enum facet_pci_change_k
     report_change(comparison, kind, old_text, new_text);
 }
 
-/* ---- one function that is in both ---- */
+/* ---- a function that is in both snapshots ---- */
 
 static bool is_read_in_both(const struct comparison *comparison, enum facet_pci_attribute attribute)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: waiting for an event or an interval before the next scan, and the last scan. Never: interprets an event. */
+/*
+ * Owns: waiting for an event or an interval before the next scan, and the snapshot of the last scan. Never: interprets
+ * an event.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <libudev.h>
@@ -17,7 +20,7 @@
 enum {
     POLL_SECONDS = 5,
     SETTLE_MS = 50,
-    SETTLE_MAX = 20, /* a storm of events delays the scan no longer than this many times */
+    SETTLE_MAX = 20, /* how many times the scan is delayed by config.settle_ns while further events come */
 };
 
 struct facet_pci_watch {
@@ -38,13 +41,13 @@ static enum facet_status open_monitor(struct facet_pci_watch *watch, struct face
     watch->udev = udev_new();
     watch->monitor = watch->udev ? udev_monitor_new_from_netlink(watch->udev, "kernel") : NULL;
     if (!watch->monitor)
-        return facet_error_set(error, FACET_UNSUPPORTED, "no events of the kernel can be had here: %s",
+        return facet_error_set(error, FACET_UNSUPPORTED, "cannot listen to the kernel's events here: %s",
                                strerror(errno));
     for (size_t i = 0; i < sizeof subsystems / sizeof subsystems[0]; i++)
         if (udev_monitor_filter_add_match_subsystem_devtype(watch->monitor, subsystems[i], NULL) < 0)
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for a filter of events");
     if (udev_monitor_enable_receiving(watch->monitor) < 0)
-        return facet_error_set(error, FACET_UNSUPPORTED, "no events of the kernel can be received here: %s",
+        return facet_error_set(error, FACET_UNSUPPORTED, "cannot receive the kernel's events here: %s",
                                strerror(errno));
     return FACET_OK;
 }

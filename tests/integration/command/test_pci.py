@@ -295,7 +295,7 @@ def hanging(root, address):
 
 @test
 def a_stuck_function_is_named_and_the_others_are_whole():
-    why = "is stuck: its driver, or a reset, has not come back, and keeps its lock in the kernel"
+    why = "is stuck: its driver, or a reset, has not returned, and keeps its lock in the kernel"
     with Place() as place, machine("laptop") as root:
         before = {function["address"]: function for function in scan(place, root)["functions"]}
         with hanging(root, "0000:01:00.0"):

@@ -2,7 +2,7 @@
 # shellcheck shell=dash
 # The commands of `facet pci` on a real kernel: scan, doctor, plan, bind, unbind, recovery, rules and watch.
 gpu=$(find_function 1af4:1050) # virtio's display, which has no driver here
-edu=$(find_function 1234:11e8)
+edu=$(find_function 1234:11e8) # QEMU's educational device
 nvme=$(find_function 1b36:0010)
 other=$(find_function 1b36:0005) # in nvme's group
 export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run
@@ -33,13 +33,13 @@ mknod /dev/other b "$major" "$minor"
 for node in /dev/nvme0n1 /dev/other /dev/nvme0; do
     sleep 600 <$node &
     holder=$!
-    case $node in /dev/other) said=/dev/nvme0n1 ;; *) said=$node ;; esac
-    check_refusal "a disk is not bound while a process has $node open" "process $holder (sleep) has $said open" \
+    case $node in /dev/other) named=/dev/nvme0n1 ;; *) named=$node ;; esac # Facet names the kernel's node
+    check_refusal "a disk is not bound while a process has $node open" "process $holder (sleep) has $named open" \
         facet pci bind "$nvme"
     kill "$holder"
     wait "$holder" 2>/dev/null
 done
-check "a look at the disk opens no device of it" sh -c "facet pci show $nvme | tee /dev/stderr | grep -q 'held by *no process'"
+check "showing the disk's function leaves no device node of it open" sh -c "facet pci show $nvme | tee /dev/stderr | grep -q 'held by *no process'"
 
 # ---- planning ----
 check "a plan is printed" sh -c "facet pci plan $nvme >/tmp/plan; cat /tmp/plan"

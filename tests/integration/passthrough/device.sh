@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# Single functions are bound, opened, read and mapped, raise interrupts, move memory, are reset and given back.
+# Single functions are bound, opened, read and mapped; they raise interrupts and move memory; they are reset and given
+# back.
 edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
-alone=$(find_function 1234:11e8 2) # behind a port of its own
+behind_port=$(find_function 1234:11e8 2) # behind a port of its own
 
 check "the command runs in the VM" facet version
 check_refusal "a function without vfio-pci is not opened, and its driver is named" "has no driver, not vfio-pci" \
@@ -22,8 +23,8 @@ echo 65535 >/sys/module/vfio_iommu_type1/parameters/dma_entry_limit
 run_checks memlock passthrough-guest memlock "$edu"
 run_checks edu passthrough-guest reset "$edu"
 
-check "a second edu, behind a port, is bound" bind "$alone"
-run_checks "edu behind a port" passthrough-guest reset "$alone"
+check "a second edu, behind a port, is bound" bind "$behind_port"
+run_checks "edu behind a port" passthrough-guest reset "$behind_port"
 
 check "nvme has its driver" wait_for has_driver "$nvme" nvme
 check "nvme is bound to vfio-pci" bind "$nvme"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# Functions that break, appear and are requested back. An open function is removed only after it is closed.
+# Functions report errors, are plugged in, and are requested back by the host. An open function is removed only after it
+# is closed.
 edu_is_there() { [ -n "$(find_function 1234:11e8)" ]; }
 
 # hold_until ADDRESS EVENT: opens the function in the background, until the event is reported
@@ -26,7 +27,7 @@ check "a function that can report errors is bound to vfio-pci" bind "$net"
 hold_until "$net" error
 check "an error is reported for the function" report_error "$net"
 check "the process that has it open is notified of the error" wait_for holder_ended
-run_checks "broken" cat /tmp/hold
+run_checks "error" cat /tmp/hold
 wait "$holder"
 check "the function is given back, to no driver" give_back "$net" none
 
@@ -38,7 +39,7 @@ check "the edu is bound to vfio-pci" bind "$edu"
 hold_until "$edu" request
 mark unplug
 check "the process that has edu open is asked to release it" wait_for holder_ended
-run_checks "wanted" cat /tmp/hold
+run_checks "request" cat /tmp/hold
 wait "$holder"
 check "edu is removed once it is closed" wait_for is_absent "$edu"
 mark gone

@@ -14,7 +14,7 @@ check "now nvme is opened" passthrough-guest open "$nvme"
 passthrough-guest hold "$nvme" request >/tmp/hold &
 holder=$!
 wait_for grep -q holding /tmp/hold
-check_refusal "while another process has one of them open, the group is busy" "process $holder (passthrough-gue) has it open" \
+check_refusal "while another process has nvme open, the group is busy" "process $holder (passthrough-gue) has it open" \
     passthrough-guest open "$edu"
 kill "$holder"
 wait "$holder" 2>/dev/null
@@ -27,7 +27,7 @@ behind=$(find_function 1234:11e8 2)
 other=$(find_function 1b36:0005)
 check "functions behind a conventional PCI bridge share a group" [ "$(group_of "$behind")" = "$(group_of "$other")" ]
 check "the edu among them is bound to vfio-pci" bind "$behind"
-check "a neighbour without a driver is not in the way" passthrough-guest open "$behind"
+check "a neighbour without a driver does not keep edu from being opened" passthrough-guest open "$behind"
 check_refusal "a neighbour without a driver cannot be opened" "this function has no driver, not vfio-pci" \
     passthrough-guest open "$other"
 check "the neighbour is bound as well" bind "$other"

@@ -33,7 +33,7 @@
 
 #define MEMORY_BYTES (UINT64_C(1) << 20)
 #define IOVA         (UINT64_C(1) << 32) /* no memory of the machine is here, so the IOMMU must translate it */
-#define PATIENCE_MS  60000
+#define TIMEOUT_MS   60000
 
 /* Constants of QEMU's educational device, from QEMU's docs/specs/edu.txt. */
 enum {
@@ -92,13 +92,13 @@ static bool check_refusal(enum facet_status status, enum facet_status expected, 
 static enum facet_status open_device(const char *address)
 {
     struct facet_vfio_system system = facet_vfio_system_real(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const char *way = getenv("WAY");
-    enum facet_vfio_way by = FACET_VFIO_ANY;
+    const char *name = getenv("WAY");
+    enum facet_vfio_way way = FACET_VFIO_ANY;
     enum facet_status status;
 
-    if (way)
-        by = strcmp(way, "cdev") == 0 ? FACET_VFIO_CDEV : FACET_VFIO_GROUP;
-    status = facet_vfio_space_open(&system, by, &space, &error);
+    if (name)
+        way = strcmp(name, "cdev") == 0 ? FACET_VFIO_CDEV : FACET_VFIO_GROUP;
+    status = facet_vfio_space_open(&system, way, &space, &error);
     if (status == FACET_OK)
         status = facet_vfio_device_open(space, address, &device, &error);
     return status;
@@ -210,13 +210,13 @@ static bool map_edu(void)
     return true;
 }
 
-/* How often the eventfd was signalled within PATIENCE_MS. */
+/* Waits for a signal of the eventfd, at most TIMEOUT_MS. Returns how many signals came; 0: none. */
 static uint64_t wait_for(int eventfd)
 {
     struct pollfd signal = {.fd = eventfd, .events = POLLIN};
     uint64_t count = 0;
 
-    if (poll(&signal, 1, PATIENCE_MS) == 1 && read(eventfd, &count, sizeof count) != sizeof count)
+    if (poll(&signal, 1, TIMEOUT_MS) == 1 && read(eventfd, &count, sizeof count) != sizeof count)
         count = 0;
     return count;
 }
@@ -234,7 +234,7 @@ static void check_interrupt(enum facet_vfio_interrupt kind, const char *name, in
         check_that(false, "%s: %s", name, error.message);
         return;
     }
-    put_word(EDU_RAISE, 2);
+    put_word(EDU_RAISE, 2); /* the bits that EDU_CAUSE will have; any but 0 raise an interrupt */
     count = wait_for(eventfd);
     check_that(count >= 1, "%s: the eventfd is signalled", name);
     put_word(EDU_ACKNOWLEDGE, get_word(EDU_CAUSE));
@@ -258,7 +258,7 @@ static void check_factorial(int eventfd)
     put_word(EDU_STATUS, 0);
 }
 
-/* Starts a transfer and waits for its end; the device begins shortly after the command. */
+/* Starts a transfer of 64 bytes and waits for its end; the device begins shortly after the command. */
 static bool move_bytes(uint64_t from, uint64_t to, uint32_t command)
 {
     struct timespec moment = {.tv_nsec = 10000000};
@@ -267,7 +267,7 @@ static bool move_bytes(uint64_t from, uint64_t to, uint32_t command)
     put64(EDU_DESTINATION, to);
     put64(EDU_COUNT, 64);
     put64(EDU_COMMAND, command);
-    for (int waited = 0; get_word(EDU_COMMAND) & 1 && waited < PATIENCE_MS; waited += 10)
+    for (int waited = 0; get_word(EDU_COMMAND) & 1 && waited < TIMEOUT_MS; waited += 10)
         nanosleep(&moment, NULL);
     return !(get_word(EDU_COMMAND) & 1);
 }
@@ -330,7 +330,7 @@ static void check_overlaps(char *memory)
                       "0x100000000", "refuses to cut a mapping in two");
     check_success(facet_vfio_space_unmap(space, IOVA, 8192, &error), "unmaps both pages");
     check_refusal(facet_vfio_space_unmap(space, IOVA, 8192, &error), FACET_NOT_FOUND, "no whole", "0x100000000",
-                  "finds nothing to unmap there again");
+                  "finds nothing to unmap in the same range again");
     check_refusal(facet_vfio_space_map(space, UINT64_C(1) << 62, memory, 4096, READ_WRITE, &error), FACET_OUT_OF_RANGE,
                   "reaches", "0x4000000000000000", "refuses what the IOMMU cannot reach");
     check_refusal(facet_vfio_space_map(space, UINT64_C(0xfee00000), memory, 4096, READ_WRITE, &error),
@@ -374,7 +374,7 @@ static int check_memlock(void)
     char *memory = new_memory();
 
     check_that(give_up_locking(), "may lock 64 KiB only");
-    check_success(facet_vfio_space_map(space, IOVA, memory, 32768, READ_WRITE, &error), "maps half of them");
+    check_success(facet_vfio_space_map(space, IOVA, memory, 32768, READ_WRITE, &error), "maps 32 KiB");
     check_refusal(facet_vfio_space_map(space, IOVA << 1, memory, 65536, READ_WRITE, &error), FACET_QUOTA,
                   "may lock 65536 bytes", "has locked 32768; raise memlock to 98304",
                   "a mapping beyond the limit is refused with the numbers");
@@ -426,7 +426,7 @@ static int check_hold(const char *event)
     return failures;
 }
 
-/* Two functions of one group, in one address space; resetting the bus resets both. */
+/* Opens two functions of one group in one address space. Resetting the bus resets both. */
 static int check_bus(const char *other)
 {
     struct facet_vfio_device *second = NULL;
@@ -439,7 +439,7 @@ static int check_bus(const char *other)
     return failures;
 }
 
-/* Two functions of two groups in one address space: both see its mappings, which exist until both are closed. */
+/* Opens two functions of two groups in one address space. Both see its mappings, which exist until both are closed. */
 static int check_share(const char *other)
 {
     struct facet_vfio_device *second = NULL;

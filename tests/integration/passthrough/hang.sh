@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# A driver that does not release a function, as a process has it open and ignores requests while another unbinds vfio-pci.
-# The kernel keeps the function's lock, and blocks each process that reads its override.
-gpu=$(find_function 1af4:1050) # virtio's: bound by hand
+# A driver does not release a function: one process has the function open and ignores requests, while another unbinds
+# vfio-pci. The kernel keeps the function's lock, and blocks each process that reads the function's override.
+gpu=$(find_function 1af4:1050) # virtio's display: bound by hand
 edu=$(find_function 1234:11e8) # bound by Facet
 nvme=$(find_function 1b36:0010)
 export FACET_STATE_DIR=/tmp/state FACET_RUNTIME_DIR=/tmp/run
@@ -19,8 +19,8 @@ hold_open() {
     wait_for file_contains holding "/tmp/hold-$1"
 }
 
-# take_from_vfio ADDRESS: unbinds vfio-pci, which waits for the process that has the function open; sets $taker. A signal
-# does not end that wait, but makes it worse.
+# take_from_vfio ADDRESS: unbinds vfio-pci in the background; sets $taker. The kernel's unbinding waits for the process
+# that has the function open. A signal does not end that wait: after it, the kernel waits uninterruptibly.
 take_from_vfio() {
     sh -c "echo $1 >/sys/bus/pci/drivers/vfio-pci/unbind" &
     taker=$!
@@ -68,8 +68,8 @@ check "a process that reads the GPU's override hangs as well" wait_for process_i
 check "the watch sees the GPU" wait_for file_contains "$gpu stuck" /tmp/watch
 check "the watch sees edu" wait_for file_contains "$edu stuck" /tmp/watch
 
-waits_for_gpu="is stuck: the kernel has its driver let go of it, and waits for process $gpu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$gpu") open"
-waits_for_edu="is stuck: the kernel has its driver let go of it, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
+waits_for_gpu="is stuck: the kernel unbinds its driver, and waits for process $gpu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$gpu") open"
+waits_for_edu="is stuck: the kernel unbinds its driver, and waits for process $edu_holder (passthrough-gue), which has /dev/vfio/$(group_of "$edu") open"
 check_return scan facet pci scan
 check_output "the scan names the process that the GPU waits for" "stop: $waits_for_gpu"
 check_output "the scan says what to do" "end the process that has it open"
@@ -108,7 +108,7 @@ wait_for has_driver "$nvme" nvme
 check "after all these commands one reader hangs for each stuck function" reader_count_is D 2
 check "no zombie is left" reader_count_is Z 0
 
-# ---- the kernel comes back ----
+# ---- the kernel returns ----
 kill "$gpu_holder" "$edu_holder"
 wait "$gpu_holder" "$edu_holder" "$gpu_taker" "$edu_taker" "$cat" 2>/dev/null
 check "the readers end" wait_for reader_count_is D 0

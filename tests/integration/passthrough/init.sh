@@ -1,7 +1,8 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash
-# Owns: the first process of a virtual machine: mounts, modules, one script, and the end of the machine.
+# Owns: the first process of a virtual machine, which mounts file systems, loads modules, runs one script and switches
+# the machine off.
 /bin/busybox --install -s /bin 2>/dev/null
 export PATH=/bin:/usr/bin LC_ALL=C WAY=group
 mount -t proc proc /proc

@@ -47,6 +47,7 @@ class Initramfs:
             self.add_file(library, library, 0o755)
 
     def _header(self, number, path, mode, size):
+        # inode, mode, user, group, links, time, size, two numbers each of the device and of a device node, name, check
         fields = [number, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, len(path) + 1, 0]
         return b"070701" + b"".join(b"%08X" % field for field in fields)
 

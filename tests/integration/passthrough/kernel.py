@@ -72,8 +72,8 @@ def _kernels_in(root):
 
 def find(modules):
     """(the newest kernel that has all the modules, None), or (None, the reason why there is none)."""
-    told = os.environ.get("FACET_TEST_KERNEL")
-    roots = [Path(told)] if told else [SOURCE / "build-kernel", Path("/")]
+    configured = os.environ.get("FACET_TEST_KERNEL")
+    roots = [Path(configured)] if configured else [SOURCE / "build-kernel", Path("/")]
     kernels = [kernel for root in roots for kernel in _kernels_in(root)]
     if not kernels:
         return None, f"there is no kernel to boot in {' or '.join(map(str, roots))}: run tools/kernel"

@@ -3,7 +3,7 @@
 # Functions for the scripts that run inside a virtual machine. A check prints one line; its command's output becomes
 # comments.
 devices=/sys/bus/pci/devices
-patience=600 # tenths of a second
+wait_tries=600 # of 0.1 s each
 
 print_as_comments() { sed 's/^/# /; s/^# # /# /'; }
 
@@ -51,7 +51,7 @@ mark() { echo "@$1"; }
 
 # wait_for COMMAND...: repeats the command until it succeeds, or until a timeout
 wait_for() {
-    tries=$patience
+    tries=$wait_tries
     until "$@" >/dev/null 2>&1; do
         tries=$((tries - 1))
         if [ $tries = 0 ]; then
@@ -62,7 +62,7 @@ wait_for() {
     done
 }
 
-# find VENDOR:DEVICE [NUMBER]: the address of the first function of that kind, or of a later one
+# find_function VENDOR:DEVICE [NUMBER]: the address of the first function of that kind, or of a later one
 find_function() {
     for found in "$devices"/*; do
         if [ "$(cat "$found/vendor"):$(cat "$found/device")" = "0x${1%:*}:0x${1#*:}" ]; then basename "$found"; fi

@@ -30,17 +30,17 @@ HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", kernels.SOURCE / "build"))
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
-NAMES = "/usr/share/misc/pci.ids"
-ALWAYS = ["vfio-pci", "vfio_iommu_type1"]
+PCI_IDS = "/usr/share/misc/pci.ids"
+USUAL_MODULES = ["vfio-pci", "vfio_iommu_type1"]
 # On a busy host an emulated machine may wait long, which its kernel must not take for a broken timer.
-APPEND = ("console=ttyS0 loglevel=3 panic=-1 random.trust_cpu=on intel_iommu=on iommu=nopt "
-          "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1")
+KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=3 panic=-1 random.trust_cpu=on intel_iommu=on iommu=nopt "
+                    "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1")
 CONSOLE_TAIL = 30
 START_S = 20  # the time that QEMU needs to start and to end
 
 
 def _end_with_parent():
-    """A test that is killed takes its QEMU with it."""
+    """Runs in QEMU before it starts: QEMU ends when the test is killed."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -48,7 +48,7 @@ class Machine:
     def __init__(self, devices, script, checks, modules=(), actions=None, programs=(), files=None,
                  memory_mib=384, deadline_s=180):
         self._devices, self._script, self._checks = devices, script, checks
-        self._modules, self._actions = [*ALWAYS, *modules], actions or {}
+        self._modules, self._actions = [*USUAL_MODULES, *modules], actions or {}
         self._programs, self._files = programs, files or {}
         self._memory_mib, self._deadline_s = memory_mib, deadline_s
         self._folder = self._process = self._report = self._qmp = self._kernel = None
@@ -64,7 +64,7 @@ class Machine:
     def _missing_part(self):
         """Why the machine cannot run here, or None. Sets the kernel."""
         if platform.machine() != "x86_64":
-            return f"the machine that is emulated is an x86, this one is {platform.machine()}"
+            return f"these tests emulate x86_64 on x86_64 only, and this machine is {platform.machine()}"
         if not shutil.which(QEMU):
             return f"there is no {QEMU}"
         if not os.access(BUSYBOX, os.X_OK) or subprocess.run(["ldd", BUSYBOX], capture_output=True,
@@ -86,11 +86,11 @@ class Machine:
         inside.add_file("/lib.sh", HERE / "lib.sh")
         inside.add_file("/check.sh", HERE / self._script)
         inside.add_program("/bin/facet", BUILD / "facet")
-        if os.path.exists(NAMES):
-            inside.add_file(NAMES, NAMES)
+        if os.path.exists(PCI_IDS):
+            inside.add_file(PCI_IDS, PCI_IDS)
         inside.add_program("/bin/passthrough-guest", BUILD / "tests/integration/passthrough/passthrough-guest")
         for program in self._programs:
-            inside.add_program(shutil.which(program), shutil.which(program))  # it looks for its parts from there
+            inside.add_program(shutil.which(program), shutil.which(program))  # it finds its parts by its own path
         for path, source in self._files.items():
             inside.add_file(path, source, 0o755)
         for number, name in enumerate(self._kernel.order(self._modules)):
@@ -102,7 +102,8 @@ class Machine:
                    for word in (["-drive", device[6:]] if device.startswith("drive:") else ["-device", device])]
         return [QEMU, "-accel", "tcg", "-machine", "q35,kernel-irqchip=split", "-cpu", "max", "-smp", "1",
                 "-m", str(self._memory_mib), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-kernel", str(self._kernel.image), "-initrd", str(self._folder / "initramfs"), "-append", APPEND,
+                "-kernel", str(self._kernel.image), "-initrd", str(self._folder / "initramfs"),
+                "-append", KERNEL_ARGUMENTS,
                 "-device", "intel-iommu,intremap=on,caching-mode=on", *devices,
                 "-serial", f"file:{self._folder / 'console'}", "-serial", f"unix:{self._folder / 'report'}",
                 "-qmp", f"unix:{self._folder / 'qmp'},server=on,wait=off",
@@ -130,7 +131,7 @@ class Machine:
     def _seconds_left(self):
         left = self._end - time.monotonic()
         if left <= 0:
-            raise TimeoutError(f"after {self._deadline_s} s the guest had not come to its end")
+            raise TimeoutError(f"after {self._deadline_s} s the guest was still running")
         return left
 
     def _follow(self, listener):
@@ -149,7 +150,7 @@ class Machine:
         self._process.wait(START_S)
 
     def _console(self):
-        """The last lines of kernel and QEMU, which may tell why a guest died."""
+        """The last lines of the guest's kernel and of QEMU, which may tell why a guest stopped."""
         texts = []
         for name in ("console", "errors"):
             path = self._folder / name

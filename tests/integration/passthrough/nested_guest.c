@@ -133,7 +133,7 @@ static void work_with_device(uint32_t device)
     check_that(bar && bar[0] == UINT32_C(0x010000ed), "the inner guest reads the function's BAR");
     bar[1] = UINT32_C(0x12345678);
     check_that(bar[1] == ~UINT32_C(0x12345678), "the function inverts a word that the inner guest writes");
-    bar[2] = 6;
+    bar[2] = 6; /* to be replaced by 6!, which is 720 */
     check_that(wait_until_clear(0x20, 1) && bar[2] == 720, "the function computes for the inner guest");
     check_that(move_bytes((uint32_t)(uintptr_t)source, EDU_BUFFER, 1) &&
                    move_bytes(EDU_BUFFER, (uint32_t)(uintptr_t)target, 3),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC2154,SC2317
-# The command beside other users and tools, full disks, restarts, and functions that are removed while they are bound.
+# `facet pci` where other users and tools act on the same functions, a disk is full, the host restarts, or a bound
+# function is removed.
 edu=$(find_function 1234:11e8)
 nvme=$(find_function 1b36:0010)
 other=$(find_function 1b36:0005) # in nvme's group
@@ -27,7 +28,7 @@ check "nvme has its driver despite the override" wait_for has_driver "$nvme" nvm
 check "the override is restored" [ "$(override_of "$nvme")" = vfio-pci ]
 echo >"$devices/$nvme/driver_override"
 
-# ---- twice at once ----
+# ---- two binds at once ----
 for turn in 1 2; do
     { facet pci bind "$nvme" || echo failed; echo exit; } >/tmp/bind$turn 2>&1 &
 done
@@ -65,7 +66,7 @@ check_refusal "another user does not open edu" "Permission denied" su no -c "pas
 check_refusal "a user other than root binds nothing" "" su no -c "FACET_STATE_DIR=/tmp/home facet pci bind $nvme"
 check "a rule is written" facet pci persist add --owner vm "$edu"
 
-# ---- the machine is started anew ----
+# ---- the host restarts: simulated by another boot id, and by taking edu from vfio-pci ----
 echo 99999999-2222-3333-4444-555555555555 >/tmp/boot
 mount --bind /tmp/boot $boot
 echo "$edu" >/sys/bus/pci/drivers/vfio-pci/unbind
@@ -77,7 +78,7 @@ check "the rule's user opens edu" su vm -c "passthrough-guest open $edu"
 echo 1 >"$devices/$edu/remove"
 check "a removed function is absent" sh -c "facet pci state | tee /dev/stderr | grep -q '$edu.*absent'"
 echo 1 >/sys/bus/pci/rescan
-check "edu comes back" wait_for is_present "$edu"
+check "edu is present again" wait_for is_present "$edu"
 check_refusal "edu is not bound while its state has drifted" "give it back first" facet pci bind "$edu"
 check "recovery reports the drift" sh -c "facet pci recover | tee /dev/stderr | grep -q '^drift $edu'"
 check "edu is unbound" facet pci unbind "$edu"

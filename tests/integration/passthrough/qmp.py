@@ -6,13 +6,13 @@ Owns: one connection. Never: waits without a deadline.
 import json
 import socket
 
-DEADLINE = 30
+DEADLINE_S = 30
 
 
 class Qmp:
     def __init__(self, path):
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(DEADLINE)
+        self._socket.settimeout(DEADLINE_S)
         self._socket.connect(str(path))
         self._lines = self._socket.makefile("rw", encoding="utf-8")
         self._events = []
@@ -45,11 +45,11 @@ class Qmp:
     def wait(self, event, **fields):
         """Waits until `event` is reported, with `fields` in its data."""
         while True:
-            for told in self._events:
-                if told["event"] == event and all(told.get("data", {}).get(key) == value
+            for seen in self._events:
+                if seen["event"] == event and all(seen.get("data", {}).get(key) == value
                                                   for key, value in fields.items()):
-                    self._events.remove(told)
-                    return told
+                    self._events.remove(seen)
+                    return seen
             answer = self._receive()
             if "event" in answer:
                 self._events.append(answer)
@@ -61,7 +61,7 @@ def plug(driver, name, bus, **options):
 
 
 def unplug(name):
-    """An action that requests a device from the guest. The device is still there when this returns."""
+    """An action that asks the guest to release a device. The device is still there when the action returns."""
     return lambda qmp: qmp.command("device_del", id=name)
 
 

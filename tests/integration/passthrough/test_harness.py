@@ -57,7 +57,7 @@ def other_lines_are_comments():
 
 
 @test
-def marks_are_handed_on():
+def marks_are_returned():
     equal(report_of(0, "@plug", "@unplug it", "@end")[2], ["plug", "unplug it"])
 
 
@@ -105,6 +105,8 @@ def the_archive_has_the_format_that_the_kernel_reads():
     inside.add("/a/file", b"text", 0o755)
     archive = inside.archive()
     equal(len(archive) % 4, 0)
+    # An entry is a magic number of 6 bytes, 13 fields of 8 hexadecimal digits, its name and its data. The second field
+    # is the mode (at 14), the seventh the size of the data (at 54), the twelfth that of the name (at 94).
     at, names = 0, {}
     while at < len(archive):
         equal(archive[at:at + 6], b"070701")

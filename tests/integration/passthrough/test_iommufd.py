@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions by iommufd. Debian 12's kernels lack it; CONTRIBUTING.md says how to provide a kernel."""
+"""Functions that are opened by iommufd. Debian 12's kernels lack it; CONTRIBUTING.md says how to provide a kernel."""
 from machine import Machine
 
 Machine(devices=["edu,addr=04.0,dma_mask=0xffffffffffff",

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The command beside other users and tools, full disks, restarts, and functions that are removed while bound."""
+"""`facet pci` where other users and tools act on the same functions, a disk is full, the host restarts, or a bound
+function is removed."""
 from machine import Machine
 
 Machine(devices=["edu,addr=04.0,dma_mask=0xffffffffffff",

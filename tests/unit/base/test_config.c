@@ -105,11 +105,11 @@ static void a_size_has_one_range(void **state)
 /* False for the words of a message that describe a value instead of being one. */
 static bool is_value(const char *word)
 {
-    static const char *const others[] = {"a",    "an",   "absolute", "and", "as",    "from",  "or",
-                                         "path", "size", "such",     "to",  "whole", "number"};
+    static const char *const descriptive[] = {"a",    "an",   "absolute", "and", "as",    "from",  "or",
+                                              "path", "size", "such",     "to",  "whole", "number"};
 
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(word, others[i]) == 0)
+    for (size_t i = 0; i < sizeof descriptive / sizeof descriptive[0]; i++)
+        if (strcmp(word, descriptive[i]) == 0)
             return false;
     return word[0];
 }
@@ -183,7 +183,7 @@ static void the_level_decides_which_messages_are_logged(void **state)
     setenv("FACET_LOG", "error", 1);
     assert_string_equal(logged_text(FACET_LOG_WARNING, "hidden"), "");
     assert_string_equal(logged_text(FACET_LOG_ERROR, "shown"), "test_base_config: error: shown\n");
-    setenv("FACET_LOG", "nonsense", 1);
+    setenv("FACET_LOG", "nonsense", 1); /* with an invalid level, all messages are logged */
     assert_string_equal(logged_text(FACET_LOG_DEBUG, "shown"), "test_base_config: debug: shown\n");
 }
 

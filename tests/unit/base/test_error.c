@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of the error context. */
+/* Owns: the tests of struct facet_error and of the functions that fill it. */
 #include <errno.h>
 #include <locale.h>
 #include <setjmp.h>
@@ -57,7 +57,8 @@ static void messages_are_utf8(void **state)
     assert_string_equal(error.message, "? \xc3\xa4 ? \xe2\x82\xac ??? \xf0\x9f\x98\x80 ?? ??");
     facet_error_set(&error, FACET_IO, "'%.3s'", "\xc3\xa4\xc3\xa4");
     assert_string_equal(error.message, "'\xc3\xa4?'");
-    /* Characters of two bytes, from an odd position on: both the cut and the dots fall into a character. */
+    /* Characters of two bytes, from an even and from an odd position on: in one of the cases the cut falls into a
+     * character. */
     for (size_t start = 0; start < 2; start++) {
         memset(long_text, 'a', sizeof long_text - 1);
         for (size_t i = start; i + 2 < sizeof long_text; i += 2)
@@ -85,7 +86,7 @@ static void assert_ends_in_dots(const struct facet_error *error)
     assert_string_equal(error->message + sizeof error->message - 4, "...");
 }
 
-static void a_cut_is_visible(void **state)
+static void a_message_that_is_cut_ends_in_dots(void **state)
 {
     struct facet_error error;
 
@@ -188,7 +189,7 @@ int main(void)
         cmocka_unit_test(control_bytes_are_shown_as_question_marks),
         cmocka_unit_test(messages_are_utf8),
         cmocka_unit_test(null_error_is_allowed),
-        cmocka_unit_test(a_cut_is_visible),
+        cmocka_unit_test(a_message_that_is_cut_ends_in_dots),
         cmocka_unit_test(errno_chooses_the_status),
         cmocka_unit_test(prefix_is_put_before_the_message),
         cmocka_unit_test(prefix_of_a_full_message_stays_in_bounds),

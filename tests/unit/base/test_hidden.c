@@ -36,7 +36,7 @@ static void assert_nothing_is_noticed(void)
     assert_int_equal(signals, 0);
 }
 
-/* The program may handle, ignore or not know SIGCHLD. */
+/* The program may handle SIGCHLD, ignore it, or leave it its default action. */
 static void the_end_of_a_hidden_child_is_reported(void **state)
 {
     void (*const handlers[])(int) = {SIG_DFL, SIG_IGN, count_signal};
@@ -122,7 +122,7 @@ static void an_orphan_is_none_of_our_children(void **state)
         assert_true(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
         assert_nothing_is_noticed();
         assert_int_equal(poll(&(struct pollfd){.fd = pidfd, .events = POLLIN}, 1, 60000), 1); /* the orphan ended */
-        facet_hidden_reap(pidfd);                                                             /* not our child */
+        facet_hidden_reap(pidfd); /* does nothing: it is not this process's child */
         close(pidfd);
     }
     signal(SIGCHLD, SIG_DFL);
@@ -168,7 +168,7 @@ static void the_signal_mask_is_left_as_it_was(void **state)
     sigaddset(&before, SIGUSR1);
     sigprocmask(SIG_SETMASK, &before, NULL);
     assert_int_equal(run_program("/bin/sh", "kill -s USR1 $$; echo alive", text, sizeof text, &pidfd), 0);
-    assert_string_equal(text, ""); /* the program's mask is the one that was asked for */
+    assert_string_equal(text, ""); /* SIGUSR1 ended the program: its mask is the empty one that was asked for */
     sigprocmask(SIG_SETMASK, NULL, &after);
     for (int number = 1; number < NSIG; number++)
         assert_int_equal(sigismember(&after, number), sigismember(&before, number));

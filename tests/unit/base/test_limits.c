@@ -18,7 +18,7 @@ static void sizes_are_read(void **state)
 {
     static const struct {
         const char *text;
-        uint64_t whole_bytes, bytes;
+        uint64_t whole_bytes, bytes; /* whole_bytes: what 100% stands for */
     } good[] = {
         {"1", 0, 1},
         {"268435456", 0, 256 * MIB},
@@ -210,7 +210,7 @@ static void names_are_checked(void **state)
     assert_int_equal(facet_check_name(NULL, "name", NULL), FACET_INVALID_ARGUMENT);
 }
 
-static void check_fails(struct facet_limits limits, const char *argument, enum facet_status status)
+static void expect_refusal(struct facet_limits limits, const char *argument, enum facet_status status)
 {
     struct facet_error error = {0};
 
@@ -229,21 +229,21 @@ static void limits_are_checked_against_the_device(void **state)
     limits.compute_request_milli = 1000;
     assert_int_equal(facet_limits_check(&limits, GIB, NULL), FACET_OK);
     limits.memory_bytes = GIB + 1;
-    check_fails(limits, "memory", FACET_OUT_OF_RANGE);
+    expect_refusal(limits, "memory", FACET_OUT_OF_RANGE);
     limits = base;
     limits.compute_limit_milli = 0;
-    check_fails(limits, "compute", FACET_OUT_OF_RANGE);
+    expect_refusal(limits, "compute", FACET_OUT_OF_RANGE);
     limits.compute_limit_milli = 1001;
-    check_fails(limits, "compute", FACET_OUT_OF_RANGE);
+    expect_refusal(limits, "compute", FACET_OUT_OF_RANGE);
     limits.compute_limit_milli = 200;
     limits.compute_request_milli = 201;
-    check_fails(limits, "compute", FACET_OUT_OF_RANGE);
+    expect_refusal(limits, "compute", FACET_OUT_OF_RANGE);
     limits = base;
     limits.mode = FACET_MODE_PARTITIONED + 1;
-    check_fails(limits, "mode", FACET_INVALID_ARGUMENT);
+    expect_refusal(limits, "mode", FACET_INVALID_ARGUMENT);
     limits = base;
     limits.priority = FACET_PRIORITY_HIGH + 1;
-    check_fails(limits, "priority", FACET_INVALID_ARGUMENT);
+    expect_refusal(limits, "priority", FACET_INVALID_ARGUMENT);
 }
 
 static void sizes_are_written_for_people(void **state)

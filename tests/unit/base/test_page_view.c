@@ -20,7 +20,8 @@
 #define POPULATE 23 /* MADV_POPULATE_WRITE */
 #define COLLAPSE 25 /* MADV_COLLAPSE */
 
-/* The errors of madvise(): of each collapse except number `collapse_at`, and of populating pages. */
+/* The errno values with which madvise() fails (0: none): each collapse except number `collapse_at`, and each populating
+ * of pages. `collapses` counts the collapses. */
 static struct {
     int collapse, populate, collapses, collapse_at;
 } errors;
@@ -65,7 +66,7 @@ static int tear_down(void **state)
     struct fixture *fixture = *state;
 
     facet_page_view_close(&fixture->view);
-    facet_page_view_close(&fixture->view);
+    facet_page_view_close(&fixture->view); /* does nothing */
     assert_null(facet_page_view_at(&fixture->view, 0));
     close(fixture->file);
     return 0;
@@ -115,7 +116,7 @@ static void test_pages_exist_before_the_first_access(void **state)
 static void test_parts_of_huge_pages_are_committed(void **state)
 {
     static const struct {
-        uint64_t offset, bytes, huge_most;
+        uint64_t offset, bytes, huge_bytes_max;
     } parts[] = {{4096, 4096, 0},
                  {HUGE - 4096, HUGE + 8192, HUGE},
                  {5 * HUGE + 4096, 2 * HUGE - 8192, 0},
@@ -126,7 +127,7 @@ static void test_parts_of_huge_pages_are_committed(void **state)
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         assert_int_equal(facet_page_view_commit(&fixture->view, fixture->file, parts[i].offset, parts[i].bytes), 0);
         assert_int_equal(resident_bytes(fixture), parts[i].bytes);
-        assert_true(fixture->view.huge_bytes <= parts[i].huge_most);
+        assert_true(fixture->view.huge_bytes <= parts[i].huge_bytes_max);
         memset(facet_page_view_at(&fixture->view, parts[i].offset), 1, parts[i].bytes);
         give_back(fixture, parts[i].offset, parts[i].bytes);
         assert_int_equal(resident_bytes(fixture), 0);
@@ -135,7 +136,7 @@ static void test_parts_of_huge_pages_are_committed(void **state)
 }
 
 /* Where huge pages are missing, small ones are populated. Where this fails too, pages appear when they are touched. */
-static void test_kernels_without_huge_pages(void **state)
+static void test_small_pages_are_populated_without_huge_pages(void **state)
 {
     struct fixture *fixture = *state;
 
@@ -173,6 +174,6 @@ int main(void)
 #define WITH_SETUP(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         WITH_SETUP(test_pages_exist_before_the_first_access), WITH_SETUP(test_parts_of_huge_pages_are_committed),
-        WITH_SETUP(test_kernels_without_huge_pages), WITH_SETUP(test_no_memory_is_reported)};
+        WITH_SETUP(test_small_pages_are_populated_without_huge_pages), WITH_SETUP(test_no_memory_is_reported)};
     return cmocka_run_group_tests_name("page_view", tests, NULL, NULL);
 }

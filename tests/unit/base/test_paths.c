@@ -23,14 +23,15 @@
 
 static char folder[64];
 
+/* The path of an entry of the test's folder, valid until the fourth call after this one. */
 static const char *in_folder(const char *name)
 {
     static char path[4][256];
     static unsigned next;
-    char *here = path[next++ % 4];
+    char *slot = path[next++ % 4];
 
-    snprintf(here, sizeof path[0], "%s/%s", folder, name);
-    return here;
+    snprintf(slot, sizeof path[0], "%s/%s", folder, name);
+    return slot;
 }
 
 static int set_up(void **state)
@@ -225,7 +226,7 @@ static void folders_that_a_group_may_write_are_refused(void **state)
 }
 
 /* Replaces the file for this process alone. Returns false if the process may not mount. */
-static bool replace_here(const char *path, const char *text)
+static bool replace_in_own_namespace(const char *path, const char *text)
 {
     FILE *file = fopen(in_folder("instead"), "w");
 
@@ -247,7 +248,7 @@ static void folders_of_a_group_that_another_user_has_as_primary_are_refused(void
         skip();
     pid_t child = fork();
     if (child == 0) {
-        if (!replace_here("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nmallory:x:1001:0::/:/bin/sh\n"))
+        if (!replace_in_own_namespace("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nmallory:x:1001:0::/:/bin/sh\n"))
             _exit(2);
         _exit(facet_path_make(in_folder("shared/run"), 0700, NULL) == FACET_PERMISSION ? 0 : 1);
     }
@@ -282,7 +283,7 @@ static void every_link_on_the_way_is_judged(void **state)
     assert_non_null(strstr(error.message, "belongs to user 65534, expected root"));
 }
 
-static void a_path_from_here_is_judged_from_the_root(void **state)
+static void a_relative_path_is_judged_from_the_root(void **state)
 {
     char before[FACET_PATH_SIZE];
 
@@ -359,7 +360,7 @@ int main(void)
         TEST(folders_that_a_group_may_write_are_refused),
         TEST(folders_of_a_group_that_another_user_has_as_primary_are_refused),
         TEST(every_link_on_the_way_is_judged),
-        TEST(a_path_from_here_is_judged_from_the_root),
+        TEST(a_relative_path_is_judged_from_the_root),
         TEST(a_file_is_trusted_like_a_folder),
         TEST(folders_of_others_are_refused),
         TEST(a_path_that_is_no_folder_is_refused),

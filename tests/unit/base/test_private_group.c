@@ -125,12 +125,12 @@ static void users_that_no_file_lists_share_every_group(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         put_file("etc/nsswitch.conf", refused[i]);
         if (is_alone())
-            fail_msg("'%s'", refused[i]);
+            fail_msg("with the sources '%s' ann is alone in her group, expected that this is unknown", refused[i]);
     }
     for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
         put_file("etc/nsswitch.conf", accepted[i]);
         if (!is_alone())
-            fail_msg("'%s'", accepted[i]);
+            fail_msg("with the sources '%s' ann is not alone in her group, expected that she is", accepted[i]);
     }
     put_file("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"); /* another source than this file defines ann */
     assert_false(is_alone());

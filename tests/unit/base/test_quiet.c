@@ -23,6 +23,7 @@ static void count_signal(int number)
     signals++;
 }
 
+/* Lets each write to a file fail with EFBIG and SIGXFSZ. Returns the limit to be restored. */
 static struct rlimit forbid_files(void)
 {
     struct rlimit before;
@@ -84,13 +85,13 @@ static void failed_writes_raise_no_signal(void **state)
 static void signals_that_the_program_blocked_stay_pending(void **state)
 {
     int file = memfd_create("quiet", MFD_CLOEXEC);
-    sigset_t mask, own, before;
+    sigset_t mask, blocked, before;
 
     assert_true(file >= 0);
     signal(SIGXFSZ, count_signal);
-    sigemptyset(&own);
-    sigaddset(&own, SIGXFSZ);
-    assert_int_equal(pthread_sigmask(SIG_BLOCK, &own, &before), 0);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGXFSZ);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &blocked, &before), 0);
     raise(SIGXFSZ);
     struct rlimit limit = forbid_files();
     assert_int_equal(write_quietly(file), -1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that members which only a newer program sets are refused, never ignored: by the rule itself, and by
- * functions of every room whose struct begins with its size.
+ * Owns: the proof that members which only a newer program sets are refused, never ignored: by facet_sized_known(), and
+ * by functions of every room that take a struct which begins with its size.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,7 @@ static void the_tail_must_be_zero(void **state)
 
 enum { UNKNOWN_BYTES = 16, SIZE_MOST = 4096 };
 
-/* Asks one function with this struct. */
+/* Passes the struct in the buffer to one function. */
 typedef enum facet_status (*sized_call)(const void *buffer, struct facet_error *error);
 
 static void expect_refusals(const char *name, const void *good, size_t bytes, size_t reserved, sized_call ask)
@@ -80,14 +80,14 @@ static void expect_refusals(const char *name, const void *good, size_t bytes, si
     memcpy(buffer, &size, sizeof size);
     ask(buffer, &error);
     if (strstr(error.message, "this library knows"))
-        fail_msg("%s: a tail of zeros: %s", name, error.message);
+        fail_msg("%s: zeros behind the known members are refused: %s", name, error.message);
     buffer[size - 1] = 1;
     if (ask(buffer, &error) != FACET_UNSUPPORTED || !strstr(error.message, "this library knows"))
-        fail_msg("%s: a tail that is set: %s", name, error.message);
+        fail_msg("%s: a set byte behind the known members is not refused: %s", name, error.message);
     memcpy(buffer, good, bytes);
     buffer[reserved] = 1;
     if (reserved && (ask(buffer, &error) != FACET_UNSUPPORTED || strcmp(error.argument, "reserved") != 0))
-        fail_msg("%s: a reserved member that is set: %s", name, error.message);
+        fail_msg("%s: a reserved member that is set is not refused: %s", name, error.message);
 }
 
 #define CALL(name, expression)                                                                                         \
@@ -102,16 +102,16 @@ static struct facet_resources *resources;
 static struct facet_compiler *built;
 static struct facet_fleet *open_fleet;
 static struct facet_memory *host;
-static int64_t withheld;
+static int64_t reserved_agents;
 static struct facet_simulate_result result = {.size = sizeof result};
 static uint32_t chosen;
 static struct {
     void *made;
 } unused;
-#define MADE(type) ((struct type **)&unused.made)
+#define MADE(type) ((struct type **)&unused.made) /* where a function would return what it makes */
 
 CALL(maps, facet_maps_create(buffer, MADE(facet_maps), error))
-CALL(agents, facet_agents_split(buffer, &withheld, error))
+CALL(agents, facet_agents_split(buffer, &reserved_agents, error))
 CALL(fleet, facet_fleet_create(buffer, MADE(facet_fleet), error))
 CALL(simulation, facet_simulate(buffer, &result, error))
 CALL(topology, facet_node_choose(buffer, 1, 1, &chosen, error))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about amounts as text, and the types of slots. */
+/* Owns: proofs about reading and writing amounts as text, and about the names of slot types. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,14 +98,14 @@ static void test_negative_amounts_are_shown(void **state)
     assert_string_equal(facet_amount_format(INT64_MIN, text, sizeof text), "-9223372036854.775808");
 }
 
-static void test_least_decimals_are_printed(void **state)
+static void test_at_least_the_requested_decimals_are_printed(void **state)
 {
     char text[FACET_AMOUNT_SIZE];
     (void)state;
 
     assert_string_equal(facet_amount_format_places(1500000, 2, text, sizeof text), "1.50");
     assert_string_equal(facet_amount_format_places(1000000, 1, text, sizeof text), "1.0");
-    assert_string_equal(facet_amount_format_places(1000000, 99, text, sizeof text), "1.000000");
+    assert_string_equal(facet_amount_format_places(1000000, 99, text, sizeof text), "1.000000"); /* at most six */
     assert_string_equal(facet_amount_format_places(-1, 0, text, sizeof text), "-0.000001");
     assert_string_equal(facet_amount_format_places(0, 0, text, sizeof text), "0");
 }
@@ -120,8 +120,10 @@ static void test_slot_types_have_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_amounts_round_trip),         cmocka_unit_test(test_wrong_amounts_are_refused),
-        cmocka_unit_test(test_negative_amounts_are_shown), cmocka_unit_test(test_least_decimals_are_printed),
+        cmocka_unit_test(test_amounts_round_trip),
+        cmocka_unit_test(test_wrong_amounts_are_refused),
+        cmocka_unit_test(test_negative_amounts_are_shown),
+        cmocka_unit_test(test_at_least_the_requested_decimals_are_printed),
         cmocka_unit_test(test_slot_types_have_names),
     };
 

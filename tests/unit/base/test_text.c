@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the replacement of bytes that control terminals, deceive people, or are no text. Never: prints them. */
+/* Owns: the tests of replacing bytes that control terminals, deceive people, or are no text. Never: prints such
+ * bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

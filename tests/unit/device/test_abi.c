@@ -455,7 +455,7 @@ static void the_provider_keeps_its_layout(void **state)
     SIZE(facet_provider, 112);
 }
 
-/* Providers fill it in, so it is part of the ABI too. */
+/* Providers fill in struct facet_error, so it is part of the ABI too. */
 static void the_error_keeps_its_layout(void **state)
 {
     AT(facet_error, status, 0);

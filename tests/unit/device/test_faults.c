@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making the Nth call into the system fail, for every N, while a device table opens.
- * Each failure is visible: the open fails with a reason, the provider is refused with a reason, or a health is unknown.
- * No child and no descriptor is left behind, and an open that failed leaves no table.
+ * Owns: proofs about opening a device table while the Nth call into the system fails, for every N. Each failure is
+ * visible: opening fails with a reason, a provider is refused with a reason, or a device's health is unknown. No child
+ * and no descriptor is left behind, and an open that failed leaves no table.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -119,8 +119,8 @@ struct expectation {
     uint32_t known; /* devices whose health is known */
 };
 
-/* True if the table is not complete; each provider that is missing must have a reason. */
-static bool shows_a_failure(const struct facet_device_table *table, const struct expectation *complete)
+/* Whether the table lacks a provider or a device's health. Asserts that each refused provider has a reason. */
+static bool is_incomplete(const struct facet_device_table *table, const struct expectation *complete)
 {
     uint32_t loaded = 0, known = 0;
 
@@ -157,34 +157,35 @@ static int open_until_success(const char *paths, const struct expectation *compl
             assert_string_not_equal(error.message, "");
             assert_null(table);
         } else {
-            assert_int_not_equal(shows_a_failure(table, complete), no_call_failed);
+            assert_int_not_equal(is_incomplete(table, complete), no_call_failed);
             facet_device_table_close(table);
         }
         if (no_call_failed)
             return n - 1;
     }
-    fail_msg("an open with 199 calls still fails, expected fewer calls");
+    fail_msg("opening a table makes 199 calls or more, expected fewer");
     return 0;
 }
 
-static void every_call_may_fail(void **state)
+static void a_failed_call_while_opening_is_visible(void **state)
 {
     const struct expectation complete = {.loaded = 1, .known = 2};
     char paths[2048];
 
     snprintf(paths, sizeof paths, "%s:%s", fixture("good"), fixture("refuses"));
-    /* The least number of calls. Table, records and copy of the path make 3. Each of two providers needs 7: session,
-     * path, two sockets, stack, the supervisor and the provider's process. Then 5 come for channel, requests, answers
-     * of the lists and the room for them, and 1 for the devices. Short answers take no memory. */
+    /* The least number of calls: 3 for the table, the records and the copy of the path; 7 for each of the two providers
+     * (session, path, two sockets, stack, the supervisor and the provider's process); 5 for the channel, the requests,
+     * the answers of the lists and the room for them; 1 for the devices. Short answers take no memory. */
     assert_true(open_until_success(paths, &complete) >= 3 + 2 * 7 + 5 + 1);
 }
 
-static void a_folder_may_be_unreadable(void **state)
+static void a_failed_call_while_searching_a_folder_is_visible(void **state)
 {
     const struct expectation complete = {0};
     char folder[] = "/tmp/facet-test-faults-XXXXXX";
 
     assert_non_null(mkdtemp(folder));
+    /* 3 for the table, the records and the copy of the path; 1 for the folder; 1 for the devices */
     assert_int_equal(open_until_success(folder, &complete), 3 + 1 + 1);
     assert_int_equal(rmdir(folder), 0);
 }
@@ -198,8 +199,8 @@ static int share_countdown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_may_fail),
-        cmocka_unit_test(a_folder_may_be_unreadable),
+        cmocka_unit_test(a_failed_call_while_opening_is_visible),
+        cmocka_unit_test(a_failed_call_while_searching_a_folder_is_visible),
     };
 
     return cmocka_run_group_tests(tests, share_countdown, NULL);

@@ -38,7 +38,7 @@ static void errors_are_filled_and_cut(void **state)
     assert_int_equal(facet_kit_fail(NULL, FACET_BUSY, "x"), FACET_BUSY);
 }
 
-static void only_the_right_major_version_enters(void **state)
+static void a_host_of_another_major_version_is_refused(void **state)
 {
     struct facet_provider_host host = {.size = sizeof host, .abi_major = FACET_PROVIDER_ABI_MAJOR, .abi_minor = 99};
 
@@ -86,7 +86,7 @@ static void lists_keep_to_the_hosts_struct_size(void **state)
     assert_int_equal(infos[24], 0x55);
     assert_int_equal(facet_kit_list(devices, 2, infos, 1000, 2, &count, NULL), FACET_OK);
     assert_int_equal(infos[1000 + 4], 1);
-    assert_int_equal(infos[744], 0x55);
+    assert_int_equal(infos[744], 0x55); /* nothing is written behind the 744 bytes that the kit knows */
     count = 99;
     assert_int_equal(facet_kit_list(devices, 2, infos, 3, 2, &count, NULL), FACET_INVALID_ARGUMENT);
     assert_int_equal(count, 99);
@@ -153,7 +153,7 @@ static void launches_of_any_version_are_taken(void **state)
     newer.known.size = sizeof newer;
     assert_int_equal(facet_kit_launch(&newer.known, &target, NULL), FACET_OK);
     assert_memory_equal(&target, &source, sizeof source);
-    newer.more[63] = 1; /* a field that this provider does not know is not lost */
+    newer.more[63] = 1; /* a field that this provider does not know is refused, not lost */
     assert_int_equal(facet_kit_launch(&newer.known, &target, &error), FACET_UNSUPPORTED);
     assert_string_equal(error.message, "launch: byte 191 of 192 is set: this provider knows only 128");
     newer.known.size = UINT32_MAX;
@@ -175,7 +175,7 @@ static void launches_of_any_version_are_taken(void **state)
     assert_int_equal(facet_kit_launch(&source, &target, NULL), FACET_OUT_OF_RANGE);
 }
 
-static void texts_of_any_length_say_their_size(void **state)
+static void texts_follow_the_two_call_rule(void **state)
 {
     char text[4] = "xyz";
     uint32_t size = 0;
@@ -207,11 +207,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_cleaned_cut_and_trimmed),
         cmocka_unit_test(errors_are_filled_and_cut),
-        cmocka_unit_test(only_the_right_major_version_enters),
+        cmocka_unit_test(a_host_of_another_major_version_is_refused),
         cmocka_unit_test(lists_of_any_struct_follow_the_two_call_rule),
         cmocka_unit_test(structs_keep_to_the_hosts_size),
         cmocka_unit_test(launches_of_any_version_are_taken),
-        cmocka_unit_test(texts_of_any_length_say_their_size),
+        cmocka_unit_test(texts_follow_the_two_call_rule),
         cmocka_unit_test(devices_and_workers_are_checked),
         cmocka_unit_test(lists_follow_the_two_call_rule),
         cmocka_unit_test(lists_keep_to_the_hosts_struct_size),

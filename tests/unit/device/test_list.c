@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of the public device list, with nothing but public headers. */
+/* Owns: the tests of the public device list. Never: includes a header that is not public. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -62,7 +62,7 @@ static void assert_minor(const char *name, uint16_t host_minor, uint16_t negotia
 static void the_smaller_minor_version_is_negotiated(void **state)
 {
     assert_minor("newer_minor", 0, FACET_PROVIDER_ABI_MINOR);
-    assert_minor("newer_minor", 9, 7);
+    assert_minor("newer_minor", 9, 7); /* the fixture is of minor version 7 */
     assert_minor("good", 9, FACET_PROVIDER_ABI_MINOR);
     assert_minor("good", 3, 3);
 }
@@ -136,7 +136,7 @@ static void the_environment_gives_the_default_path(void **state)
     facet_device_table_close(table);
 }
 
-static void no_shipped_providers_is_an_error(void **state)
+static void a_missing_folder_of_shipped_providers_is_an_error(void **state)
 {
     struct facet_device_table *table = NULL;
     struct facet_error error;
@@ -158,7 +158,7 @@ static const struct facet_device_record *find_device(const struct facet_device_t
     return device;
 }
 
-static void a_device_is_found_by_id_uuid_and_place(void **state)
+static void a_device_is_found_by_id_uuid_and_position(void **state)
 {
     struct facet_device_table *table = open_table(fixture("good"), 0);
     const struct facet_device_record *second = facet_device_table_at(table, 1);
@@ -197,7 +197,7 @@ static void devices_that_take_no_programs_come_last(void **state)
     }
 }
 
-static void an_unknown_device_lists_those_there_are(void **state)
+static void the_refusal_of_an_unknown_device_lists_the_known_ones(void **state)
 {
     static const char *const unknown[] = {"", "2", "01", "+1", "1 ", "fixture", "fixture:2", "FIXTURE:1"};
     struct facet_device_table *table = open_table(fixture("good"), 0);
@@ -252,7 +252,7 @@ static void a_provider_without_devices_is_named(void **state)
     facet_device_table_close(table);
 }
 
-static void json_has_measured_values_and_nothing_else(void **state)
+static void json_leaves_out_values_that_were_not_measured(void **state)
 {
     struct facet_device_table *table = open_table(fixture("good"), 0);
     json_t *root = facet_device_table_json(table);
@@ -318,7 +318,7 @@ static void json_has_no_negative_amounts(void **state)
 
 static void too_many_files_are_refused(void **state)
 {
-    char paths[65 * 7 + 1];
+    char paths[65 * 7 + 1]; /* one file more than are allowed, of 7 bytes each */
     struct facet_device_table *table = NULL;
 
     for (size_t i = 0; i < 65; i++)
@@ -336,13 +336,13 @@ int main(void)
         cmocka_unit_test(output_of_a_provider_is_discarded),
         cmocka_unit_test(a_folder_is_searched_in_order),
         cmocka_unit_test(the_environment_gives_the_default_path),
-        cmocka_unit_test(no_shipped_providers_is_an_error),
-        cmocka_unit_test(a_device_is_found_by_id_uuid_and_place),
+        cmocka_unit_test(a_missing_folder_of_shipped_providers_is_an_error),
+        cmocka_unit_test(a_device_is_found_by_id_uuid_and_position),
         cmocka_unit_test(devices_that_take_no_programs_come_last),
-        cmocka_unit_test(an_unknown_device_lists_those_there_are),
+        cmocka_unit_test(the_refusal_of_an_unknown_device_lists_the_known_ones),
         cmocka_unit_test(a_table_without_devices_names_the_refused_provider),
         cmocka_unit_test(a_provider_without_devices_is_named),
-        cmocka_unit_test(json_has_measured_values_and_nothing_else),
+        cmocka_unit_test(json_leaves_out_values_that_were_not_measured),
         cmocka_unit_test(json_of_providers_has_the_reason_of_a_refusal),
         cmocka_unit_test(json_has_no_negative_amounts),
         cmocka_unit_test(too_many_files_are_refused),

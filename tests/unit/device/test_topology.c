@@ -43,7 +43,7 @@ static void a_cpu_device_is_near_all_processors(void **state)
     assert_int_equal(device.info.valid & FACET_DEVICE_HAS_NUMA, 0);
 }
 
-static void a_place_that_the_machine_does_not_report_stays_empty(void **state)
+static void a_device_without_a_known_location_has_no_processors(void **state)
 {
     struct facet_device_record device = fill_record((struct facet_device_info){.kind = FACET_DEVICE_GPU});
 
@@ -57,7 +57,7 @@ static void a_place_that_the_machine_does_not_report_stays_empty(void **state)
     assert_string_equal(device.cpuset, "");
 }
 
-/* On the real machine, its first PCI device: hwloc and the kernel must agree on which processors are near. */
+/* Takes the real machine's first PCI device: hwloc and the kernel must agree on which processors are near it. */
 static void a_pci_device_is_near_the_processors_that_the_kernel_names(void **state)
 {
     struct facet_device_info info = {.kind = FACET_DEVICE_GPU, .valid = FACET_DEVICE_HAS_PCI};
@@ -95,7 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_memory_node_gives_its_processors, set_up),
         cmocka_unit_test_setup(a_cpu_device_is_near_all_processors, set_up),
-        cmocka_unit_test_setup(a_place_that_the_machine_does_not_report_stays_empty, set_up),
+        cmocka_unit_test_setup(a_device_without_a_known_location_has_no_processors, set_up),
         cmocka_unit_test_setup(a_pci_device_is_near_the_processors_that_the_kernel_names, set_up),
         cmocka_unit_test_setup(an_unreadable_machine_is_no_error, set_up),
     };

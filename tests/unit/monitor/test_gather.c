@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the values gathered from control groups, /proc and providers, and the reasons for missing ones. */
+/* Owns: proofs about the values gathered from control groups, /proc and providers, and about the reasons for missing
+ * ones. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -34,12 +35,12 @@ static int tear_down(void **state)
 
 static void expect_measured(const char *key, int64_t expected)
 {
-    tree_value(found, count, key, expected);
+    tree_expect_value(found, count, key, expected);
 }
 
 static void expect_reason(const char *key, enum facet_unmeasured expected)
 {
-    tree_reason(found, count, key, expected);
+    tree_expect_reason(found, count, key, expected);
 }
 
 /* ---- containers ---- */
@@ -59,7 +60,7 @@ static void make_group(void)
     tree_file(&tree, "pids.max", "100\n");
 }
 
-static void look_at_group(void)
+static void gather_group(void)
 {
     count = FACET_GATHER_MOST;
     assert_int_equal(facet_gather_container(tree.fd, 77, found, &count, &error), FACET_OK);
@@ -76,27 +77,27 @@ static void a_container_is_measured_by_its_group(void **state)
     make_group();
     tree_file(&tree, "dmem.current", "drm/0000:03:00.0/vram0 1000\ndrm/0000:04:00.0/vram0 24\n");
     tree_file(&tree, "dmem.max", "drm/0000:03:00.0/vram0 2000\ndrm/0000:04:00.0/vram0 48\n");
-    look_at_group();
+    gather_group();
     expect_measured("cpu_time", 1500000000);
     expect_measured("cpu_limit", 150000);
     expect_measured("cpu_throttled", 7000);
     expect_measured("memory_used", 4096);
-    assert_int_equal(tree_found(found, count, "memory_used")->capacity, 8192);
+    assert_int_equal(tree_find_measurement(found, count, "memory_used")->capacity, 8192);
     expect_measured("memory_anonymous", 1024);
     expect_measured("memory_file", 2048);
     expect_measured("swap_used", 0);
-    assert_false(tree_found(found, count, "swap_used")->has_capacity);
+    assert_false(tree_find_measurement(found, count, "swap_used")->has_capacity);
     expect_measured("io_read", 15);
     expect_measured("io_write", 26);
     expect_measured("tasks", 3);
     expect_measured("device_memory_used", 1024);
-    assert_int_equal(tree_found(found, count, "device_memory_used")->capacity, 2048);
+    assert_int_equal(tree_find_measurement(found, count, "device_memory_used")->capacity, 2048);
 }
 
 static void values_of_missing_files_are_absent_and_not_zero(void **state)
 {
     tree_file(&tree, "cgroup.controllers", "");
-    look_at_group();
+    gather_group();
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(found[i].reason, FACET_UNMEASURED_ABSENT);
 }
@@ -106,7 +107,7 @@ static void an_empty_io_stat_is_zero(void **state)
     make_group();
     tree_file(&tree, "io.stat", "");
     tree_file(&tree, "dmem.current", "");
-    look_at_group();
+    gather_group();
     expect_measured("io_read", 0);
     expect_measured("io_write", 0);
     expect_reason("device_memory_used", FACET_UNMEASURED_ABSENT);
@@ -119,17 +120,17 @@ static void a_group_without_a_limit_has_no_capacity(void **state)
     tree_file(&tree, "memory.max", "max\n");
     tree_file(&tree, "dmem.current", "a 1\nb 2\n");
     tree_file(&tree, "dmem.max", "a 5\nb max\n");
-    look_at_group();
+    gather_group();
     expect_reason("cpu_limit", FACET_UNMEASURED_UNLIMITED);
     expect_measured("memory_used", 4096);
-    assert_false(tree_found(found, count, "memory_used")->has_capacity);
+    assert_false(tree_find_measurement(found, count, "memory_used")->has_capacity);
     expect_measured("device_memory_used", 3);
-    assert_false(tree_found(found, count, "device_memory_used")->has_capacity);
+    assert_false(tree_find_measurement(found, count, "device_memory_used")->has_capacity);
 }
 
 static void a_removed_group_is_gone(void **state)
 {
-    look_at_group();
+    gather_group();
     expect_reason("memory_used", FACET_UNMEASURED_GONE);
     expect_reason("io_read", FACET_UNMEASURED_GONE);
 }
@@ -160,14 +161,14 @@ static void a_broken_file_loses_only_its_own_values(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         make_group();
         tree_file(&tree, cases[i].file, cases[i].text);
-        look_at_group();
+        gather_group();
         expect_reason(cases[i].key, cases[i].reason);
         for (uint32_t k = 0; k < count; k++)
             if (strcmp(found[k].meter->key, cases[i].key) != 0 &&
                 strcmp(found[k].meter->key, "device_memory_used") != 0)
                 assert_int_equal(found[k].reason, FACET_MEASURED);
-        make_group(); /* the next look finds the repaired file */
-        look_at_group();
+        make_group(); /* repairs the file */
+        gather_group();
         expect_reason(cases[i].key, FACET_MEASURED);
     }
 }
@@ -176,15 +177,15 @@ static void a_sum_with_a_malformed_part_is_not_measured(void **state)
 {
     make_group();
     tree_file(&tree, "io.stat", "8:0 rbytes=10 wbytes=20\n8:1 rbytes=x wbytes=1\n");
-    look_at_group();
+    gather_group();
     expect_reason("io_read", FACET_UNMEASURED_MALFORMED);
     expect_measured("io_write", 21);
     tree_file(&tree, "io.stat", "8:0 rbytes=9223372036854775807 wbytes=20\n8:1 rbytes=1 wbytes=1\n");
-    look_at_group();
+    gather_group();
     expect_reason("io_read", FACET_UNMEASURED_OUT_OF_RANGE);
     expect_measured("io_write", 21);
     tree_file(&tree, "io.stat", "rbytes=10\n");
-    look_at_group();
+    gather_group();
     expect_reason("io_read", FACET_UNMEASURED_MALFORMED);
     expect_reason("io_write", FACET_UNMEASURED_MALFORMED);
 }
@@ -204,7 +205,7 @@ static void files_that_are_no_text_are_refused(void **state)
     assert_int_equal(symlinkat("/proc/self/stat", tree.fd, "cpu.max"), 0);
     assert_int_equal(unlinkat(tree.fd, "io.stat", 0), 0);
     assert_int_equal(mkfifoat(tree.fd, "io.stat", 0600), 0);
-    look_at_group();
+    gather_group();
     expect_reason("memory_used", FACET_UNMEASURED_MALFORMED);
     expect_reason("tasks", FACET_UNMEASURED_MALFORMED);
     expect_reason("swap_used", FACET_UNMEASURED_MALFORMED);
@@ -243,7 +244,7 @@ static void make_process(void)
     tree_file(&tree, "42/io", "rchar: 1\nread_bytes: 4096\nwrite_bytes: 0\ncancelled_write_bytes: 0\n");
 }
 
-static void look_at_process(void)
+static void gather_process(void)
 {
     count = FACET_GATHER_MOST;
     assert_int_equal(facet_gather_process(tree.fd, 42, 77, found, &count, &error), FACET_OK);
@@ -253,7 +254,7 @@ static void look_at_process(void)
 static void a_process_is_measured_by_proc(void **state)
 {
     make_process();
-    look_at_process();
+    gather_process();
     expect_measured("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
     expect_measured("memory_used", 1764 * 1024);
     expect_measured("swap_used", 0);
@@ -271,7 +272,7 @@ static void a_name_of_several_lines_hides_nothing(void **state)
     for (size_t i = 0; i < sizeof stats / sizeof stats[0]; i++) {
         make_process();
         tree_file(&tree, "42/stat", stats[i]);
-        look_at_process();
+        gather_process();
         expect_measured("cpu_time", INT64_C(50) * (1000000000 / sysconf(_SC_CLK_TCK)));
         expect_measured("threads", 4);
         assert_int_equal(found[0].identity, 555);
@@ -283,7 +284,7 @@ static void memory_of_a_process_without_any_is_absent_and_not_zero(void **state)
     make_process();
     tree_file(&tree, "42/status", "Name:\tkthread\nThreads:\t1\n");
     assert_int_equal(unlinkat(tree.fd, "42/io", 0), 0);
-    look_at_process();
+    gather_process();
     expect_reason("memory_used", FACET_UNMEASURED_ABSENT);
     expect_reason("io_read", FACET_UNMEASURED_ABSENT);
     expect_measured("threads", 4);
@@ -297,23 +298,23 @@ static void broken_texts_of_a_process_are_malformed(void **state)
     for (size_t i = 0; i < sizeof stats / sizeof stats[0]; i++) {
         make_process();
         tree_file(&tree, "42/stat", stats[i]);
-        look_at_process();
-        assert_int_not_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
-        assert_int_not_equal(tree_found(found, count, "threads")->reason, FACET_MEASURED);
+        gather_process();
+        assert_int_not_equal(tree_find_measurement(found, count, "cpu_time")->reason, FACET_MEASURED);
+        assert_int_not_equal(tree_find_measurement(found, count, "threads")->reason, FACET_MEASURED);
         expect_measured("memory_used", 1764 * 1024);
     }
     tree_file(&tree, "42/status", "VmRSS:\t 12 MB\nVmSwap:\t-1 kB\n");
-    look_at_process();
+    gather_process();
     expect_reason("memory_used", FACET_UNMEASURED_MALFORMED);
     expect_reason("swap_used", FACET_UNMEASURED_MALFORMED);
     tree_file(&tree, "42/status", "VmRSS:\t 9223372036854775807 kB\n");
-    look_at_process();
+    gather_process();
     expect_reason("memory_used", FACET_UNMEASURED_OUT_OF_RANGE);
 }
 
 static void a_process_that_is_not_there_is_gone(void **state)
 {
-    look_at_process();
+    gather_process();
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(found[i].reason, FACET_UNMEASURED_GONE);
 }
@@ -324,16 +325,16 @@ static void this_process_can_be_measured(void **state)
 
     assert_true(proc >= 0);
     assert_int_equal(facet_gather_process(proc, getpid(), 1, found, &count, &error), FACET_OK);
-    assert_int_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
-    assert_int_equal(tree_found(found, count, "memory_used")->reason, FACET_MEASURED);
-    assert_true(tree_found(found, count, "memory_used")->value > 0);
-    assert_true(tree_found(found, count, "threads")->value >= 1);
+    assert_int_equal(tree_find_measurement(found, count, "cpu_time")->reason, FACET_MEASURED);
+    assert_int_equal(tree_find_measurement(found, count, "memory_used")->reason, FACET_MEASURED);
+    assert_true(tree_find_measurement(found, count, "memory_used")->value > 0);
+    assert_true(tree_find_measurement(found, count, "threads")->value >= 1);
     assert_true(found[0].identity > 0);
     count = FACET_GATHER_MOST;
     assert_int_equal(facet_gather_node(proc, 1, found, &count, &error), FACET_OK);
-    assert_int_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
-    assert_true(tree_found(found, count, "cpu_limit")->value >= 100000);
-    assert_true(tree_found(found, count, "memory_used")->value > 0);
+    assert_int_equal(tree_find_measurement(found, count, "cpu_time")->reason, FACET_MEASURED);
+    assert_true(tree_find_measurement(found, count, "cpu_limit")->value >= 100000);
+    assert_true(tree_find_measurement(found, count, "memory_used")->value > 0);
     close(proc);
 }
 
@@ -368,7 +369,7 @@ static void make_node(void)
                        "eth0:1: 5 1 0 0 0 0 0 0 6 1 0 0 0 0 0 0\n");
 }
 
-static void look_at_node(void)
+static void gather_node(void)
 {
     count = FACET_GATHER_MOST;
     assert_int_equal(facet_gather_node(tree.fd, 77, found, &count, &error), FACET_OK);
@@ -378,11 +379,11 @@ static void look_at_node(void)
 static void a_node_is_measured_by_proc(void **state)
 {
     make_node();
-    look_at_node();
+    gather_node();
     expect_measured("cpu_time", INT64_C(171) * (1000000000 / sysconf(_SC_CLK_TCK)));
     expect_measured("cpu_limit", 200000);
     expect_measured("memory_used", 600 * 1024);
-    assert_int_equal(tree_found(found, count, "memory_used")->capacity, 1000 * 1024);
+    assert_int_equal(tree_find_measurement(found, count, "memory_used")->capacity, 1000 * 1024);
     expect_measured("swap_used", 0);
     expect_measured("net_rx", 105);
     expect_measured("net_tx", 206);
@@ -403,20 +404,21 @@ static struct facet_measurement rate_after(struct facet_subject *subject, uint64
 
 #define INTERFACE(name, bytes) "  " name ": " bytes " 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n"
 
-/* One interface received 6 bytes, and an interface with a count of 5 was removed, so the sum's growth is no rate. */
+/* From the second to the third sample, eth0 received 6 bytes, and veth1 (which had a count of 6) was removed. The sum
+ * stays the same, and a rate of 0 would be wrong. */
 static void a_removed_interface_leaves_no_wrong_rate(void **state)
 {
     const struct facet_subject_config config = {
         .size = sizeof config, .kind = FACET_SUBJECT_NODE, .points = 4, .id = "node"};
     static const char both[] = NET_HEAD INTERFACE("eth0", "100") INTERFACE("veth1", "5"),
-                      turned[] = NET_HEAD INTERFACE("veth1", "6") INTERFACE("eth0", "101"),
+                      swapped[] = NET_HEAD INTERFACE("veth1", "6") INTERFACE("eth0", "101"),
                       one[] = NET_HEAD INTERFACE("eth0", "107"), other[] = NET_HEAD INTERFACE("eth1", "900");
     const uint64_t second = 1000000000;
     struct facet_subject *subject = NULL;
 
     assert_int_equal(facet_subject_create(&config, &subject, &error), FACET_OK);
     assert_int_equal(rate_after(subject, second, both).reason, FACET_UNMEASURED_FIRST);
-    assert_int_equal(rate_after(subject, 2 * second, turned).value, 2 * 8 * 1000);
+    assert_int_equal(rate_after(subject, 2 * second, swapped).value, 2 * 8 * 1000); /* two bytes, in millibits */
     assert_int_equal(rate_after(subject, 3 * second, one).reason, FACET_UNMEASURED_FIRST);
     assert_int_equal(rate_after(subject, 4 * second, one).value, 0);
     assert_int_equal(rate_after(subject, 5 * second, other).reason, FACET_UNMEASURED_FIRST);
@@ -431,7 +433,7 @@ static void values_that_a_node_does_not_report_are_unknown(void **state)
     tree_file(&tree, "stat", "cpu  100 20 30\ncpu0 1\n");
     tree_file(&tree, "meminfo", "MemTotal: 1000 kB\nSwapTotal: 5 kB\nSwapFree: 6 kB\n");
     tree_file(&tree, "net/dev", NET_HEAD "eth0: 1 2\n");
-    look_at_node();
+    gather_node();
     expect_reason("cpu_time", FACET_UNMEASURED_MALFORMED);
     expect_measured("cpu_limit", 100000);
     expect_reason("memory_used", FACET_UNMEASURED_ABSENT);
@@ -439,18 +441,18 @@ static void values_that_a_node_does_not_report_are_unknown(void **state)
     expect_measured("net_rx", 1);
     expect_reason("net_tx", FACET_UNMEASURED_MALFORMED);
     tree_file(&tree, "net/dev", NET_HEAD "no colon\n");
-    look_at_node();
+    gather_node();
     expect_reason("net_rx", FACET_UNMEASURED_MALFORMED);
     tree_file(&tree, "net/dev", "");
-    look_at_node();
+    gather_node();
     expect_reason("net_rx", FACET_UNMEASURED_MALFORMED);
     assert_int_equal(unlinkat(tree.fd, "stat", 0), 0);
-    look_at_node();
+    gather_node();
     expect_reason("cpu_time", FACET_UNMEASURED_ABSENT);
-    assert_false(facet_measurement_percent(tree_found(found, count, "cpu_time"), &ignored));
+    assert_false(facet_measurement_percent(tree_find_measurement(found, count, "cpu_time"), &ignored));
 }
 
-/* Lines with a large machine's interrupts, or a process's groups, may have any length; they are skipped. */
+/* Lines that no measurement needs (a large machine's interrupts, a process's groups) may have any length. */
 static void long_lines_of_other_values_are_skipped(void **state)
 {
     static char text[40000];
@@ -459,15 +461,15 @@ static void long_lines_of_other_values_are_skipped(void **state)
     make_node();
     memset(text + head, '1', sizeof text - (size_t)head - 1);
     tree_file(&tree, "stat", text);
-    look_at_node();
+    gather_node();
     expect_measured("cpu_limit", 100000);
-    assert_int_equal(tree_found(found, count, "cpu_time")->reason, FACET_MEASURED);
+    assert_int_equal(tree_find_measurement(found, count, "cpu_time")->reason, FACET_MEASURED);
     make_process();
     head = snprintf(text, sizeof text, "VmSwap:\t 1 kB");
     memset(text + head, ' ', sizeof text - (size_t)head - 1);
     snprintf(text + sizeof text - 20, 20, "\nVmRSS:\t 12 kB\n");
     tree_file(&tree, "42/status", text);
-    look_at_process();
+    gather_process();
     expect_measured("memory_used", 12 * 1024);
     expect_reason("swap_used", FACET_UNMEASURED_MALFORMED); /* the end of its line was cut off */
 }
@@ -496,9 +498,9 @@ static void a_device_is_measured_by_its_provider(void **state)
     expect_measured("clock", INT64_C(4294967295000000));
     expect_measured("compute_active", 45500);
     expect_measured("memory_used", 50);
-    assert_true(facet_measurement_percent(tree_found(found, count, "memory_used"), &percent));
+    assert_true(facet_measurement_percent(tree_find_measurement(found, count, "memory_used"), &percent));
     assert_int_equal(percent, 25000);
-    assert_true(facet_measurement_percent(tree_found(found, count, "compute_active"), &percent));
+    assert_true(facet_measurement_percent(tree_find_measurement(found, count, "compute_active"), &percent));
     assert_int_equal(percent, 45500);
     expect_reason("energy", FACET_UNMEASURED_OUT_OF_RANGE);
     expect_reason("ecc_corrected", FACET_UNMEASURED_ABSENT);

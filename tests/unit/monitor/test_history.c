@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the ring of samples, alone and with readers beside the writer. Never: asserts how long anything
- * takes. */
+/* Owns: proofs about the ring of samples, in one thread, and with several readers while one thread writes. Never:
+ * asserts how long anything takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include "monitor/history.h"
 
-#define ALL UINT64_MAX
+#define NO_END UINT64_MAX
 
 static struct facet_history *history_of(uint32_t capacity)
 {
@@ -76,7 +76,7 @@ static void test_latest_returns_newest_first(void **state)
     facet_history_destroy(history);
 }
 
-static void test_samples_since_a_time(void **state)
+static void test_samples_after_a_time_are_returned_oldest_first(void **state)
 {
     struct facet_history *history = history_of(5);
     struct facet_sample samples[8];
@@ -96,7 +96,7 @@ static void test_samples_since_a_time(void **state)
     facet_history_destroy(history);
 }
 
-static void test_older_sample_is_refused(void **state)
+static void test_a_sample_that_is_not_newer_is_refused(void **state)
 {
     struct facet_history *history = history_of(3);
     struct facet_sample sample = {.time_ns = 0}, read[3];
@@ -112,7 +112,7 @@ static void test_older_sample_is_refused(void **state)
     facet_history_destroy(history);
 }
 
-static void test_an_absurd_capacity_is_refused(void **state)
+static void test_a_capacity_of_zero_or_above_the_maximum_is_refused(void **state)
 {
     struct facet_history *history = NULL;
     struct facet_error error;
@@ -143,7 +143,7 @@ static void judge_samples(struct shared *shared, const struct facet_sample *samp
     atomic_fetch_add(&shared->read_samples, (unsigned)count);
 }
 
-static void *read_all_the_time(void *owner)
+static void *read_until_done(void *owner)
 {
     struct shared *shared = owner;
     struct facet_sample samples[16];
@@ -167,7 +167,7 @@ static void test_readers_get_whole_samples(void **state)
     pthread_t readers[READERS];
 
     for (size_t i = 0; i < READERS; i++)
-        assert_int_equal(pthread_create(&readers[i], NULL, read_all_the_time, &shared), 0);
+        assert_int_equal(pthread_create(&readers[i], NULL, read_until_done, &shared), 0);
     uint64_t number = 0;
 
     while (number < WRITES || atomic_load(&shared.read_samples) == 0) {
@@ -208,7 +208,8 @@ static void test_summary_is_that_of_sorted_values(void **state)
         }
         qsort(sorted, count, sizeof sorted[0], by_value);
         for (uint32_t milli = 0; milli <= 1000; milli += 125) {
-            struct facet_summary summary = facet_samples_summarize(samples, count, FACET_SAMPLE_QUEUED, 0, ALL, milli);
+            struct facet_summary summary =
+                facet_samples_summarize(samples, count, FACET_SAMPLE_QUEUED, 0, NO_END, milli);
             size_t rank = (count * milli + 999) / 1000;
 
             assert_int_equal(summary.count, count);
@@ -220,7 +221,7 @@ static void test_summary_is_that_of_sorted_values(void **state)
     }
 }
 
-static void test_summary_of_the_measured_samples_of_a_window(void **state)
+static void test_a_summary_has_the_measured_samples_of_its_window(void **state)
 {
     struct facet_sample samples[6] = {0};
 
@@ -231,12 +232,12 @@ static void test_summary_of_the_measured_samples_of_a_window(void **state)
     }
     struct facet_summary summary = facet_samples_summarize(samples, 6, FACET_SAMPLE_MEMORY_BYTES, 10, 50, 500);
 
-    assert_int_equal(summary.count, 3); /* 100, 300, 400 */
+    assert_int_equal(summary.count, 3); /* 100, 300, 400: 200 is not measured, and 500 is at the window's end */
     assert_int_equal(summary.min, 100);
     assert_int_equal(summary.max, 400);
     assert_int_equal(summary.mean, 266);
     assert_int_equal(summary.percentile, 300);
-    summary = facet_samples_summarize(samples, 6, FACET_SAMPLE_QUEUED, 0, ALL, 500);
+    summary = facet_samples_summarize(samples, 6, FACET_SAMPLE_QUEUED, 0, NO_END, 500);
     assert_int_equal(summary.count, 0);
 }
 
@@ -244,12 +245,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_latest_returns_newest_first),
-        cmocka_unit_test(test_samples_since_a_time),
-        cmocka_unit_test(test_older_sample_is_refused),
-        cmocka_unit_test(test_an_absurd_capacity_is_refused),
+        cmocka_unit_test(test_samples_after_a_time_are_returned_oldest_first),
+        cmocka_unit_test(test_a_sample_that_is_not_newer_is_refused),
+        cmocka_unit_test(test_a_capacity_of_zero_or_above_the_maximum_is_refused),
         cmocka_unit_test(test_readers_get_whole_samples),
         cmocka_unit_test(test_summary_is_that_of_sorted_values),
-        cmocka_unit_test(test_summary_of_the_measured_samples_of_a_window),
+        cmocka_unit_test(test_a_summary_has_the_measured_samples_of_its_window),
     };
     return cmocka_run_group_tests_name("history", tests, NULL, NULL);
 }

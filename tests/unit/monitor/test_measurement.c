@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the registry, statistics, subjects over several samples, and both forms of output, byte for byte. */
+/* Owns: proofs about the registry of meters, statistics, subjects over several samples, and the output as Prometheus
+ * text and JSON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -76,7 +77,7 @@ static struct facet_statistics statistics_of(const struct facet_subject *subject
 
 /* ---- the registry ---- */
 
-static void every_meter_of_the_registry_is_sound(void **state)
+static void every_meter_of_the_registry_is_valid(void **state)
 {
     for (uint32_t i = 0; i < facet_meter_count(); i++) {
         const struct facet_meter *meter = facet_meter_at(i);
@@ -185,7 +186,7 @@ static void a_gauge_has_all_statistics(void **state)
     assert_int_equal(got.sum, 11);
     assert_int_equal(got.average_milli, 3667);
     assert_int_equal(got.diff, -4);
-    assert_int_equal(got.rate_milli, -1000);
+    assert_int_equal(got.rate_milli, -1000); /* -4 in four seconds */
 }
 
 static void missing_values_have_no_statistics(void **state)
@@ -241,7 +242,7 @@ static void percent_needs_a_capacity(void **state)
     assert_true(facet_measurement_percent(&memory, &percent));
     assert_int_equal(percent, 33333);
     memory.value = INT64_MAX;
-    memory.capacity = 1;
+    memory.capacity = 1; /* the percentage is larger than an int64_t */
     assert_false(facet_measurement_percent(&memory, &percent));
     memory.reason = FACET_UNMEASURED_IO;
     assert_false(facet_measurement_percent(&memory, &percent));
@@ -285,10 +286,10 @@ static void a_network_is_in_bits_and_storage_in_bytes(void **state)
 
     add_measurement(node, measured_value("net_rx", SECOND, 1000));
     add_measurement(node, measured_value("net_rx", 2 * SECOND, 2001));
-    assert_int_equal(last_of(node, "net_rx_rate").value, 8008000);
+    assert_int_equal(last_of(node, "net_rx_rate").value, 8008000); /* 1001 bytes in a second, in millibits */
     add_measurement(process, measured_value("io_read", SECOND, 1000));
     add_measurement(process, measured_value("io_read", 3 * SECOND, 1001));
-    assert_int_equal(last_of(process, "io_read_rate").value, 500);
+    assert_int_equal(last_of(process, "io_read_rate").value, 500); /* one byte in two seconds, in thousandths */
     facet_subject_destroy(node);
     facet_subject_destroy(process);
 }
@@ -365,8 +366,8 @@ static void measurements_are_added_all_or_none(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "7", 2);
     struct facet_measurement twice[] = {measured_value("threads", 5, 1), measured_value("threads", 6, 1)};
-    struct facet_meter impostor = *facet_meter_find("threads"), own = everything, other = everything;
-    struct facet_measurement odd = measured_value("threads", 9, 1);
+    struct facet_meter copy_of_threads = *facet_meter_find("threads"), custom = everything, same_key = everything;
+    struct facet_measurement measurement = measured_value("threads", 9, 1);
 
     assert_int_equal(facet_subject_add(subject, twice, 2, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_subject_meters(subject), 0);
@@ -376,19 +377,19 @@ static void measurements_are_added_all_or_none(void **state)
     expect_refused(subject, measured_value("power", 9, 1), "meter");
     expect_refused(subject, measured_value("cpu_utilization", 9, 1), "meter");
     expect_refused(subject, unmeasured_value("threads", 9, FACET_UNMEASURED_REASONS), "reason");
-    odd.meter = &impostor;
-    expect_refused(subject, odd, "meter");
-    odd.meter = NULL;
-    expect_refused(subject, odd, "meter");
-    odd = measured_value("threads", 9, 1);
-    odd.size = 1;
-    expect_refused(subject, odd, "measurements");
-    odd = measured_value("threads", 9, 1);
-    odd.meter = &own;
-    add_measurement(subject, odd);
-    odd.meter = &other;
-    odd.time_ns = 10;
-    expect_refused(subject, odd, "meter");
+    measurement.meter = &copy_of_threads;
+    expect_refused(subject, measurement, "meter");
+    measurement.meter = NULL;
+    expect_refused(subject, measurement, "meter");
+    measurement = measured_value("threads", 9, 1);
+    measurement.size = 1;
+    expect_refused(subject, measurement, "measurements");
+    measurement = measured_value("threads", 9, 1);
+    measurement.meter = &custom;
+    add_measurement(subject, measurement);
+    measurement.meter = &same_key;
+    measurement.time_ns = 10;
+    expect_refused(subject, measurement, "meter");
     assert_int_equal(facet_subject_meters(subject), 2);
     assert_int_equal(last_of(subject, "threads").time_ns, 5);
     facet_subject_destroy(subject);
@@ -396,17 +397,17 @@ static void measurements_are_added_all_or_none(void **state)
 
 static void the_number_of_meters_is_bounded(void **state)
 {
-    static struct facet_meter own[FACET_SUBJECT_METERS + 1];
+    static struct facet_meter meters[FACET_SUBJECT_METERS + 1];
     static char keys[FACET_SUBJECT_METERS + 1][16];
     struct facet_subject *subject = make_subject(FACET_SUBJECT_NODE, "n", 2);
     struct facet_measurement sample[FACET_SUBJECT_METERS + 1];
 
     for (uint32_t i = 0; i <= FACET_SUBJECT_METERS; i++) {
         snprintf(keys[i], sizeof keys[i], "own_%u", i);
-        own[i] = everything;
-        own[i].key = keys[i];
+        meters[i] = everything;
+        meters[i].key = keys[i];
         sample[i] = measured_value("threads", 1, 1);
-        sample[i].meter = &own[i];
+        sample[i].meter = &meters[i];
     }
     assert_int_equal(facet_subject_add(subject, sample, FACET_SUBJECT_METERS + 1, &error), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_subject_meters(subject), 0);
@@ -471,7 +472,7 @@ static void prometheus_refuses_a_subject_listed_twice(void **state)
         facet_subject_destroy(all[i]);
 }
 
-static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
+static void prometheus_has_base_units_and_no_sample_for_an_unmeasured_value(void **state)
 {
     struct facet_subject *both[] = {make_subject(FACET_SUBJECT_CONTAINER, "a\"b", 4),
                                     make_subject(FACET_SUBJECT_DEVICE, "sim:0", 4)};
@@ -497,7 +498,7 @@ static void prometheus_has_base_units_and_no_zero_for_the_unknown(void **state)
                               "# HELP facet_device_temperature_celsius Temperature.\n"
                               "# TYPE facet_device_temperature_celsius gauge\n"
                               "facet_device_temperature_celsius{id=\"sim:0\"} -0.500\n"
-                              "# HELP facet_unmeasurable 1 for what could not be measured in the last look.\n"
+                              "# HELP facet_unmeasurable 1 for each meter whose last measurement has no value.\n"
                               "# TYPE facet_unmeasurable gauge\n"
                               "facet_unmeasurable{kind=\"container\",id=\"a\\\"b\",meter=\"cpu_utilization\","
                               "reason=\"first\"} 1\n"
@@ -511,8 +512,8 @@ static void prometheus_has_one_metric_family_for_all_subjects(void **state)
 {
     struct facet_subject *both[] = {make_subject(FACET_SUBJECT_PROCESS, "1", 2),
                                     make_subject(FACET_SUBJECT_PROCESS, "2", 2)};
-    struct facet_meter one = everything, other = everything;
-    struct facet_measurement own = measured_value("threads", 2, 3);
+    struct facet_meter in_counts = everything, in_watts = everything; /* of one key */
+    struct facet_measurement measurement = measured_value("threads", 2, 3);
     char *text = NULL;
 
     add_measurement(both[0], measured_value("threads", 1, 1));
@@ -521,11 +522,11 @@ static void prometheus_has_one_metric_family_for_all_subjects(void **state)
     assert_string_equal(text, "# HELP facet_process_threads Threads.\n# TYPE facet_process_threads gauge\n"
                               "facet_process_threads{id=\"1\"} 1\nfacet_process_threads{id=\"2\"} 2\n");
     free(text);
-    other.unit = FACET_UNIT_WATTS;
-    own.meter = &one;
-    add_measurement(both[0], own);
-    own.meter = &other;
-    add_measurement(both[1], own);
+    in_watts.unit = FACET_UNIT_WATTS;
+    measurement.meter = &in_counts;
+    add_measurement(both[0], measurement);
+    measurement.meter = &in_watts;
+    add_measurement(both[1], measurement);
     text = NULL;
     assert_int_equal(facet_subjects_prometheus(both, 2, &text, &error), FACET_INVALID_ARGUMENT);
     assert_null(text);
@@ -533,7 +534,7 @@ static void prometheus_has_one_metric_family_for_all_subjects(void **state)
     facet_subject_destroy(both[1]);
 }
 
-static void json_is_exact_and_null_is_not_zero(void **state)
+static void json_values_are_exact_and_unmeasured_ones_are_null(void **state)
 {
     struct facet_subject *subject = make_subject(FACET_SUBJECT_PROCESS, "\xe2\x82\xac \xf0\x9f\x98\x80", 4);
     char *text = NULL;
@@ -569,7 +570,7 @@ static void json_is_exact_and_null_is_not_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_meter_of_the_registry_is_sound),
+        cmocka_unit_test(every_meter_of_the_registry_is_valid),
         cmocka_unit_test(every_unit_name_is_found_and_unknown_names_are_not),
         cmocka_unit_test(meters_of_a_caller_are_checked),
         cmocka_unit_test(a_gauge_has_all_statistics),
@@ -586,10 +587,10 @@ int main(void)
         cmocka_unit_test(measurements_are_added_all_or_none),
         cmocka_unit_test(the_number_of_meters_is_bounded),
         cmocka_unit_test(subjects_are_checked),
-        cmocka_unit_test(prometheus_has_base_units_and_no_zero_for_the_unknown),
+        cmocka_unit_test(prometheus_has_base_units_and_no_sample_for_an_unmeasured_value),
         cmocka_unit_test(prometheus_refuses_a_subject_listed_twice),
         cmocka_unit_test(prometheus_has_one_metric_family_for_all_subjects),
-        cmocka_unit_test(json_is_exact_and_null_is_not_zero),
+        cmocka_unit_test(json_values_are_exact_and_unmeasured_ones_are_null),
     };
 
     return cmocka_run_group_tests_name("measurement", tests, NULL, NULL);

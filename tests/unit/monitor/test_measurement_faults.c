@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that each allocation may fail: the call returns an error, changes nothing, and leaks nothing. */
+/* Owns: proofs that a call in which an allocation fails returns an error, changes nothing and leaks nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -48,14 +48,14 @@ static void arm_failure(unsigned at)
 static const struct facet_subject_config config = {
     .size = sizeof config, .kind = FACET_SUBJECT_PROCESS, .points = 4, .id = "7"};
 
-static uint32_t look_at(uint64_t time_ns, struct facet_measurement *look)
+static uint32_t make_measurements(uint64_t time_ns, struct facet_measurement *measurements)
 {
     static const char *const keys[] = {"cpu_time", "memory_used", "io_read", "io_write", "threads"};
 
     for (uint32_t i = 0; i < 5; i++)
-        look[i] = (struct facet_measurement){
-            .size = sizeof *look, .meter = facet_meter_find(keys[i]), .value = (int64_t)i, .time_ns = time_ns};
-    look[1].reason = FACET_UNMEASURED_PERMISSION;
+        measurements[i] = (struct facet_measurement){
+            .size = sizeof *measurements, .meter = facet_meter_find(keys[i]), .value = (int64_t)i, .time_ns = time_ns};
+    measurements[1].reason = FACET_UNMEASURED_PERMISSION;
     return 5;
 }
 
@@ -82,7 +82,7 @@ static void a_subject_without_memory_is_not_made(void **state)
 
 static void measurements_are_added_all_or_none_without_memory(void **state)
 {
-    struct facet_measurement look[5];
+    struct facet_measurement measurements[5];
     enum facet_status status = FACET_NO_MEMORY;
     struct facet_subject *subject = NULL;
     struct facet_error error = {0};
@@ -91,29 +91,32 @@ static void measurements_are_added_all_or_none_without_memory(void **state)
     arm_failure(0);
     assert_int_equal(facet_subject_create(&config, &subject, &error), FACET_OK);
     while (status != FACET_OK) {
-        uint32_t count = look_at(1, look);
+        uint32_t count = make_measurements(1, measurements);
 
         arm_failure(++tries);
-        status = facet_subject_add(subject, look, count, &error);
+        status = facet_subject_add(subject, measurements, count, &error);
         arm_failure(0);
         if (status != FACET_OK) {
             assert_int_equal(status, FACET_NO_MEMORY);
             assert_int_equal(facet_subject_meters(subject), 0);
         }
     }
-    assert_int_equal(tries, 9); /* five meters, and three that are computed from them */
+    assert_int_equal(tries, 9); /* eight allocations: five meters, and three that are computed from them */
     assert_int_equal(facet_subject_meters(subject), 8);
     arm_failure(1);
-    assert_int_equal(facet_subject_add(subject, look, look_at(2, look), &error), FACET_OK); /* no allocation */
+    assert_int_equal(facet_subject_add(subject, measurements, make_measurements(2, measurements), &error),
+                     FACET_OK); /* no allocation */
     facet_subject_destroy(subject);
 }
 
 typedef enum facet_status (*write_func)(struct facet_subject *const *subjects, size_t count, char **ret_text,
                                         struct facet_error *error);
 
-static unsigned write_until_it_works(write_func write)
+/* Writes the text again and again, with one allocation more before the one that fails. Returns the number of tries up
+ * to that which succeeds. */
+static unsigned count_tries_of_writing(write_func write)
 {
-    struct facet_measurement look[5];
+    struct facet_measurement measurements[5];
     enum facet_status status = FACET_NO_MEMORY;
     struct facet_subject *subjects[2] = {NULL, NULL};
     struct facet_subject_config other = config;
@@ -124,7 +127,8 @@ static unsigned write_until_it_works(write_func write)
     other.id = "8";
     assert_int_equal(facet_subject_create(&config, &subjects[0], &error), FACET_OK);
     assert_int_equal(facet_subject_create(&other, &subjects[1], &error), FACET_OK);
-    assert_int_equal(facet_subject_add(subjects[0], look, look_at(1, look), &error), FACET_OK);
+    assert_int_equal(facet_subject_add(subjects[0], measurements, make_measurements(1, measurements), &error),
+                     FACET_OK);
     while (status != FACET_OK) {
         char *text = NULL;
 
@@ -144,8 +148,8 @@ static unsigned write_until_it_works(write_func write)
 
 static void without_memory_there_is_no_text(void **state)
 {
-    assert_true(write_until_it_works(facet_subjects_json) > 100);
-    assert_true(write_until_it_works(facet_subjects_prometheus) > 2);
+    assert_true(count_tries_of_writing(facet_subjects_json) > 100); /* Jansson allocates each value and key */
+    assert_true(count_tries_of_writing(facet_subjects_prometheus) > 2);
 }
 
 int main(void)

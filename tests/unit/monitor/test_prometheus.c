@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the form of Prometheus text, byte for byte.
+ * Owns: proofs about the form of Prometheus text, byte for byte.
  * Never: runs promtool; tests/integration/daemon does, where it is installed.
  */
 #include <setjmp.h>
@@ -101,7 +101,7 @@ static void without_memory_there_is_no_text(void **state)
 
     facet_prometheus_init(&prometheus);
     facet_prometheus_family(&prometheus, "x", FACET_METRIC_GAUGE, "X.");
-    prometheus.failed = true;
+    prometheus.failed = true; /* as after an allocation that failed */
     facet_prometheus_count(&prometheus, NULL, 0, 1);
     assert_null(facet_prometheus_take(&prometheus));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the measures computed from two samples, and of samples without one. Never: uses real time. */
+/* Owns: proofs about the measures computed from two samples, and about samples from which a measure cannot be computed.
+ * Never: uses real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,11 +26,11 @@ static uint64_t measure_between(const struct facet_sample *previous, const struc
 {
     uint64_t value = 0;
 
-    assert_true(facet_sample_measure(previous, sample, measure, 4096, &value));
+    assert_true(facet_sample_measure(previous, sample, measure, 4096, &value)); /* a memory quota of 4096 bytes */
     return value;
 }
 
-static void test_measures_between_two_samples(void **state)
+static void test_measures_are_computed_from_two_samples(void **state)
 {
     struct facet_sample first = full_sample(S), second = full_sample(S + 500 * MS);
 
@@ -111,7 +112,7 @@ static void test_fields_and_measures_are_found_by_name(void **state)
         assert_true(facet_sample_field_find(facet_sample_field_name((enum facet_sample_field)i), &field));
         assert_int_equal(field, i);
     }
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 8; i++) { /* all measures */
         assert_true(facet_measure_find(facet_measure_name((enum facet_measure)i), &measured));
         assert_int_equal(measured, i);
     }
@@ -119,13 +120,14 @@ static void test_fields_and_measures_are_found_by_name(void **state)
     assert_null(facet_measure_name((enum facet_measure)8));
     assert_false(facet_measure_find("charm", &measured));
     assert_false(facet_sample_field_find("charm", &field));
-    assert_true(facet_sample_field_counts(FACET_SAMPLE_QUEUE_NS) && !facet_sample_field_counts(FACET_SAMPLE_QUEUED));
+    assert_true(facet_sample_field_is_counter(FACET_SAMPLE_QUEUE_NS) &&
+                !facet_sample_field_is_counter(FACET_SAMPLE_QUEUED));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_measures_between_two_samples),
+        cmocka_unit_test(test_measures_are_computed_from_two_samples),
         cmocka_unit_test(test_a_measure_with_an_absent_field_is_absent),
         cmocka_unit_test(test_measures_of_impossible_samples_are_absent),
         cmocka_unit_test(test_fields_and_measures_are_found_by_name),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of when a rule is raised and cleared, and of its reports. Never: needs real time. */
+/* Owns: proofs about when a rule is raised and cleared, and about the events that report this. Never: needs real
+ * time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ struct event_log {
     struct facet_threshold_event last;
     unsigned raised, cleared;
     const struct facet_threshold *threshold;
-    bool state_was_old; /* when the callback ran */
+    bool state_was_old; /* when the callback ran, `threshold` did not yet have the state that the event reports */
 };
 
 static void note_event(void *owner, const struct facet_threshold_event *event)
@@ -38,6 +39,7 @@ static struct facet_threshold threshold_of(struct facet_threshold_rule rule, str
     return threshold;
 }
 
+/* Passes a sample of which only the number of queued launches is measured. */
 static void feed_queued(struct facet_threshold *threshold, uint64_t time_ns, uint64_t queued)
 {
     struct facet_sample sample = {.time_ns = time_ns};
@@ -79,7 +81,7 @@ static void test_rules_are_raised_and_cleared_with_duration_and_hysteresis(void 
     assert_int_equal(event_log.raised + event_log.cleared, 2);
 }
 
-static void test_rule_below_raises_and_clears(void **state)
+static void test_a_rule_for_low_values_is_raised_and_cleared(void **state)
 {
     struct event_log event_log = {0};
     struct facet_threshold threshold =
@@ -154,7 +156,7 @@ static void test_contradictory_rules_are_refused(void **state)
 {
     static const struct {
         struct facet_threshold_rule rule;
-        const char *last_name;
+        const char *fragment;
     } rows[] = {
         {{FACET_MEASURE_QUEUED, false, 10, 11, 0, 0}, "clear_level 11: expected at most the level, 10"},
         {{FACET_MEASURE_QUEUED, true, 10, 9, 0, 0}, "clear_level 9: expected at least the level, 10"},
@@ -168,7 +170,7 @@ static void test_contradictory_rules_are_refused(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_int_equal(facet_threshold_init(&threshold, &rows[i].rule, note_event, NULL, &error),
                          FACET_INVALID_ARGUMENT);
-        assert_non_null(strstr(error.message, rows[i].last_name));
+        assert_non_null(strstr(error.message, rows[i].fragment));
     }
     assert_int_equal(facet_threshold_init(&threshold, &good, NULL, NULL, &error), FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "callback"));
@@ -178,7 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules_are_raised_and_cleared_with_duration_and_hysteresis),
-        cmocka_unit_test(test_rule_below_raises_and_clears),
+        cmocka_unit_test(test_a_rule_for_low_values_is_raised_and_cleared),
         cmocka_unit_test(test_a_rate_holds_between_samples),
         cmocka_unit_test(test_memory_is_compared_in_milli_of_the_quota),
         cmocka_unit_test(test_a_sample_without_the_value_clears_nothing),

@@ -24,7 +24,7 @@ static inline void tree_make(struct tree *tree)
     assert_true(tree->fd >= 0);
 }
 
-static inline int tree_drop(const char *path, const struct stat *status, int type, struct FTW *walk)
+static inline int tree_remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
     return remove(path);
 }
@@ -32,7 +32,7 @@ static inline int tree_drop(const char *path, const struct stat *status, int typ
 static inline void tree_remove(struct tree *tree)
 {
     close(tree->fd);
-    assert_int_equal(nftw(tree->path, tree_drop, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(nftw(tree->path, tree_remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static inline void tree_folder(const struct tree *tree, const char *name)
@@ -54,8 +54,8 @@ static inline void tree_file(const struct tree *tree, const char *name, const ch
     tree_bytes(tree, name, text, strlen(text));
 }
 
-static inline const struct facet_measurement *tree_found(const struct facet_measurement *measurements, uint32_t count,
-                                                         const char *key)
+static inline const struct facet_measurement *tree_find_measurement(const struct facet_measurement *measurements,
+                                                                    uint32_t count, const char *key)
 {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(measurements[i].meter->key, key) == 0)
@@ -64,20 +64,20 @@ static inline const struct facet_measurement *tree_found(const struct facet_meas
     return NULL;
 }
 
-static inline void tree_value(const struct facet_measurement *measurements, uint32_t count, const char *key,
-                              int64_t value)
+static inline void tree_expect_value(const struct facet_measurement *measurements, uint32_t count, const char *key,
+                                     int64_t value)
 {
-    const struct facet_measurement *found = tree_found(measurements, count, key);
+    const struct facet_measurement *found = tree_find_measurement(measurements, count, key);
 
     if (found->reason != FACET_MEASURED)
         fail_msg("%s: %s, expected a value", key, facet_unmeasured_name(found->reason));
     assert_int_equal(found->value, value);
 }
 
-static inline void tree_reason(const struct facet_measurement *measurements, uint32_t count, const char *key,
-                               enum facet_unmeasured reason)
+static inline void tree_expect_reason(const struct facet_measurement *measurements, uint32_t count, const char *key,
+                                      enum facet_unmeasured reason)
 {
-    const struct facet_measurement *found = tree_found(measurements, count, key);
+    const struct facet_measurement *found = tree_find_measurement(measurements, count, key);
 
     if (found->reason != reason)
         fail_msg("%s: %s, expected %s", key, facet_unmeasured_name(found->reason), facet_unmeasured_name(reason));

@@ -154,7 +154,7 @@ static void the_order_is_of_domain_bus_device_function(void **state)
         }
 }
 
-static void names_end_where_they_should(void **state)
+static void each_value_of_an_enumeration_has_a_name(void **state)
 {
     for (uint32_t i = 0; i < FACET_PCI_KINDS; i++)
         assert_non_null(facet_pci_kind_name(i));
@@ -168,7 +168,7 @@ static void names_end_where_they_should(void **state)
     assert_null(facet_pci_attribute_name(FACET_PCI_ATTRIBUTES));
     assert_null(facet_pci_unread_name(FACET_PCI_UNREADS));
     assert_null(facet_pci_reset_name(0));
-    assert_null(facet_pci_reset_name(3));
+    assert_null(facet_pci_reset_name(3)); /* two bits; a name is that of one */
     assert_null(facet_pci_reset_name(UINT32_C(1) << FACET_PCI_RESETS));
     assert_string_equal(facet_pci_kind_name(FACET_PCI_KIND_NPU), "npu");
     assert_string_equal(facet_pci_attribute_name(FACET_PCI_USES), "uses");
@@ -184,7 +184,7 @@ int main(void)
         cmocka_unit_test(every_printed_address_is_parsed_back),
         cmocka_unit_test(an_accepted_text_is_printed_again),
         cmocka_unit_test(the_order_is_of_domain_bus_device_function),
-        cmocka_unit_test(names_end_where_they_should),
+        cmocka_unit_test(each_value_of_an_enumeration_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

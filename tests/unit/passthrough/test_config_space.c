@@ -25,13 +25,14 @@ static void put_bytes(struct space *space, size_t offset, uint32_t value, size_t
         space->bytes[offset + i] = (uint8_t)(value >> (8 * i));
 }
 
-/* An Express endpoint with power management at 0x40 and Express at 0x60. */
+/* An Express endpoint with two capabilities: power management at 0x40, and Express at 0x60. A capability's low byte is
+ * its ID, its high byte the offset of the next one. */
 static void make_space(struct space *space)
 {
     memset(space, 0, sizeof *space);
     put_bytes(space, 0x00, 0x233010de, 4);
-    put_bytes(space, 0x06, 0x10, 2);
-    space->bytes[0x34] = 0x40;
+    put_bytes(space, 0x06, 0x10, 2); /* the status: there is a capability list */
+    space->bytes[0x34] = 0x40;       /* the offset of the first capability */
     put_bytes(space, 0x40, 0x6001, 2);
     put_bytes(space, 0x60, 0x0010, 2);
 }
@@ -49,7 +50,7 @@ static void a_plain_config_space_is_read(void **state)
     struct space space;
 
     make_space(&space);
-    space.bytes[0x0e] = 0x80;
+    space.bytes[0x0e] = 0x80; /* the header type: 0, of a device with several functions */
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_true(facts.is_express);
     assert_false(facts.is_lost);
@@ -62,16 +63,17 @@ static void a_plain_config_space_is_read(void **state)
     assert_int_equal(config_space_find(&config, 0x11), 0);
 }
 
+/* An extended capability begins with its ID (16 bits), its version (4) and the offset of the next one (12). */
 static void extended_config_spaces_are_read(void **state)
 {
     struct space space;
 
     make_space(&space);
-    put_bytes(&space, 0x100, 0x14010003, 4);
+    put_bytes(&space, 0x100, 0x14010003, 4); /* a serial number; the next is at 0x140 */
     put_bytes(&space, 0x104, 0x04050607, 4);
     put_bytes(&space, 0x108, 0x00010203, 4);
-    put_bytes(&space, 0x140, 0x0001000d, 4);
-    put_bytes(&space, 0x144, 0x001d00ff, 4); /* more is supported than is enabled */
+    put_bytes(&space, 0x140, 0x0001000d, 4); /* access control services (ACS), the last */
+    put_bytes(&space, 0x144, 0x001d00ff, 4); /* 0xff is supported, of which 0x1d is enabled */
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_int_equal(facts.serial, UINT64_C(0x0001020304050607));
     assert_int_equal(facts.acs, FACET_PCI_ACS_PRESENT | 0x1d);
@@ -105,7 +107,7 @@ static void a_lost_function_has_no_facts(void **state)
     assert_int_equal(facts.serial, 0);
     assert_true(facts_of(&space, 64).is_lost);
     make_space(&space);
-    put_bytes(&space, 0, UINT32_MAX, 4); /* a virtual function reads as ones here */
+    put_bytes(&space, 0, UINT32_MAX, 4); /* the IDs of a virtual function read as ones, and it is not lost */
     assert_false(facts_of(&space, sizeof space).is_lost);
 }
 
@@ -114,13 +116,13 @@ static void circular_capability_lists_end(void **state)
     struct space space;
 
     make_space(&space);
-    put_bytes(&space, 0x60, 0x4005, 2); /* points to the previous capability */
-    put_bytes(&space, 0x100, 0x10010001, 4);
+    put_bytes(&space, 0x60, 0x4005, 2);      /* points to the previous capability */
+    put_bytes(&space, 0x100, 0x10010001, 4); /* points to itself */
     struct config_facts facts = facts_of(&space, sizeof space);
     assert_false(facts.is_express);
     put_bytes(&space, 0x40, 0x4001, 2); /* points to itself */
     assert_false(facts_of(&space, sizeof space).is_express);
-    put_bytes(&space, 0x100, 0x14010001, 4);
+    put_bytes(&space, 0x100, 0x14010001, 4); /* 0x100 and 0x140 point to each other */
     put_bytes(&space, 0x140, 0x10010001, 4);
     assert_int_equal(facts_of(&space, sizeof space).serial, 0);
 }
@@ -140,7 +142,7 @@ static void pointers_into_the_header_or_beyond_the_end_lead_nowhere(void **state
     space.bytes[0x34] = 0xfc;
     put_bytes(&space, 0xfc, 0x0010, 2);
     assert_true(facts_of(&space, 256).is_express); /* at the last possible offset */
-    put_bytes(&space, 0x100, 0xffc10001, 4);
+    put_bytes(&space, 0x100, 0xffc10001, 4);       /* points to 0xffc, the last place of a header */
     put_bytes(&space, 0xffc, 0x0001000d, 4);
     assert_int_equal(facts_of(&space, sizeof space).acs, FACET_PCI_ACS_PRESENT); /* its register is beyond the end */
 }

@@ -51,7 +51,8 @@ static void set_driver(const struct machine *machine, const char *directory, con
         assert_int_equal(symlinkat(target, machine->root, path), 0);
 }
 
-/* Expects these holders' nodes in their order, one string with spaces between, and these missing facts about them. */
+/* Expects the function's holders to have these nodes (in order, joined by spaces), and `unread` to be the reason why
+ * there may be further holders. */
 static void expect_nodes(const struct machine *machine, const char *address, uint8_t unread, const char *nodes)
 {
     struct facet_pci_snapshot *snapshot = machine_scan(machine, MACHINE_EVERYTHING);
@@ -165,7 +166,7 @@ static void unknown_nodes_leave_the_holders_unknown(void **state)
         expect_nodes(&machine, "01:00.0", cases[i].unread, "");
     }
     set_driver(&machine, ASCEND, "devdrv_device_driver");
-    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* not a node for computing */
+    plant_node(&machine, ASCEND "/i2c-4/i2c-dev/i2c-4", "89:4", "i2c-4"); /* not the node that computing opens */
     expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "");
     plant_holder(&machine, 900, "/dev/i2c-4");
     expect_nodes(&machine, "01:00.0", FACET_PCI_UNREAD_UNKNOWN, "/dev/i2c-4");
@@ -244,7 +245,7 @@ static void unknown_users_are_reported_and_stop_nothing(void **state)
     struct facet_passthrough_wish wish = {.size = sizeof wish, .functions = &address, .count = 1};
     struct facet_passthrough_verdict *verdict = NULL;
     struct machine machine;
-    size_t told = 0;
+    size_t found = 0;
 
     machine_plant(&machine, "npu");
     struct facet_pci_snapshot *snapshot = machine_scan(&machine, MACHINE_EVERYTHING);
@@ -256,11 +257,11 @@ static void unknown_users_are_reported_and_stop_nothing(void **state)
         assert_int_not_equal(reason->code, FACET_PASSTHROUGH_UNREAD);
         if (reason->code != FACET_PASSTHROUGH_USERS_UNKNOWN)
             continue;
-        told++;
+        found++;
         assert_int_equal(reason->weight, FACET_PASSTHROUGH_WARNING);
         assert_non_null(strstr(reason->text, "driver devdrv_device_driver"));
     }
-    assert_int_equal(told, 1);
+    assert_int_equal(found, 1);
     facet_passthrough_verdict_destroy(verdict);
     facet_pci_snapshot_destroy(snapshot);
     machine_remove(&machine);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about judgements: every reason is found on some machine, and each check stops its cases. Never: touches
- * a host. */
+/* Owns: proofs about judgements: which reasons a verdict has, and which answer follows from them. Each reason is given
+ * for at least one machine of tests/fixtures/pci. Never: reads the host that runs the tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,8 @@ static size_t count_reasons(const struct facet_passthrough_verdict *verdict, uin
     return found;
 }
 
-/* A function of a machine with the described files, of which a test may change one first. */
+/* A judgement about one function of a planted machine. ask_question() makes it; ask_again() repeats it after the test
+ * has changed files of the machine. */
 struct question {
     struct machine machine;
     struct facet_pci_snapshot *snapshot;
@@ -178,15 +179,15 @@ static void a_stuck_function_stops_itself_and_its_group(void **state)
 
     ask_question(&question, "laptop", "01:00.0", WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP));
     assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, ""));
-    int sound = machine_hang(&question.machine, "0000:01:00.1");
+    int hang = machine_hang(&question.machine, "0000:01:00.1");
     ask_again(&question, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP), MACHINE_EVERYTHING);
     assert_int_equal(question.verdict->answer, FACET_PASSTHROUGH_NO);
     assert_non_null(
-        find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, "is stuck: its driver, or a reset, has not come"));
+        find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, "is stuck: its driver, or a reset, has not returned"));
     assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "stuck")); /* it is reported once */
     ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
     assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, "0000:01:00.1 of the same group is stuck"));
-    close(sound);
+    close(hang);
     ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
     assert_null(find_reason(question.verdict, FACET_PASSTHROUGH_STUCK, ""));
     end_question(&question);
@@ -200,9 +201,9 @@ static void a_group_that_is_not_viable_names_its_members(void **state)
 
     ask_question(&question, "laptop", "01:00.0", WISH(.flags = 0));
     assert_int_equal(question.verdict->function_count, 1);
-    assert_non_null(find_reason(
-        question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
-        "group 1 is not viable: it shares it with 0000:01:00.1, which the host's driver snd_hda_intel has"));
+    assert_non_null(
+        find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
+                    "its group 1 is not viable: 0000:01:00.1 of the same group has the host's driver snd_hda_intel"));
     assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER),
                      3); /* the port above is not named */
     assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_COMPANION), 3);
@@ -233,13 +234,13 @@ static void only_the_port_driver_of_bridges_is_accepted(void **state)
         ask_again(&question, WISH(.flags = 0), MACHINE_EVERYTHING);
         assert_int_equal(count_reasons(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER), cases[i].count);
     }
-    assert_non_null(
-        find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "0000:00:01.0, which the host's driver shpchp"));
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
+                                "0000:00:01.0 of the same group has the host's driver shpchp"));
     end_question(&question);
 }
 
 /* Like the kernel, Facet counts drivers of ISA bridges and host bridges as drivers of the host. */
-static void a_driver_of_an_isa_bridge_spoils_a_group(void **state)
+static void a_driver_of_an_isa_bridge_makes_a_group_not_viable(void **state)
 {
     struct question question;
 
@@ -252,8 +253,8 @@ static void a_driver_of_an_isa_bridge_spoils_a_group(void **state)
     question.address = address_of("01:00.0");
     question.verdict = judge_wish(
         question.snapshot, WISH(.flags = FACET_PASSTHROUGH_WHOLE_GROUP, .functions = &question.address, .count = 1));
-    assert_non_null(
-        find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER, "which the host's driver lpc_ich has"));
+    assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_GROUP_DRIVER,
+                                "of the same group has the host's driver lpc_ich"));
     assert_int_equal(question.verdict->function_count, 2);
     end_question(&question);
 }
@@ -320,6 +321,7 @@ static void a_skipped_value_never_makes_the_answer_yes(void **state)
     ask_again(&question, WISH(.flags = 0), FACET_PCI_SCAN_HOLDERS);
     assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "sriov could not be read: skipped"));
     assert_non_null(find_reason(question.verdict, FACET_PASSTHROUGH_UNREAD, "config could not be read: skipped"));
+    assert_int_not_equal(question.verdict->answer, FACET_PASSTHROUGH_YES);
     end_question(&question);
 }
 
@@ -341,10 +343,10 @@ static void the_console_may_be_behind_bars_that_were_not_read(void **state)
 
 /* ---- the virtual machine ---- */
 
-static void memory_is_counted_for_the_set(void **state)
+static void memory_and_bars_of_all_functions_are_counted(void **state)
 {
     struct question question;
-    const uint64_t bars = 2 * (16 * GIB + (256 << 20) + (1 << 20));
+    const uint64_t bars = 2 * (16 * GIB + (256 << 20) + (1 << 20)); /* both functions have three memory BARs */
 
     ask_question(&question, "acs_override", "01:00.0", WISH(.flags = 0));
     struct facet_pci_address both[] = {address_of("01:00.0"), address_of("02:00.0")};
@@ -419,7 +421,7 @@ static void wrong_wishes_are_refused(void **state)
     assert_int_equal(facet_passthrough_judge(snapshot, &wish, NULL, &error), FACET_INVALID_ARGUMENT);
     assert_int_equal(facet_passthrough_judge(snapshot, &wish, &verdict, &error), FACET_NOT_FOUND);
     assert_non_null(strstr(error.message, "there is no PCI function 0000:00:01.0"));
-    wish.flags = 4;
+    wish.flags = 4; /* a flag that does not exist */
     assert_int_equal(facet_passthrough_judge(snapshot, &wish, &verdict, &error), FACET_INVALID_ARGUMENT);
     wish.flags = 0;
     wish.count = 0;
@@ -453,13 +455,13 @@ int main(void)
         cmocka_unit_test(a_stuck_function_stops_itself_and_its_group),
         cmocka_unit_test(a_group_that_is_not_viable_names_its_members),
         cmocka_unit_test(only_the_port_driver_of_bridges_is_accepted),
-        cmocka_unit_test(a_driver_of_an_isa_bridge_spoils_a_group),
+        cmocka_unit_test(a_driver_of_an_isa_bridge_makes_a_group_not_viable),
         cmocka_unit_test(a_group_is_for_one_virtual_machine),
         cmocka_unit_test(skipped_holders_make_the_answer_unknown),
         cmocka_unit_test(an_unread_value_never_makes_the_answer_yes),
         cmocka_unit_test(a_skipped_value_never_makes_the_answer_yes),
         cmocka_unit_test(the_console_may_be_behind_bars_that_were_not_read),
-        cmocka_unit_test(memory_is_counted_for_the_set),
+        cmocka_unit_test(memory_and_bars_of_all_functions_are_counted),
         cmocka_unit_test(a_function_is_far_only_from_a_known_node),
         cmocka_unit_test(the_last_gpu_is_kept_unless_the_host_may_be_headless),
         cmocka_unit_test(wrong_wishes_are_refused),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that no failure during a scan makes a judgement better, and that judgements need memory. Never: touches
- * a host. */
+/* Owns: proofs that no failure during a scan changes an answer into yes, and that a judgement is refused where memory
+ * runs out. Never: reads the host that runs the tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -34,7 +34,7 @@ static struct {
     _Atomic int busy_at;  /* this lock is held by another process */
     _Atomic int end_at;   /* readers end before this lock, and before all later ones */
     _Atomic pid_t reader; /* the reader that hangs */
-    _Atomic int no_clone;
+    _Atomic int no_clone; /* 1: no reader can be started */
 } * readers;
 
 int __real_flock(int fd, int operation);
@@ -132,7 +132,7 @@ static void read_locked(struct tree *tree)
     scan_locked(tree->machine.root, &tree->snapshot);
 }
 
-/* Expects function `index` to be unread for that reason, and all others to be read; -1: all are read. */
+/* Expects function `index` to be unread for the reason `unread`, and all others to be read; -1: all are read. */
 static void expect_all_but(const struct tree *tree, int index, uint32_t unread)
 {
     for (int i = 0; i < FUNCTIONS; i++) {
@@ -181,7 +181,7 @@ static void only_marked_functions_are_read(void **state)
     assert_int_equal(tree->functions[2].unread[FACET_PCI_OVERRIDE], FACET_PCI_UNREAD_SKIPPED);
 }
 
-/* Expects that the hanging reader has not inherited the pipe: it ends when this process closes its end. */
+/* Expects that the hanging reader has not inherited the pipe: no writer is left once this process closes ends[1]. */
 static void expect_end_of_pipe(const int ends[2])
 {
     struct pollfd end = {.fd = ends[0], .events = POLLIN};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs about one scan of a machine: its functions, the values read of them, the distances between them. Never:
- * judges. The golden files of the command have the output for whole machines.
+ * judges functions. The output for whole machines is in tests/golden/pci.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static void functions_come_by_address_and_are_found(void **state)
     struct facet_pci_address nowhere = address_of("ffff:00:00.0");
     assert_null(facet_pci_snapshot_find(snapshot, &nowhere));
     const struct facet_pci_function *disk = function_of(snapshot, "10000:e1:00.0");
-    assert_int_equal(disk->bridge_count, 1); /* the domain begins there */
+    assert_int_equal(disk->bridge_count, 1); /* functions of the parent domain do not count */
     assert_int_equal(disk->kind, FACET_PCI_KIND_STORAGE);
     facet_pci_snapshot_destroy(snapshot);
     machine_remove(&machine);
@@ -102,12 +102,12 @@ static void only_functions_near_accelerators_are_read_in_full(void **state)
 
     machine_plant(&machine, "desktop");
     struct facet_pci_snapshot *snapshot = machine_scan(&machine, 0);
-    static const char *const matter[] = {"01.3", "03.1", "26:00.1", "21:00.0", "03:00.1"};
+    static const char *const near[] = {"01.3", "03.1", "26:00.1", "21:00.0", "03:00.1"};
 
-    for (size_t i = 0; i < sizeof matter / sizeof matter[0]; i++) {
+    for (size_t i = 0; i < sizeof near / sizeof near[0]; i++) {
         char text[16];
 
-        snprintf(text, sizeof text, "%s%s", strlen(matter[i]) < 6 ? "00:" : "", matter[i]);
+        snprintf(text, sizeof text, "%s%s", strlen(near[i]) < 6 ? "00:" : "", near[i]);
         assert_int_equal(function_of(snapshot, text)->unread[FACET_PCI_CONFIG], FACET_PCI_READ);
         assert_int_equal(function_of(snapshot, text)->unread[FACET_PCI_HOLDERS], FACET_PCI_UNREAD_SKIPPED);
     }
@@ -195,7 +195,7 @@ static void values_of_a_host_are_read(void **state)
     machine_remove(&machine);
 }
 
-/* Each line has eleven bytes for each CPU, and the word that is sought at its end. */
+/* A line of /proc/interrupts has eleven bytes for each CPU, here 1000, and at its end the word that the scan needs. */
 static void interrupts_of_many_cpus_are_read(void **state)
 {
     struct machine machine;
@@ -249,7 +249,7 @@ static void wrong_arguments_are_refused(void **state)
     config.size = sizeof config - 1;
     assert_int_equal(facet_pci_scan(&config, &snapshot, &error), FACET_INVALID_ARGUMENT);
     assert_string_equal(error.argument, "config->size");
-    config = (struct facet_pci_scan_config){.size = sizeof config, .flags = 4};
+    config = (struct facet_pci_scan_config){.size = sizeof config, .flags = 4}; /* no such flag */
     assert_int_equal(facet_pci_scan(&config, &snapshot, &error), FACET_INVALID_ARGUMENT);
     assert_string_equal(error.argument, "config->flags");
     config = (struct facet_pci_scan_config){.size = sizeof config, .root = -1};
@@ -316,8 +316,8 @@ static void a_machine_that_changes_is_seen_before_or_after(void **state)
         struct facet_pci_snapshot *snapshot = machine_scan(&machine, MACHINE_EVERYTHING);
         uint32_t count = facet_pci_snapshot_count(snapshot);
 
-        assert_true(count >= 3 && count <= 8);
-        assert_string_equal(function_of(snapshot, "00:02.0")->driver, "i915"); /* its branch stays */
+        assert_true(count >= 3 && count <= 8); /* the branch has five of the eight functions */
+        assert_string_equal(function_of(snapshot, "00:02.0")->driver, "i915"); /* outside the branch that is moved */
         for (uint32_t j = 0; j < count; j++)
             assert_int_equal(facet_pci_snapshot_at(snapshot, j)->is_lost, 0);
         facet_pci_snapshot_destroy(snapshot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a scan ends well whatever fails during it: memory, files, a function that is removed. Never:
- * judges.
+ * Owns: proofs that a scan ends, leaks nothing and reports no function that did not exist, where memory runs out, files
+ * cannot be opened or a function is removed during the scan. Never: judges functions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,13 +68,13 @@ static void a_scan_without_memory_leaks_nothing(void **state)
             facet_pci_snapshot_destroy(snapshot);
             assert_int_equal(open_files(), files);
         }
-        assert_true(refused >= 4);
+        assert_true(refused >= 4); /* no scan can do without four or more of its allocations */
         facet_pci_snapshot_destroy(whole);
         machine_remove(&machine);
     }
 }
 
-static void failing_files_leave_values_unknown(void **state)
+static void failing_files_leave_no_open_file(void **state)
 {
     static const int errors[] = {EIO, EACCES, ENOENT, EMFILE, ENODEV};
     struct machine machine;
@@ -98,7 +98,7 @@ static void failing_files_leave_values_unknown(void **state)
     machine_remove(&machine);
 }
 
-/* The kernel fails a path now and then by EAGAIN, and the scan asks again. */
+/* Now and then the kernel fails to open a path with EAGAIN, and the scan opens it again. */
 static void a_path_that_fails_once_is_opened_again(void **state)
 {
     struct machine machine;
@@ -111,7 +111,7 @@ static void a_path_that_fails_once_is_opened_again(void **state)
         failing = (struct failing){.open_at = at, .open_errno = at % 2 ? EAGAIN : EINTR};
         assert_int_equal(scan_machine(&machine, &snapshot), FACET_OK);
         reached = failing.opens >= at;
-        assert_int_equal(facet_pci_snapshot_count(snapshot), 5);
+        assert_int_equal(facet_pci_snapshot_count(snapshot), 5); /* all functions of the machine */
         for (uint32_t i = 0; i < 5; i++)
             for (uint32_t j = 0; j < FACET_PCI_ATTRIBUTES; j++)
                 assert_int_not_equal(facet_pci_snapshot_at(snapshot, i)->unread[j], FACET_PCI_UNREAD_IO);
@@ -121,30 +121,31 @@ static void a_path_that_fails_once_is_opened_again(void **state)
     machine_remove(&machine);
 }
 
-#define GONE "sys/devices/pci0000:00/0000:00:01.0"
+#define BRANCH "sys/devices/pci0000:00/0000:00:01.0"
 
-static void take_away(void *context)
+static void remove_branch(void *context)
 {
     const struct machine *machine = context;
 
-    renameat(machine->root, GONE, machine->root, "gone");
+    renameat(machine->root, BRANCH, machine->root, "gone");
 }
 
-/* A branch is removed while it is read. The snapshot has only functions that existed, and all that stayed. */
+/* A branch is removed while it is read. The snapshot has only functions that existed, and all functions outside the
+ * branch: three; the branch has five more. */
 static void a_function_may_be_removed_during_the_scan(void **state)
 {
     struct machine machine;
-    unsigned seen[9] = {0};
+    unsigned seen[9] = {0}; /* scans that found that number of functions */
 
     machine_plant(&machine, "laptop");
     bool reached = true;
     for (uint64_t at = 1; reached; at++) {
         struct facet_pci_snapshot *snapshot = NULL;
 
-        failing = (struct failing){.open_at = at, .before_open = take_away, .context = &machine};
+        failing = (struct failing){.open_at = at, .before_open = remove_branch, .context = &machine};
         assert_int_equal(scan_machine(&machine, &snapshot), FACET_OK);
         reached = failing.opens >= at;
-        renameat(machine.root, "gone", machine.root, GONE);
+        renameat(machine.root, "gone", machine.root, BRANCH);
         uint32_t count = facet_pci_snapshot_count(snapshot);
         assert_true(count >= 3 && count <= 8);
         seen[count]++;
@@ -162,7 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scan_without_memory_leaks_nothing),
-        cmocka_unit_test(failing_files_leave_values_unknown),
+        cmocka_unit_test(failing_files_leave_no_open_file),
         cmocka_unit_test(a_path_that_fails_once_is_opened_again),
         cmocka_unit_test(a_function_may_be_removed_during_the_scan),
     };

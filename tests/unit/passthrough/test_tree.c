@@ -29,7 +29,7 @@ static int remove_machine(void **state)
     return 0;
 }
 
-static void is_text(int root, const char *text, enum facet_pci_unread unread)
+static void expect_text(int root, const char *text, enum facet_pci_unread unread)
 {
     char got[16] = "before";
 
@@ -43,21 +43,21 @@ static void texts_are_one_line(void **state)
     char got[8];
 
     machine_file(machine, "file", "a line\n");
-    is_text(machine->root, "a line", FACET_PCI_READ);
+    expect_text(machine->root, "a line", FACET_PCI_READ);
     machine_file(machine, "file", "no end");
-    is_text(machine->root, "no end", FACET_PCI_READ);
+    expect_text(machine->root, "no end", FACET_PCI_READ);
     machine_file(machine, "file", "");
-    is_text(machine->root, "", FACET_PCI_READ);
+    expect_text(machine->root, "", FACET_PCI_READ);
     machine_file(machine, "file", "\n");
-    is_text(machine->root, "", FACET_PCI_READ);
+    expect_text(machine->root, "", FACET_PCI_READ);
     machine_file(machine, "file", "two\nlines\n");
-    is_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
+    expect_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
     machine_file(machine, "file", "\033[31m\n");
-    is_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
+    expect_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
     machine_file(machine, "file", "fifteen bytes..\n"); /* exactly as long as the buffer allows */
-    is_text(machine->root, "fifteen bytes..", FACET_PCI_READ);
+    expect_text(machine->root, "fifteen bytes..", FACET_PCI_READ);
     machine_file(machine, "file", "sixteen bytes...\n");
-    is_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
+    expect_text(machine->root, "", FACET_PCI_UNREAD_MALFORMED);
     assert_int_equal(tree_read_text_cut(machine->root, "file", got, sizeof got), FACET_PCI_READ);
     assert_string_equal(got, "sixteen");
 }
@@ -116,7 +116,7 @@ static void a_path_that_is_no_file_is_not_read(void **state)
     assert_int_equal(tree_open_directory(machine->root, "pipe"), -1);
 }
 
-/* Links begin at the directory, as if it were the root. */
+/* Absolute links and ".." stay below the directory, as if it were the root of the file system. */
 static void no_path_leaves_the_directory(void **state)
 {
     const struct machine *machine = *state;
@@ -199,8 +199,8 @@ static void lines_come_one_by_one(void **state)
     assert_int_equal(tree_each_line(machine->root, ".", take_line, &lines), FACET_PCI_UNREAD_MALFORMED);
 }
 
-/* The line is that of a machine of many CPUs, and its last word is the one that is needed. */
-static void long_lines_are_whole(void **state)
+/* A long line is taken up to 65535 bytes, and the next line is that after its end. */
+static void long_lines_are_cut_at_64_kib(void **state)
 {
     const struct machine *machine = *state;
     char *text = malloc(300000);
@@ -218,14 +218,14 @@ static void long_lines_are_whole(void **state)
     free(text);
 }
 
-static void an_endless_file_without_text_is_given_up(void **state)
+static void a_huge_file_of_zero_bytes_is_malformed(void **state)
 {
     const struct machine *machine = *state;
     struct lines lines = {0};
 
     machine_file(machine, "file", "");
     int fd = openat(machine->root, "file", O_WRONLY | O_CLOEXEC);
-    assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
+    assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0); /* 1 TiB of zero bytes: no text file */
     close(fd);
     assert_int_equal(tree_each_line(machine->root, "file", take_line, &lines), FACET_PCI_UNREAD_MALFORMED);
     assert_true(lines.count <= 1);
@@ -272,8 +272,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_path_leaves_the_directory, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(names_of_links_are_read, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(lines_come_one_by_one, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(long_lines_are_whole, make_machine, remove_machine),
-        cmocka_unit_test_setup_teardown(an_endless_file_without_text_is_given_up, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(long_lines_are_cut_at_64_kib, make_machine, remove_machine),
+        cmocka_unit_test_setup_teardown(a_huge_file_of_zero_bytes_is_malformed, make_machine, remove_machine),
         cmocka_unit_test_setup_teardown(names_of_a_directory_are_listed, make_machine, remove_machine),
         cmocka_unit_test(errors_have_reasons),
     };

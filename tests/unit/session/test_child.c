@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the isolation of a provider in a child: where it crashes, exits, hangs or gives invalid answers, the
- * session reports this, refuses further calls at once, and can be opened again.
+ * Owns: proofs of the isolation of a provider in a child. Where the provider crashes, exits or hangs, the session
+ * reports this, refuses further calls at once, and can be opened again. An invalid answer of the provider is refused,
+ * and the session goes on.
  */
 #include "session_fixture.h"
 
@@ -16,7 +17,7 @@
 #include "full.h"
 #include "session/session.h"
 
-/* Long enough for a child that a busy machine runs late. */
+/* Long enough for a child that gets its processor time late on a busy machine. */
 #define DEADLINE_NS (4 * FACET_NS_PER_S)
 
 /* The session, and the tables by which a test calls it. */
@@ -308,7 +309,7 @@ static void *use_range(void *data)
         failures += memcmp(in, out, sizeof in) != 0;
         failures +=
             callee->provider->memory->create_context(callee->instance, 0, NULL, "worker", &context, NULL) != FACET_OK;
-        failures += context != 1006;
+        failures += context != 1006; /* the fixture gives 1000 and the length of the worker's name */
     }
     return (void *)(uintptr_t)failures;
 }
@@ -329,7 +330,7 @@ static void many_threads_call_at_once(void **state)
     facet_session_close(callee.session);
 }
 
-static void *hang_there(void *data)
+static void *hang_until_crash(void *data)
 {
     struct callee *callee = data;
     struct facet_error error = {0};
@@ -347,8 +348,8 @@ static void a_crash_ends_all_calls_in_progress(void **state)
     void *lost;
 
     for (size_t i = 0; i < 8; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, hang_there, &callee), 0);
-    usleep(50000);
+        assert_int_equal(pthread_create(&threads[i], NULL, hang_until_crash, &callee), 0);
+    usleep(50000); /* so that the calls are in progress */
     assert_int_equal(ask_health(&callee, 0, NULL), FACET_OK);
     assert_int_equal(ask_health(&callee, FULL_CRASH, NULL), FACET_DEVICE_LOST);
     for (size_t i = 0; i < 8; i++) {
@@ -359,30 +360,30 @@ static void a_crash_ends_all_calls_in_progress(void **state)
     facet_session_close(callee.session);
 }
 
-static void *hang_until_given_up(void *data)
+static void *hang_until_abandoned(void *data)
 {
     struct callee *callee = data;
     struct facet_error error = {0};
 
     assert_int_equal(ask_health(callee, FULL_HANG, &error), FACET_DEVICE_LOST);
-    assert_string_equal(error.message, "was ended with what it ran");
+    assert_string_equal(error.message, "was abandoned by the test");
     return NULL;
 }
 
-/* Abandoning does not wait for a call in progress, whose deadline is hours away. */
+/* Abandoning does not wait for a call in progress, whose deadline is a day away. */
 static void a_session_with_an_endless_call_can_be_abandoned(void **state)
 {
     struct callee callee = open_callee(100000 * FACET_NS_PER_S);
     pthread_t thread;
 
-    assert_int_equal(pthread_create(&thread, NULL, hang_until_given_up, &callee), 0);
-    usleep(50000);
-    facet_session_abandon(callee.session, "was ended with what it ran");
+    assert_int_equal(pthread_create(&thread, NULL, hang_until_abandoned, &callee), 0);
+    usleep(50000); /* so that the call is in progress */
+    facet_session_abandon(callee.session, "was abandoned by the test");
     pthread_join(thread, NULL);
     assert_no_child_is_left();
-    assert_lost(&callee, "was ended with what it ran");
-    facet_session_abandon(callee.session, "was ended twice");
-    assert_lost(&callee, "was ended with what it ran");
+    assert_lost(&callee, "was abandoned by the test");
+    facet_session_abandon(callee.session, "was abandoned twice");
+    assert_lost(&callee, "was abandoned by the test");
     assert_opens_again(&callee);
     facet_session_close(callee.session);
 }

@@ -170,10 +170,11 @@ static void assert_same(enum facet_operation_id operation, const struct filling 
         fail_msg("%s, %s: %s in process (%s), %s in a child (%s)", name, filling->description,
                  facet_status_name(a->status), a->error.message, facet_status_name(b->status), b->error.message);
     if (a->count != b->count)
-        fail_msg("%s, %s: %" PRIu32 " here, %" PRIu32 " there", name, filling->description, a->count, b->count);
+        fail_msg("%s, %s: the count is %" PRIu32 " in process, %" PRIu32 " in a child", name, filling->description,
+                 a->count, b->count);
     if (memcmp(a->out, b->out, sizeof a->out) != 0)
         fail_msg("%s, %s: the outputs differ", name, filling->description);
-    /* A NULL is refused with another message before the call reaches a child. All other messages are the provider's. */
+    /* For a child, a NULL is refused before it reaches the provider, with another message than the provider's. */
     if (a->status != FACET_INVALID_ARGUMENT)
         assert_string_equal(a->error.message, b->error.message);
 }
@@ -363,7 +364,7 @@ static void run_of_size(struct facet_session *session, uint32_t size)
         facet_session_provider(session)->math->run(facet_session_instance(session), 1, 7, &made.known, &error),
         FACET_OUT_OF_RANGE);
     assert_string_equal(error.message, expected);
-    if (size <= sizeof made.known || session == in_process) /* here the provider itself checks the struct */
+    if (size <= sizeof made.known || session == in_process) /* in process, the provider itself checks the struct */
         return;
     ((unsigned char *)&made)[size - 1] = 1; /* a member that would be lost in the transfer */
     assert_int_equal(

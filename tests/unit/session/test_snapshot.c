@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the tests of snapshots as files: saving and restoring, damaged files, and failures of each call into the system
- * meanwhile.
+ * Owns: the tests of snapshots as files: saving and restoring them, refusing damaged files, and the failure of each
+ * call of libc or xxHash while a snapshot is saved or restored.
  */
 #include "session_fixture.h"
 
@@ -98,7 +98,7 @@ static int count_files(void)
     return count;
 }
 
-/* True where the worker is off the device: the fixture then refuses to take a snapshot of it. */
+/* Whether the worker is off the device: the fixture then refuses to take a snapshot of it. */
 static bool is_away(void)
 {
     const struct facet_snapshot_ops *ops = facet_session_provider(session)->snapshot;
@@ -291,8 +291,8 @@ static void a_full_disk_leaves_the_worker_on_the_device(void **state)
     signal(SIGXFSZ, SIG_DFL);
 }
 
-/* If a call fails while saving, either the worker stays on the device and no file is left, or saving succeeds. */
-static void every_call_may_fail_while_saving(void **state)
+/* Fails each call in turn, until saving makes too few calls for one to fail. */
+static void a_failed_call_while_saving_leaves_the_worker_on_the_device(void **state)
 {
     int files = count_entries("fd");
 
@@ -301,13 +301,13 @@ static void every_call_may_fail_while_saving(void **state)
 
         countdown = n;
         enum facet_status status = save_worker("worker-1", &error);
-        bool spared = countdown > 0;
+        bool no_call_failed = countdown > 0;
         countdown = 0;
         assert_int_equal(count_entries("fd"), files);
-        if (spared) {
+        if (no_call_failed) {
             assert_int_equal(status, FACET_OK);
             assert_int_equal(count_files(), 1);
-            assert_true(n > 10);
+            assert_true(n > 10); /* saving makes at least ten of the calls above */
             return;
         }
         assert_int_not_equal(status, FACET_OK);
@@ -316,10 +316,10 @@ static void every_call_may_fail_while_saving(void **state)
         assert_int_equal(count_files(), 0);
         assert_false(is_away());
     }
-    fail_msg("a call still fails after 99 calls, expected success");
+    fail_msg("call 99 still fails, expected fewer calls");
 }
 
-static void every_call_may_fail_while_restoring(void **state)
+static void a_failed_call_while_restoring_leaves_the_worker_away(void **state)
 {
     assert_int_equal(save_worker("worker-1", NULL), FACET_OK);
     int files = count_entries("fd");
@@ -329,20 +329,20 @@ static void every_call_may_fail_while_restoring(void **state)
 
         countdown = n;
         enum facet_status status = restore_worker("worker-1", &error);
-        bool spared = countdown > 0;
+        bool no_call_failed = countdown > 0;
         countdown = 0;
         assert_int_equal(count_entries("fd"), files);
         assert_int_equal(count_files(), 1);
-        if (spared) {
+        if (no_call_failed) {
             assert_int_equal(status, FACET_OK);
-            assert_true(n > 5);
+            assert_true(n > 5); /* restoring makes at least five of the calls above */
             return;
         }
         assert_int_not_equal(status, FACET_OK);
         assert_string_not_equal(error.message, "");
         assert_true(is_away());
     }
-    fail_msg("a call still fails after 99 calls, expected success");
+    fail_msg("call 99 still fails, expected fewer calls");
 }
 
 int main(void)
@@ -361,8 +361,8 @@ int main(void)
         IN_PROCESS(a_file_cut_short_or_too_long_is_refused),
         IN_PROCESS(a_changed_byte_is_refused),
         IN_PROCESS(a_full_disk_leaves_the_worker_on_the_device),
-        IN_PROCESS(every_call_may_fail_while_saving),
-        IN_PROCESS(every_call_may_fail_while_restoring),
+        IN_PROCESS(a_failed_call_while_saving_leaves_the_worker_on_the_device),
+        IN_PROCESS(a_failed_call_while_restoring_leaves_the_worker_away),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -376,7 +376,7 @@ static void enumerations_are_known_or_refused(void **state)
         const struct facet_struct_type *type;
         uint32_t offset, first, last;
         const char *name;
-    } all[] = {
+    } enumerations[] = {
         {&facet_device_info_type, offsetof(struct facet_device_info, kind), 0, 4, "kind"},
         {&facet_topology_node_type, offsetof(struct facet_topology_node, kind), 1, 4, "kind"},
         {&facet_topology_link_type, offsetof(struct facet_topology_link, type), 0, 9, "type"},
@@ -386,18 +386,18 @@ static void enumerations_are_known_or_refused(void **state)
         {&facet_container_item_type, offsetof(struct facet_container_item, kind), 1, 3, "kind"},
     };
 
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    for (size_t i = 0; i < sizeof enumerations / sizeof enumerations[0]; i++) {
         char bytes[2048] = "";
 
-        memcpy(bytes, &all[i].type->size, sizeof all[i].type->size);
+        memcpy(bytes, &enumerations[i].type->size, sizeof enumerations[i].type->size);
         for (uint32_t value = 0; value < 99; value++) {
-            memcpy(bytes + all[i].offset, &value, sizeof value);
-            const char *bad = facet_struct_bad_field(all[i].type, bytes, all[i].type->size);
+            memcpy(bytes + enumerations[i].offset, &value, sizeof value);
+            const char *bad = facet_struct_bad_field(enumerations[i].type, bytes, enumerations[i].type->size);
 
-            if (value >= all[i].first && value <= all[i].last)
+            if (value >= enumerations[i].first && value <= enumerations[i].last)
                 assert_null(bad);
             else
-                assert_string_equal(bad, all[i].name);
+                assert_string_equal(bad, enumerations[i].name);
         }
     }
 }

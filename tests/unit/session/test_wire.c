@@ -93,32 +93,32 @@ static struct facet_call call_of(enum facet_operation_id operation, size_t argum
     return call;
 }
 
-static void a_call_may_take_as_long_as_it_needs(void **state)
+static void the_timeout_of_a_call_follows_from_its_arguments(void **state)
 {
     struct facet_call health = call_of(FACET_OPERATION_device_health, 0, 7);
     struct facet_call wait = call_of(FACET_OPERATION_execution_synchronize, 2, 300);
-    struct facet_call for_ever = call_of(FACET_OPERATION_execution_synchronize, 2, UINT64_MAX);
+    struct facet_call forever = call_of(FACET_OPERATION_execution_synchronize, 2, UINT64_MAX);
     struct facet_call fill = call_of(FACET_OPERATION_memory_fill, 3, 1000);
     struct facet_call huge = call_of(FACET_OPERATION_memory_fill, 3, UINT64_MAX / 2);
     struct facet_call snapshot = call_of(FACET_OPERATION_snapshot_snapshot, 0, 0);
 
-    assert_int_equal(facet_call_patience(&health, 500), 500);
-    assert_int_equal(facet_call_patience(&wait, 500), 800);
-    assert_true(facet_call_patience(&for_ever, 500) == UINT64_MAX);
-    assert_int_equal(facet_call_patience(&fill, 500), 500 + 4000);
-    assert_true(facet_call_patience(&huge, 500) == UINT64_MAX);
-    assert_int_equal(facet_call_patience(&snapshot, 500), 500 * 60);
+    assert_int_equal(facet_call_timeout(&health, 500), 500);
+    assert_int_equal(facet_call_timeout(&wait, 500), 800);
+    assert_true(facet_call_timeout(&forever, 500) == UINT64_MAX);
+    assert_int_equal(facet_call_timeout(&fill, 500), 500 + 4000); /* 4 ns a byte, and 1000 bytes */
+    assert_true(facet_call_timeout(&huge, 500) == UINT64_MAX);
+    assert_int_equal(facet_call_timeout(&snapshot, 500), 500 * 60); /* a snapshot has 60 times the usual timeout */
 }
 
-static void a_list_is_asked_for_in_bounds(void **state)
+static void the_capacity_requested_for_a_list_is_bounded(void **state)
 {
     const struct facet_parameter *items = &facet_operations[FACET_OPERATION_container_items].parameters[2];
-    struct facet_argument argument = {.size = 5000, .number = UINT32_MAX};
+    struct facet_argument argument = {.size = 5000, .number = UINT32_MAX}; /* larger items than the known ones */
 
     assert_int_equal(items->kind, FACET_KIND_RET_ITEMS);
     assert_int_equal(facet_call_asked_size(items, &argument), sizeof(struct facet_container_item));
     uint32_t capacity = facet_call_asked_capacity(items, &argument);
-    assert_true(capacity <= FACET_CALL_ITEMS_MAX && capacity > 60000);
+    assert_true(capacity <= FACET_CALL_ITEMS_MAX && capacity > 60000); /* close to the bound of 65536 */
     assert_true((uint64_t)capacity * sizeof(struct facet_container_item) < FACET_WIRE_MAX);
     argument = (struct facet_argument){.size = 8, .number = 3};
     assert_int_equal(facet_call_asked_size(items, &argument), 8);
@@ -132,8 +132,8 @@ int main(void)
         cmocka_unit_test(nothing_is_read_past_the_end),
         cmocka_unit_test(a_text_that_lies_about_its_length_is_refused),
         cmocka_unit_test(the_length_of_a_message_is_bounded),
-        cmocka_unit_test(a_call_may_take_as_long_as_it_needs),
-        cmocka_unit_test(a_list_is_asked_for_in_bounds),
+        cmocka_unit_test(the_timeout_of_a_call_follows_from_its_arguments),
+        cmocka_unit_test(the_capacity_requested_for_a_list_is_bounded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

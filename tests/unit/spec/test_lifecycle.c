@@ -13,7 +13,8 @@
 
 #include "failing.h"
 
-/* The calls in their order, such as "c0 c1 u0". */
+/* The hooks' calls in their order, such as "c0 c1 u0! ": c is pre_create, s post_create, t pre_terminate and u
+ * post_terminate; then the plugin's number; and ! where the workload was aborted. */
 static char journal[512];
 
 struct plugin {
@@ -80,53 +81,54 @@ static enum facet_status post_terminate(void *context, const struct facet_lifecy
 
 enum { COUNT = 3 };
 
-struct world {
+struct fixture {
     struct plugin plugins[COUNT];
     struct facet_lifecycle_hook hooks[COUNT];
     const struct facet_lifecycle_hook *list[COUNT];
     struct facet_lifecycle_workload workload;
 };
 
-static void open_world(struct world *world)
+static void open_fixture(struct fixture *fixture)
 {
     static const char *const names[] = {"cuda", "rocm", "npu"};
 
-    *world = (struct world){.workload = {.size = sizeof world->workload, .id = "w"}};
+    *fixture = (struct fixture){.workload = {.size = sizeof fixture->workload, .id = "w"}};
     for (int i = 0; i < COUNT; i++) {
-        world->plugins[i].number = i;
-        world->hooks[i] = (struct facet_lifecycle_hook){.size = sizeof world->hooks[i],
-                                                        .name = names[i],
-                                                        .context = &world->plugins[i],
-                                                        .pre_create = pre_create,
-                                                        .post_create = post_create,
-                                                        .pre_terminate = pre_terminate,
-                                                        .post_terminate = post_terminate};
-        world->list[i] = &world->hooks[i];
+        fixture->plugins[i].number = i;
+        fixture->hooks[i] = (struct facet_lifecycle_hook){.size = sizeof fixture->hooks[i],
+                                                          .name = names[i],
+                                                          .context = &fixture->plugins[i],
+                                                          .pre_create = pre_create,
+                                                          .post_create = post_create,
+                                                          .pre_terminate = pre_terminate,
+                                                          .post_terminate = post_terminate};
+        fixture->list[i] = &fixture->hooks[i];
     }
-    world->plugins[0].key = "A";
-    world->plugins[0].value = "1";
-    world->plugins[2].key = "B";
-    world->plugins[2].value = "2";
+    fixture->plugins[0].key = "A";
+    fixture->plugins[0].value = "1";
+    fixture->plugins[2].key = "B";
+    fixture->plugins[2].value = "2";
     journal[0] = '\0';
 }
 
 static void test_all_hooks_are_called_in_order(void **state)
 {
-    struct world world;
+    struct fixture fixture;
     struct facet_workload *config = NULL;
     struct facet_lifecycle_answer answer;
     struct facet_error error = {0};
     char *text;
 
-    open_world(&world);
-    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error), FACET_OK);
+    open_fixture(&fixture);
+    assert_int_equal(facet_lifecycle_create(fixture.list, COUNT, &fixture.workload, &config, &answer, &error),
+                     FACET_OK);
     assert_int_equal(answer.verdict, FACET_VERDICT_GO);
     assert_int_equal(facet_workload_render(config, FACET_RENDER_ENVIRONMENT, NULL, &text, NULL, &error), FACET_OK);
     assert_non_null(strstr(text, "\"A=1\""));
     assert_non_null(strstr(text, "\"B=2\""));
-    assert_int_equal(facet_lifecycle_created(world.list, COUNT, &world.workload, &error), FACET_OK);
-    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_OK);
-    assert_int_equal(facet_lifecycle_terminated(world.list, COUNT, &world.workload, &error), FACET_OK);
+    assert_int_equal(facet_lifecycle_created(fixture.list, COUNT, &fixture.workload, &error), FACET_OK);
+    assert_int_equal(facet_lifecycle_terminate(fixture.list, COUNT, &fixture.workload, &answer, &error), FACET_OK);
+    assert_int_equal(facet_lifecycle_terminated(fixture.list, COUNT, &fixture.workload, &error), FACET_OK);
     assert_string_equal(journal, "c0 c1 c2 s0 s1 s2 t2 t1 t0 u2 u1 u0 ");
     free(text);
     facet_workload_destroy(config);
@@ -139,28 +141,30 @@ static void test_earlier_hooks_are_undone_in_reverse(void **state)
     static const char *const expected[] = {"c0 ", "c0 c1 u0! ", "c0 c1 c2 u1! u0! "};
 
     for (int i = 0; i < COUNT; i++) {
-        for (int how = 0; how < 3; how++) {
-            struct world world;
+        for (int outcome = 0; outcome < 3; outcome++) { /* denied, deferred, failed */
+            struct fixture fixture;
             struct facet_workload *config = NULL;
             struct facet_lifecycle_answer answer = {0};
             struct facet_error error = {0};
 
-            open_world(&world);
-            world.plugins[i].create_verdict = how == 0 ? FACET_VERDICT_DENY : how == 1 ? FACET_VERDICT_DEFER : 0;
-            world.plugins[i].create_status = how == 2 ? FACET_BUSY : FACET_OK;
-            world.plugins[i].retry_ns = 5;
+            open_fixture(&fixture);
+            fixture.plugins[i].create_verdict = outcome == 0   ? FACET_VERDICT_DENY
+                                                : outcome == 1 ? FACET_VERDICT_DEFER
+                                                               : 0;
+            fixture.plugins[i].create_status = outcome == 2 ? FACET_BUSY : FACET_OK;
+            fixture.plugins[i].retry_ns = 5;
             enum facet_status status =
-                facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error);
+                facet_lifecycle_create(fixture.list, COUNT, &fixture.workload, &config, &answer, &error);
             assert_null(config);
             assert_string_equal(journal, expected[i]);
-            if (how == 2) {
+            if (outcome == 2) {
                 assert_int_equal(status, FACET_BUSY);
-                assert_non_null(strstr(error.message, world.hooks[i].name));
+                assert_non_null(strstr(error.message, fixture.hooks[i].name));
                 continue;
             }
             assert_int_equal(status, FACET_OK);
-            assert_int_equal(answer.verdict, how == 0 ? FACET_VERDICT_DENY : FACET_VERDICT_DEFER);
-            assert_string_equal(answer.hook, world.hooks[i].name);
+            assert_int_equal(answer.verdict, outcome == 0 ? FACET_VERDICT_DENY : FACET_VERDICT_DEFER);
+            assert_string_equal(answer.hook, fixture.hooks[i].name);
             assert_int_equal(answer.retry_ns, 5);
             assert_non_null(strstr(answer.reason, "because of?"));
         }
@@ -169,14 +173,14 @@ static void test_earlier_hooks_are_undone_in_reverse(void **state)
 
 static void test_conflicting_plugins_are_refused(void **state)
 {
-    struct world world;
+    struct fixture fixture;
     struct facet_workload *config = NULL;
     struct facet_lifecycle_answer answer;
     struct facet_error error = {0};
 
-    open_world(&world);
-    world.plugins[2].key = "A";
-    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error),
+    open_fixture(&fixture);
+    fixture.plugins[2].key = "A";
+    assert_int_equal(facet_lifecycle_create(fixture.list, COUNT, &fixture.workload, &config, &answer, &error),
                      FACET_ALREADY_EXISTS);
     assert_non_null(strstr(error.message, "/environment/A: 'cuda' and 'npu'"));
     assert_string_equal(journal, "c0 c1 c2 u2! u1! u0! ");
@@ -207,15 +211,15 @@ static enum facet_status add_mount(void *context, const struct facet_lifecycle_w
  * on them. */
 static void test_impossible_combination_is_refused(void **state)
 {
-    struct world world;
+    struct fixture fixture;
     struct facet_workload *config = NULL;
     struct facet_lifecycle_answer answer = {0};
     struct facet_error error = {0};
 
-    open_world(&world);
-    world.hooks[0].pre_create = add_hook;
-    world.hooks[1].pre_create = add_mount;
-    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error),
+    open_fixture(&fixture);
+    fixture.hooks[0].pre_create = add_hook;
+    fixture.hooks[1].pre_create = add_mount;
+    assert_int_equal(facet_lifecycle_create(fixture.list, COUNT, &fixture.workload, &config, &answer, &error),
                      FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "hook 'rocm'"));
     assert_non_null(strstr(error.message, "/hooks/0/target"));
@@ -225,28 +229,29 @@ static void test_impossible_combination_is_refused(void **state)
 
 static void test_failures_of_later_hooks_are_reported(void **state)
 {
-    struct world world;
+    struct fixture fixture;
     struct facet_lifecycle_answer answer = {0};
     struct facet_error error = {0};
 
-    open_world(&world);
-    world.plugins[1].created_status = FACET_IO;
-    assert_int_equal(facet_lifecycle_created(world.list, COUNT, &world.workload, &error), FACET_IO);
+    open_fixture(&fixture);
+    fixture.plugins[1].created_status = FACET_IO;
+    assert_int_equal(facet_lifecycle_created(fixture.list, COUNT, &fixture.workload, &error), FACET_IO);
     assert_string_equal(journal, "s0 s1 u2! u1! u0! ");
-    open_world(&world);
-    world.plugins[0].terminate_verdict = world.plugins[2].terminate_verdict = FACET_VERDICT_DEFER;
-    world.plugins[0].retry_ns = 9;
-    world.plugins[2].retry_ns = 3;
-    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_OK);
+    open_fixture(&fixture);
+    fixture.plugins[0].terminate_verdict = fixture.plugins[2].terminate_verdict = FACET_VERDICT_DEFER;
+    fixture.plugins[0].retry_ns = 9;
+    fixture.plugins[2].retry_ns = 3;
+    assert_int_equal(facet_lifecycle_terminate(fixture.list, COUNT, &fixture.workload, &answer, &error), FACET_OK);
     assert_true(answer.verdict == FACET_VERDICT_DEFER && answer.retry_ns == 9);
     assert_string_equal(answer.hook, "cuda");
-    world.plugins[1].terminate_verdict = FACET_VERDICT_DENY;
-    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_BAD_STATE);
+    fixture.plugins[1].terminate_verdict = FACET_VERDICT_DENY;
+    assert_int_equal(facet_lifecycle_terminate(fixture.list, COUNT, &fixture.workload, &answer, &error),
+                     FACET_BAD_STATE);
     assert_non_null(strstr(error.message, "rocm"));
-    open_world(&world);
-    world.plugins[2].terminated_status = FACET_IO;
-    world.plugins[1].terminated_status = FACET_BUSY;
-    assert_int_equal(facet_lifecycle_terminated(world.list, COUNT, &world.workload, &error), FACET_IO);
+    open_fixture(&fixture);
+    fixture.plugins[2].terminated_status = FACET_IO;
+    fixture.plugins[1].terminated_status = FACET_BUSY;
+    assert_int_equal(facet_lifecycle_terminated(fixture.list, COUNT, &fixture.workload, &error), FACET_IO);
     assert_string_equal(journal, "u2 u1 u0 ");
     assert_non_null(strstr(error.message, "npu"));
 }
@@ -254,48 +259,48 @@ static void test_failures_of_later_hooks_are_reported(void **state)
 /* A hook that fails without a message does not get that of an earlier failure. */
 static void test_a_failure_without_a_message_gets_no_older_one(void **state)
 {
-    struct world world;
+    struct fixture fixture;
     struct facet_lifecycle_answer answer = {0};
     struct facet_error error = {0};
 
-    open_world(&world);
-    world.plugins[1].created_status = world.plugins[1].terminate_status = FACET_IO;
+    open_fixture(&fixture);
+    fixture.plugins[1].created_status = fixture.plugins[1].terminate_status = FACET_IO;
     facet_error_set(&error, FACET_IO, "an older one");
-    assert_int_equal(facet_lifecycle_created(world.list, COUNT, &world.workload, &error), FACET_IO);
+    assert_int_equal(facet_lifecycle_created(fixture.list, COUNT, &fixture.workload, &error), FACET_IO);
     assert_null(strstr(error.message, "older"));
     assert_non_null(strstr(error.message, "post_create of hook 'rocm'"));
     facet_error_set(&error, FACET_IO, "an older one");
-    assert_int_equal(facet_lifecycle_terminate(world.list, COUNT, &world.workload, &answer, &error), FACET_IO);
+    assert_int_equal(facet_lifecycle_terminate(fixture.list, COUNT, &fixture.workload, &answer, &error), FACET_IO);
     assert_null(strstr(error.message, "older"));
     assert_non_null(strstr(error.message, "pre_terminate of hook 'rocm'"));
 }
 
 static void test_wrong_hooks_are_refused(void **state)
 {
-    struct world world;
+    struct fixture fixture;
     struct facet_workload *config = NULL;
     struct facet_lifecycle_answer answer;
 
-    open_world(&world);
-    world.hooks[1].name = NULL;
-    assert_int_equal(facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, NULL),
+    open_fixture(&fixture);
+    fixture.hooks[1].name = NULL;
+    assert_int_equal(facet_lifecycle_create(fixture.list, COUNT, &fixture.workload, &config, &answer, NULL),
                      FACET_INVALID_ARGUMENT);
-    assert_int_equal(facet_lifecycle_create(NULL, COUNT, &world.workload, &config, &answer, NULL),
+    assert_int_equal(facet_lifecycle_create(NULL, COUNT, &fixture.workload, &config, &answer, NULL),
                      FACET_INVALID_ARGUMENT);
     assert_string_equal(journal, "");
-    assert_int_equal(facet_lifecycle_create(NULL, 0, &world.workload, &config, &answer, NULL), FACET_OK);
+    assert_int_equal(facet_lifecycle_create(NULL, 0, &fixture.workload, &config, &answer, NULL), FACET_OK);
     facet_workload_destroy(config);
 }
 
 static bool create_hooks(void *context)
 {
-    struct world world;
+    struct fixture fixture;
     struct facet_workload *config = NULL;
     struct facet_lifecycle_answer answer;
     struct facet_error error = {0};
 
-    open_world(&world);
-    enum facet_status status = facet_lifecycle_create(world.list, COUNT, &world.workload, &config, &answer, &error);
+    open_fixture(&fixture);
+    enum facet_status status = facet_lifecycle_create(fixture.list, COUNT, &fixture.workload, &config, &answer, &error);
     if (status != FACET_OK) {
         assert_int_equal(status, FACET_NO_MEMORY);
         assert_null(config);

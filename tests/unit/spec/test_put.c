@@ -44,8 +44,8 @@ static void test_failing_put_changes_nothing(void **state)
     facet_spec_destroy(spec);
 }
 
-/* Removing a health also removes its metadata, and removing a format its unknown members, so that the document can be
- * written. */
+/* Removing a health also removes its metadata, and removing a number format also removes the format's unknown members.
+ * Otherwise the document could not be written. */
 static void test_groups_of_members_are_removed_whole(void **state)
 {
     static const char text[] =

@@ -153,6 +153,7 @@ static void test_damaged_file_is_refused(void **state)
         for (unsigned bit = 1; bit < 256; bit <<= 1) {
             text[i] = (char)(text[i] ^ (char)bit);
             enum facet_status status = facet_resources_parse(text, bytes, &parsed, &error);
+            /* One byte is the version's digit. */
             assert_true(status == FACET_CORRUPT || (status == FACET_UNSUPPORTED && i == strlen("facet-resources ")));
             text[i] = (char)(text[i] ^ (char)bit);
         }
@@ -242,7 +243,7 @@ static void test_save_replaces_whole_file(void **state)
                                                      facet_resources_count(read) == facet_resources_count(new)));
         facet_resources_destroy(read);
     }
-    assert_true(fail_at > 6);
+    assert_true(fail_at > 6); /* saving makes at least six of the calls above */
     unlinkat(folder, "resources", 0);
     assert_int_equal(facet_resources_load(folder, "resources", &read, NULL), FACET_NOT_FOUND);
     assert_int_equal(facet_resources_load(folder, "../x", &read, NULL), FACET_INVALID_ARGUMENT);
@@ -262,7 +263,7 @@ static void test_save_replaces_whole_file(void **state)
  * A killed process leaves its draft behind, and may have had this process's id (1 in a container). Such drafts do not
  * make saving fail.
  */
-static void test_old_drafts_do_not_stop_saving(void **state)
+static void test_old_drafts_do_not_keep_a_file_from_being_saved(void **state)
 {
     struct facet_resources *resources = make_resources();
     struct facet_error error = {0};
@@ -354,7 +355,7 @@ static void test_legacy_round_trip(void **state)
     facet_resources_destroy(resources);
 }
 
-/* Without a record of scratch space the file says SCRATCH_SIZE=0m, with any other records beside it. */
+/* Without a record of scratch space the file says SCRATCH_SIZE=0m, whatever other records there are. */
 static void test_legacy_form_without_scratch_has_a_zero(void **state)
 {
     struct facet_resources *resources;
@@ -372,7 +373,7 @@ static void test_legacy_form_without_scratch_has_a_zero(void **state)
 }
 
 /* Lines end at the same characters, and lose the same white space, as in the format's own reader. */
-static void test_legacy_lines_end_as_in_its_own_reader(void **state)
+static void test_legacy_lines_end_as_in_the_formats_own_reader(void **state)
 {
     static const char text[] = "SCRATCH_SIZE=0m\r\nMOUNTS=\rSLOTS={}\n\x1c X=1 \v\n";
     struct facet_resources *resources;
@@ -413,7 +414,7 @@ static void test_wrong_legacy_file_is_refused(void **state)
         error = (struct facet_error){0};
         if (facet_resources_parse_legacy(wrong[i], strlen(wrong[i]), type_of, NULL, &resources, &error) !=
             FACET_CORRUPT)
-            fail_msg("%s: %s", wrong[i], error.message);
+            fail_msg("'%s' gives '%s', expected a refusal as corrupt", wrong[i], error.message);
         assert_null(resources);
     }
     /* Without a function that returns a slot's type, the unit of the amount shows that the amount is in bytes. */
@@ -457,7 +458,7 @@ static void test_record_that_legacy_changes_is_refused(void **state)
 
 /* --- out of memory ---------------------------------------------------------------------------------------------- */
 
-static bool round_trip(void *context)
+static bool round_trip_resources(void *context)
 {
     struct facet_resources *resources = NULL, *parsed = NULL, *legacy = NULL;
     static const char old[] =
@@ -474,7 +475,7 @@ static bool round_trip(void *context)
                 facet_resources_format_legacy(legacy, type_of, NULL, &rewritten, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("%d: %s", error.status, error.message);
+        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
     if (done) {
         assert_same(resources, parsed);
         assert_non_null(strstr(rewritten, "FACET_OWNER=me\nCID=7\n"));
@@ -489,7 +490,7 @@ static bool round_trip(void *context)
 
 static void test_round_trip_survives_failed_allocations(void **state)
 {
-    assert_true(failing_loop(round_trip, NULL) > 60);
+    assert_true(failing_loop(round_trip_resources, NULL) > 60);
 }
 
 /* Adds a grant of a new slot. If memory runs out, neither the grant nor the record of its slot remains. */
@@ -522,8 +523,8 @@ int main(void)
         cmocka_unit_test(test_save_replaces_whole_file),
         cmocka_unit_test(test_binary_sizes_round_trip),
         cmocka_unit_test(test_legacy_round_trip),
-        cmocka_unit_test(test_old_drafts_do_not_stop_saving),
-        cmocka_unit_test(test_legacy_lines_end_as_in_its_own_reader),
+        cmocka_unit_test(test_old_drafts_do_not_keep_a_file_from_being_saved),
+        cmocka_unit_test(test_legacy_lines_end_as_in_the_formats_own_reader),
         cmocka_unit_test(test_legacy_form_without_scratch_has_a_zero),
         cmocka_unit_test(test_wrong_legacy_file_is_refused),
         cmocka_unit_test(test_record_that_legacy_changes_is_refused),

@@ -17,6 +17,7 @@ static void test_slot_names_are_split_or_refused(void **state)
         const char *text;
         struct facet_spec_slot_name name;
     } good[] = {
+        /* with the lengths of the device, the major and the minor part */
         {"cpu", {3, 0, 0}},
         {"cuda.device", {4, 6, 0}},
         {"cuda.device:1g.5gb-mig", {4, 6, 10}},
@@ -38,7 +39,7 @@ static void test_slot_names_are_split_or_refused(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_equal(facet_spec_parse_slot_name(wrong[i], &name, NULL), FACET_INVALID_ARGUMENT);
     memset(longest, 'a', sizeof longest);
-    longest[128] = '\0';
+    longest[128] = '\0'; /* 128 characters: the most that are allowed */
     assert_int_equal(facet_spec_parse_slot_name(longest, &name, NULL), FACET_OK);
     longest[128] = 'a';
     longest[129] = '\0';

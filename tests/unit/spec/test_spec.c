@@ -246,7 +246,7 @@ static void test_unknown_members_are_kept(void **state)
         "\"extra\":{\"a\":\"1\"}}]}}",
         0, NULL);
     if (!json_equal(got, expected))
-        fail_msg("%s", back);
+        fail_msg("the document differs from the expected one: %s", back);
     json_decref(got);
     json_decref(expected);
     free(back);
@@ -348,7 +348,7 @@ static void test_hostile_documents_are_refused(void **state)
             facet_document_check(FACET_DOCUMENT_NODE, wrong[i].text, strlen(wrong[i].text), &violations, &error),
             FACET_INVALID_ARGUMENT);
         if (!strstr(error.message, wrong[i].fragment))
-            fail_msg("%s: %s", wrong[i].text, error.message);
+            fail_msg("'%s': '%s' does not contain '%s'", wrong[i].text, error.message, wrong[i].fragment);
         assert_null(violations);
     }
     assert_non_null(deep);
@@ -386,7 +386,7 @@ static void test_list_of_violations_is_bounded(void **state)
     free(text);
 }
 
-static void test_views_of_grants(void **state)
+static void test_device_list_sums_the_grants_of_each_device(void **state)
 {
     struct facet_spec *spec = make_spec();
     const struct facet_spec_grant grants[] = {{"cuda.device:1g.5gb-mig", "MIG-1/0/0", FACET_AMOUNT_ONE},
@@ -398,8 +398,9 @@ static void test_views_of_grants(void **state)
     struct facet_error error = {0};
     char *text = NULL;
 
-    assert_int_equal(facet_spec_legacy_devices(spec, &text, &error), FACET_UNSUPPORTED);
+    assert_int_equal(facet_spec_legacy_devices(spec, &text, &error), FACET_UNSUPPORTED); /* a partition has no size */
     assert_non_null(strstr(error.message, "MIG-0/0/0"));
+    /* The device of a unified slot is listed although no grant names it: below, the one with empty "slots". */
     assert_int_equal(facet_spec_put_slot(spec, &unified, &error), FACET_OK);
     assert_int_equal(facet_spec_device_list(spec, grants, 3, &text, &error), FACET_OK);
     json_t *got = json_loads(text, 0, NULL);
@@ -409,7 +410,7 @@ static void test_views_of_grants(void **state)
         "{\"cuda.device:1g.5gb-mig\":\"1\"}},{\"device_id\":\"npu,0\\n:\",\"data\":{},\"slots\":{}}]",
         0, NULL);
     if (!json_equal(got, expected))
-        fail_msg("%s", text);
+        fail_msg("the list differs from the expected one: %s", text);
     json_decref(got);
     json_decref(expected);
     free(text);
@@ -472,7 +473,7 @@ static bool build_and_write(void *context)
                 facet_spec_write(spec, &text, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("%d: %s", error.status, error.message);
+        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
     assert_int_equal(done, text != NULL);
     free(text);
     facet_spec_destroy(spec);
@@ -489,7 +490,7 @@ static bool read_and_view(void *context)
                 facet_spec_device_list(spec, &grant, 1, &text, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("%d: %s", error.status, error.message);
+        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
     free(text);
     facet_spec_destroy(spec);
     return done;
@@ -533,7 +534,7 @@ int main(void)
         cmocka_unit_test(test_all_violations_are_listed),
         cmocka_unit_test(test_hostile_documents_are_refused),
         cmocka_unit_test(test_list_of_violations_is_bounded),
-        cmocka_unit_test(test_views_of_grants),
+        cmocka_unit_test(test_device_list_sums_the_grants_of_each_device),
         cmocka_unit_test(test_wrong_puts_are_refused),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the comparison of resource.txt with the recorded behaviour of that format's own reader and writer.
- * Never: passes without the records; it is then skipped.
+ * Owns: the comparison of Facet's resource.txt with the recorded behaviour of that format's own reader and writer.
+ * Never: passes without the records: the test is then skipped.
  *
  * usage: test_spec_vectors FILE      ../shared/vectors/resource_txt_vectors.json
  */
@@ -38,7 +38,7 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-static void must_add(struct facet_resources *resources, struct facet_resources_record record)
+static void add_record(struct facet_resources *resources, struct facet_resources_record record)
 {
     record.size = sizeof record;
     assert_int_equal(facet_resources_add(resources, &record, NULL), FACET_OK);
@@ -53,7 +53,7 @@ static struct facet_resources_record with_amount(struct facet_resources_record r
     return record;
 }
 
-static struct facet_resources *from_input(const json_t *input)
+static struct facet_resources *resources_from_input(const json_t *input)
 {
     static const char *const permissions[] = {"ro", "rw", "wd"};
     struct facet_resources *resources;
@@ -62,24 +62,24 @@ static struct facet_resources *from_input(const json_t *input)
     size_t index;
 
     assert_int_equal(facet_resources_create(&resources, NULL), FACET_OK);
-    must_add(resources, (struct facet_resources_record){
-                            .kind = FACET_RESOURCES_SCRATCH,
-                            .number = json_integer_value(json_object_get(input, "scratch_disk_size"))});
+    add_record(resources, (struct facet_resources_record){
+                              .kind = FACET_RESOURCES_SCRATCH,
+                              .number = json_integer_value(json_object_get(input, "scratch_disk_size"))});
     json_object_foreach (json_object_get(input, "slots"), name, value)
-        must_add(resources,
-                 with_amount((struct facet_resources_record){.kind = FACET_RESOURCES_REQUEST, .text = {name}},
-                             json_string_value(value)));
+        add_record(resources,
+                   with_amount((struct facet_resources_record){.kind = FACET_RESOURCES_REQUEST, .text = {name}},
+                               json_string_value(value)));
     json_array_foreach (json_object_get(input, "unified_devices"), index, value)
-        must_add(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_UNIFIED,
-                                                            .text = {json_string_value(json_array_get(value, 0)),
-                                                                     json_string_value(json_array_get(value, 1))}});
+        add_record(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_UNIFIED,
+                                                              .text = {json_string_value(json_array_get(value, 0)),
+                                                                       json_string_value(json_array_get(value, 1))}});
     json_object_foreach (json_object_get(input, "allocations"), name, slots) {
         json_object_foreach (slots, slot, devices) {
-            must_add(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_ALLOCATION, .text = {slot}});
+            add_record(resources, (struct facet_resources_record){.kind = FACET_RESOURCES_ALLOCATION, .text = {slot}});
             json_object_foreach (devices, id, share)
-                must_add(resources,
-                         with_amount((struct facet_resources_record){.kind = FACET_RESOURCES_GRANT, .text = {slot, id}},
-                                     json_string_value(share)));
+                add_record(resources, with_amount((struct facet_resources_record){.kind = FACET_RESOURCES_GRANT,
+                                                                                  .text = {slot, id}},
+                                                  json_string_value(share)));
         }
     }
     json_array_foreach (json_object_get(input, "mounts"), index, value) {
@@ -89,7 +89,7 @@ static struct facet_resources *from_input(const json_t *input)
             .text = {type, strcmp(type, "tmpfs") ? text_of(value, "source") : "", text_of(value, "target"), ""}};
         while (strcmp(permissions[mount.number], text_of(value, "perm")) != 0)
             mount.number++;
-        must_add(resources, mount);
+        add_record(resources, mount);
     }
     return resources;
 }
@@ -126,7 +126,7 @@ static void assert_allocations(const struct facet_resources *resources, const js
     assert_int_equal(slots_seen, slots_expected);
 }
 
-/* True for cases that record a defect of the format's own code, which Facet does not repeat (docs/spec.md). */
+/* Whether the case records a defect of the format's own code, which Facet does not repeat (docs/spec.md). */
 static bool is_defect(const char *id)
 {
     static const char *const defects[] = {"bytes-lossy", "pci-id",           "upper-case-slot",   "mount-comma",
@@ -151,7 +151,7 @@ static void test_recorded_cases_round_trip(void **state)
 
         if (is_defect(id))
             continue;
-        resources = from_input(json_object_get(vector, "input"));
+        resources = resources_from_input(json_object_get(vector, "input"));
         if (facet_resources_format_legacy(resources, type_of, NULL, &got, &error) != FACET_OK || strcmp(got, text) != 0)
             fail_msg("%s: %s%s", id, error.message, got ? got : "");
         assert_int_equal(facet_resources_parse_legacy(text, strlen(text), type_of, NULL, &again, &error), FACET_OK);
@@ -186,7 +186,7 @@ static void test_read_only_cases_are_read(void **state)
     }
 }
 
-/* The recorded format loses, cannot read or changes these values. Facet keeps, reads or refuses them. */
+/* The format's own code loses, cannot read or changes these values. Facet keeps or refuses them. */
 static void test_recorded_defects_are_mended(void **state)
 {
     static const char *const kept[] = {"bytes-lossy", "pci-id", "mount-tmpfs"};
@@ -196,7 +196,7 @@ static void test_recorded_defects_are_mended(void **state)
 
     json_array_foreach (json_object_get(vectors, "cases"), index, vector) {
         const char *id = text_of(vector, "id");
-        struct facet_resources *resources = from_input(json_object_get(vector, "input")), *again;
+        struct facet_resources *resources = resources_from_input(json_object_get(vector, "input")), *again;
         char *text = NULL, *second = NULL;
 
         for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {

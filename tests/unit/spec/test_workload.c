@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about workload configurations: setting, merging, and the content of each form. */
+/* Owns: proofs about workload configurations: setting and merging them, and the content of each rendered form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +76,7 @@ static void assert_json(const char *got, const char *expected)
 
     assert_non_null(b);
     if (!json_equal(a, b))
-        fail_msg("%s", got);
+        fail_msg("got %s, expected %s", got, expected);
     json_decref(a);
     json_decref(b);
 }
@@ -110,7 +110,7 @@ static void test_docker_form_is_rendered(void **state)
     assert_null(text);
     assert_string_equal(error.argument, "hugepages");
     assert_int_equal(facet_workload_render(workload, FACET_RENDER_DOCKER, NULL, &text, &left, &error), FACET_OK);
-    assert_int_equal(facet_violations_total(left), 1);
+    assert_int_equal(facet_violations_total(left), 1); /* the setting that Docker has no form for */
     facet_violations_get(left, 0, &item, NULL);
     assert_string_equal(item.pointer, "/hugepages");
     assert_json(
@@ -184,7 +184,7 @@ static void test_cdi_form_is_rendered(void **state)
     char *text = NULL;
 
     assert_int_equal(facet_workload_render(workload, FACET_RENDER_CDI, &options, &text, &left, &error), FACET_OK);
-    assert_int_equal(facet_violations_total(left), 16);
+    assert_int_equal(facet_violations_total(left), 16); /* settings that CDI has no form for */
     assert_json(text,
                 "{\"cdiVersion\":\"0.7.0\",\"kind\":\"facet.dev/gpu\",\"devices\":[{\"name\":\"vgpu-1:a\","
                 "\"containerEdits\":{\"env\":[\"A=1=2\\n3\",\"LD_PRELOAD=/own.so:/opt/libhook.so\"],\"deviceNodes\":["
@@ -271,7 +271,7 @@ static void test_a_merged_workload_has_the_settings_of_both(void **state)
     facet_workload_destroy(b);
 }
 
-/* Memory from one configuration and swap from the other are valid alone, but not together. */
+/* A mount from one configuration, and a hook with the same target from the other, are valid alone, but not together. */
 static void test_impossible_merge_is_refused(void **state)
 {
     static const char swap[] =
@@ -364,7 +364,7 @@ static void test_ambiguous_settings_are_refused(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(facet_workload_read(wrong[i].text, strlen(wrong[i].text), &w, &error), FACET_INVALID_ARGUMENT);
         if (!strstr(error.message, wrong[i].fragment))
-            fail_msg("%s: %s", wrong[i].text, error.message);
+            fail_msg("'%s': '%s' does not contain '%s'", wrong[i].text, error.message, wrong[i].fragment);
     }
     assert_int_equal(facet_workload_create(&w, NULL), FACET_OK);
     assert_int_equal(facet_workload_add(w, FACET_WORKLOAD_CDI_DEVICES, "vendor.com/gpu.v2=0", &error), FACET_OK);
@@ -386,7 +386,7 @@ static void test_settings_that_a_form_cannot_express_are_named(void **state)
     static const struct {
         const char *text;
         uint32_t form;
-        const char *argument, *left_over;
+        const char *argument, *rendered;
     } cases[] = {
         {CONFIGURATION("\"no_new_privileges\":true,\"x-note\":1"), FACET_RENDER_DOCKER, "no_new_privileges", "{}"},
         {CONFIGURATION("\"device_nodes\":[{\"path\":\"/dev/a\",\"x-note\":1,\"file_mode\":384}]"), FACET_RENDER_CDI,
@@ -426,7 +426,7 @@ static void test_settings_that_a_form_cannot_express_are_named(void **state)
         assert_string_equal(error.argument, cases[i].argument);
         assert_null(text);
         assert_int_equal(facet_workload_render(w, cases[i].form, NULL, &text, &left, &error), FACET_OK);
-        assert_json(text, cases[i].left_over);
+        assert_json(text, cases[i].rendered);
         free(text);
         facet_violations_destroy(left);
         facet_workload_destroy(w);
@@ -462,7 +462,7 @@ static bool render_all_forms(void *context)
     for (uint32_t form = 0; done && form < 4; form++)
         done = facet_workload_render(workload, form, NULL, &texts[form], &left[form], &error) == FACET_OK;
     if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("%d: %s", error.status, error.message);
+        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
     if (done)
         assert_int_equal(facet_violations_total(left[0]), 1);
     for (uint32_t form = 0; form < 5; form++)
@@ -474,7 +474,7 @@ static bool render_all_forms(void *context)
 }
 
 /* Renders one form, in which each allocation fails in turn: all forms together would take long. */
-static bool render_one(void *context)
+static bool render_one_form(void *context)
 {
     struct facet_violations *left = NULL;
     char *text = NULL;
@@ -487,7 +487,7 @@ static bool render_one(void *context)
     bool done = facet_workload_render(rendering->workload, rendering->form, NULL, &text, &left, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("%d: %s", error.status, error.message);
+        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
     if (done)
         assert_string_equal(text, rendering->expected);
     free(text);
@@ -510,14 +510,14 @@ static void test_each_failing_allocation_leaves_nothing(void **state)
         assert_int_equal(facet_workload_render(rendering.workload, rendering.form, NULL, &expected, &left, NULL),
                          FACET_OK);
         rendering.expected = expected;
-        assert_true(failing_loop(render_one, &rendering) > 50);
+        assert_true(failing_loop(render_one_form, &rendering) > 50);
         free(expected);
         facet_violations_destroy(left);
     }
     facet_workload_destroy(rendering.workload);
 }
 
-/* Calls each setter and merges. A failing call leaves the configuration unchanged. */
+/* Makes a configuration by several setters. Where memory runs out, a setter fails with no_memory. */
 static bool add_each_setting(void *context)
 {
     struct facet_workload *workload = NULL;
@@ -529,12 +529,12 @@ static bool add_each_setting(void *context)
                 facet_workload_set_memory(workload, 1, 2, &error) == FACET_OK;
 
     if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("%d: %s", error.status, error.message);
+        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
     facet_workload_destroy(workload);
     return done;
 }
 
-static void test_setters_without_memory_change_nothing(void **state)
+static void test_setters_without_memory_fail_with_no_memory(void **state)
 {
     assert_true(failing_loop(add_each_setting, NULL) > 100);
 }
@@ -554,7 +554,7 @@ int main(void)
         cmocka_unit_test(test_settings_that_a_form_cannot_express_are_named),
         cmocka_unit_test(test_cdi_without_edits_is_refused),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
-        cmocka_unit_test(test_setters_without_memory_change_nothing),
+        cmocka_unit_test(test_setters_without_memory_fail_with_no_memory),
     };
 
     failing_begin();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the requests that the tests of attaching use. Never: asserts. */
+/* Owns: macros that make the functions, requests and reports of the tests of attaching. Never: asserts. */
 #ifndef FACET_TEST_ATTACH_REQUEST_H
 #define FACET_TEST_ATTACH_REQUEST_H
 

@@ -213,8 +213,8 @@ static inline void server_unplug(struct server *server, const char *id, char *ev
 }
 
 /* Returns false if the command is refused; `value` then gives the reason. */
-static inline bool server_do(struct server *server, const char *line, char *value, size_t size, char *events,
-                             size_t event_size)
+static inline bool server_execute(struct server *server, const char *line, char *value, size_t size, char *events,
+                                  size_t event_size)
 {
     char command[32], text[128];
 
@@ -303,7 +303,7 @@ static inline bool server_answer(struct server *server, int fd, const char *line
     /* A refused command is not done; with other faults the command may be done. */
     bool good = fails && server->fault == FAULT_REFUSE
                     ? false
-                    : server_do(server, line, value, sizeof value, events, sizeof events);
+                    : server_execute(server, line, value, sizeof value, events, sizeof events);
     snprintf(answer, sizeof answer, "{\"%s\":%s,\"id\":%d}\n", good ? "return" : "error", value, serial);
     if (server->sends_events && !server_send(server, fd, "{\"event\":\"VSERPORT_CHANGE\"}\n", 28))
         return false;

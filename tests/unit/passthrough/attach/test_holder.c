@@ -70,7 +70,7 @@ static void an_unreadable_process_is_not_taken_for_one_without_files(void **stat
     int64_t holder = -1;
     struct facet_error error = {0};
 
-    /* Root may read every directory. A file in its place cannot be read as one. */
+    /* Root may read every directory, so an unreadable directory is made from a file in its place. */
     assert_int_equal(unlinkat(root, "proc/77/fd", AT_REMOVEDIR), 0);
     close(openat(root, "proc/77/fd", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     assert_int_not_equal(facet_attach_find_holder(root, 77, nodes, 2, &holder, &error), FACET_OK);
@@ -84,7 +84,7 @@ static void an_unreadable_process_is_not_taken_for_one_without_files(void **stat
 
 static void *close_soon(void *context)
 {
-    usleep(50000);
+    usleep(50000); /* 0.05 s */
     unlinkat(root, "proc/77/fd/9", 0);
     return NULL;
 }
@@ -95,6 +95,7 @@ static void the_holder_is_waited_for_until_it_closes(void **state)
     pthread_t thread;
 
     assert_int_equal(symlinkat("/dev/vfio/12", root, "proc/77/fd/9"), 0);
+    /* A deadline of 1 ns has passed long ago. */
     assert_int_equal(facet_attach_wait_closed(root, 77, nodes, 2, 1, &error), FACET_TIMEOUT);
     assert_non_null(strstr(error.message, "process 77 still has '/dev/vfio/12' open"));
     assert_int_equal(pthread_create(&thread, NULL, close_soon, NULL), 0);

@@ -77,7 +77,7 @@ static int set_up(void **state)
     assert_true(machine->pid >= 0);
     if (machine->pid == 0)
         start_qemu(machine);
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 3000; i++) { /* for 30 s at most */
         int fd = connect_to(machine->control);
         if (fd >= 0)
             return close(fd);
@@ -274,7 +274,7 @@ static void wait_until_used(const struct machine *machine, const char *id)
 {
     static char answer[65536];
 
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 3000; i++) { /* for 30 s at least */
         control_monitor(machine, "query-pci", answer, sizeof answer);
         const char *device = strstr(answer, id), *address = device ? strstr(device, "\"address\": ") : NULL;
         if (address && address[strlen("\"address\": ")] != '-')
@@ -287,8 +287,7 @@ static void wait_until_used(const struct machine *machine, const char *id)
 static void a_report_says_whether_a_running_guest_uses_a_function(void **state)
 {
     const struct machine *machine = machine_of(state);
-    const struct facet_attach_function early[] = {FUNCTION(AT(1, 0, 0))},
-                                       reports_unplug_pending[] = {FUNCTION(AT(2, 0, 0))};
+    const struct facet_attach_function early[] = {FUNCTION(AT(1, 0, 0))}, late[] = {FUNCTION(AT(2, 0, 0))};
     struct facet_attach_report reports[1];
     struct facet_error error = {0};
     char answer[4096];
@@ -298,7 +297,7 @@ static void a_report_says_whether_a_running_guest_uses_a_function(void **state)
     control_monitor(machine, "cont", answer, sizeof answer);
     wait_until_used(machine, "facet-0000-01-00.0");
     /* The firmware ignores functions that are plugged later. */
-    assert_int_equal(attach_functions(machine, "edu", REQUEST(reports_unplug_pending), reports, &error), FACET_OK);
+    assert_int_equal(attach_functions(machine, "edu", REQUEST(late), reports, &error), FACET_OK);
     assert_int_equal(reports[0].used, FACET_PCI_NO);
 }
 

@@ -17,8 +17,8 @@
 
 static struct server server;
 
-static const struct facet_attach_function pair[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(1, 0, 1)),
-                                                    FUNCTION(AT(2, 0, 0))};
+static const struct facet_attach_function functions[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(1, 0, 1)),
+                                                         FUNCTION(AT(2, 0, 0))};
 
 static int set_up(void **state)
 {
@@ -53,7 +53,7 @@ static enum facet_status attach_functions(uint64_t timeout_ms, struct facet_atta
 
     reports_clear(reports, 3);
     if (status == FACET_OK)
-        status = facet_qmp_attach(qmp, REQUEST(pair, .flags = FACET_ATTACH_IOMMUFD), reports, error);
+        status = facet_qmp_attach(qmp, REQUEST(functions, .flags = FACET_ATTACH_IOMMUFD), reports, error);
     facet_qmp_close(qmp);
     return status;
 }
@@ -64,7 +64,7 @@ static enum facet_status detach_functions(uint64_t timeout_ms, struct facet_erro
     enum facet_status status = open_qmp(timeout_ms, &qmp, error);
 
     if (status == FACET_OK)
-        status = facet_qmp_detach(qmp, pair, 3, error);
+        status = facet_qmp_detach(qmp, functions, 3, error);
     facet_qmp_close(qmp);
     return status;
 }
@@ -177,7 +177,7 @@ static void descriptors_are_passed_along(void **state)
         FACET_OK);
     facet_qmp_close(qmp);
     server_settle(&server);
-    assert_int_equal(server.descriptors, 2);
+    assert_int_equal(server.descriptors, 2); /* the function's, and the one for iommufd */
     assert_int_equal(close(first) | close(second), 0);
 }
 
@@ -224,11 +224,11 @@ static enum facet_status attach_step(uint64_t timeout_ms, struct facet_error *er
     return attach_functions(timeout_ms, reports, error);
 }
 
-static void every_fault_at_every_step_of_attaching(void **state)
+static void after_a_fault_at_any_step_of_attaching_every_device_left_is_named(void **state)
 {
     int steps = count_answers(attach_step);
 
-    assert_true(steps >= 14);
+    assert_true(steps >= 14); /* fewer answers would mean that most steps are not tried */
     for (int fault = FAULT_NONE + 1; fault < FAULTS; fault++) {
         for (int at = 1; at <= steps; at++) {
             struct facet_error error = {0};
@@ -252,7 +252,7 @@ static void every_fault_at_every_step_of_attaching(void **state)
     }
 }
 
-static void every_fault_at_every_step_of_detaching(void **state)
+static void a_fault_at_any_step_of_detaching_is_reported(void **state)
 {
     struct facet_error error = {0};
 
@@ -314,7 +314,7 @@ static bool detach_out_of_memory(void *context)
 }
 
 /* Only allocations of Facet fail: jansson 2.14 frees an invalid pointer when a string finds no memory. */
-static void any_allocation_may_fail(void **state)
+static void after_a_failed_allocation_every_device_left_is_named(void **state)
 {
     assert_true(failing_loop(attach_out_of_memory, NULL) > 10);
     assert_true(failing_loop(detach_out_of_memory, NULL) > 10);
@@ -351,9 +351,9 @@ int main(void)
         TEST(a_paused_guest_uses_nothing),
         TEST(more_functions_than_ports_are_refused_before_any_change),
         TEST(descriptors_are_passed_along),
-        TEST(every_fault_at_every_step_of_attaching),
-        TEST(every_fault_at_every_step_of_detaching),
-        TEST(any_allocation_may_fail),
+        TEST(after_a_fault_at_any_step_of_attaching_every_device_left_is_named),
+        TEST(a_fault_at_any_step_of_detaching_is_reported),
+        TEST(after_a_failed_allocation_every_device_left_is_named),
         TEST(a_wrong_socket_is_reported),
     };
 

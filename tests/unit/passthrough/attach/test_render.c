@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about the forms of arguments for VM monitors: exact texts, escaping, refusals. Never: starts one. */
+/* Owns: proofs about the forms of arguments for VM monitors: texts, escaping, refusals. Never: starts a monitor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -136,17 +136,17 @@ static void versions_are_checked_against_the_request(void **state)
 
 static void windows_are_powers_of_two(void **state)
 {
-    uint64_t above = 1, other = 1;
+    uint64_t prefetchable = 1, other = 1;
     struct facet_pci_bar huge[2] = {{.bytes = UINT64_MAX, .is_memory = 1}, {.bytes = 5, .is_memory = 1}};
 
-    facet_attach_windows(bars, FACET_PCI_BARS_COUNT, &above, &other);
-    assert_int_equal(above, 64 * GIB);
+    facet_attach_windows(bars, FACET_PCI_BARS_COUNT, &prefetchable, &other);
+    assert_int_equal(prefetchable, 64 * GIB); /* 32 GiB and 32 MiB, rounded up to a power of two */
     assert_int_equal(other, 16 * MIB);
-    facet_attach_windows(bars, 2, &above, &other);
-    assert_int_equal(above, 32 * GIB);
-    facet_attach_windows(NULL, 0, &above, &other);
-    assert_int_equal(above + other, 0);
-    facet_attach_windows(huge, 2, &above, &other);
+    facet_attach_windows(bars, 2, &prefetchable, &other);
+    assert_int_equal(prefetchable, 32 * GIB);
+    facet_attach_windows(NULL, 0, &prefetchable, &other);
+    assert_int_equal(prefetchable + other, 0);
+    facet_attach_windows(huge, 2, &prefetchable, &other);
     assert_true(other >= UINT64_C(1) << 63);
 }
 
@@ -265,7 +265,7 @@ static void options_that_a_form_cannot_express_are_refused(void **state)
         assert_refuses(cases[i].form, REQUEST(cases[i].list), FACET_UNSUPPORTED, "cannot be expressed for");
 }
 
-static void numbers_have_bounds(void **state)
+static void numbers_out_of_bounds_are_refused(void **state)
 {
     const struct facet_attach_function list[] = {FUNCTION(AT(1, 0, 0)), FUNCTION(AT(2, 0, 0))};
     struct facet_attach_request none = *REQUEST(list), many = *REQUEST(list);
@@ -305,8 +305,8 @@ static bool render_once(void *context)
     return true;
 }
 
-/* libvirt cannot express a clique. */
-static void any_allocation_may_fail(void **state)
+/* libvirt is left out, because it cannot express the clique of the request. */
+static void a_failed_allocation_is_reported_by_every_form(void **state)
 {
     failing_begin();
     for (uint32_t form = 0; form < FACET_ATTACH_FORMS; form++)
@@ -327,8 +327,8 @@ int main(void)
         cmocka_unit_test(cloud_hypervisor_has_one_option_with_all_functions),
         cmocka_unit_test(wrong_requests_are_refused_in_every_form),
         cmocka_unit_test(options_that_a_form_cannot_express_are_refused),
-        cmocka_unit_test(numbers_have_bounds),
-        cmocka_unit_test(any_allocation_may_fail),
+        cmocka_unit_test(numbers_out_of_bounds_are_refused),
+        cmocka_unit_test(a_failed_allocation_is_reported_by_every_form),
     };
 
     return cmocka_run_group_tests_name("passthrough/render", tests, NULL, NULL);

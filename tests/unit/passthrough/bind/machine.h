@@ -21,7 +21,7 @@ struct function {
     int group;
 };
 
-/* A configuration space of zeros: the function answers, and nothing is in it. */
+/* Makes a configuration space of zeros: the function answers, and has no capability. */
 static inline void model_zeros(int at, const char *path, off_t size)
 {
     int fd = openat(at, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -105,7 +105,7 @@ static inline void machine_drop(struct model *model)
     close(model->root);
 }
 
-/* "nvidia//auto snd_hda_intel//auto amdgpu//auto" */
+/* Writes DRIVER/OVERRIDE/POWER of each function: "nvidia//auto snd_hda_intel//auto amdgpu//auto". */
 static inline void machine_text(const struct model *model, char *text, size_t size)
 {
     static const char *const addresses[] = {GPU, SOUND, SECOND};

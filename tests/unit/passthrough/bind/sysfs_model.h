@@ -39,7 +39,7 @@ struct model {
     int root, state;
     unsigned calls;     /* counted since machine_arm() */
     unsigned fault_at;  /* the number of the call that fails; 0: none */
-    bool keeps_failing; /* the calls after it fail, too */
+    bool keeps_failing; /* the calls after `fault_at` fail, too */
     bool only_writes;   /* only writes count as calls */
     enum model_fault fault;
     unsigned writes;                                       /* that reached the kernel */
@@ -193,8 +193,8 @@ static inline void model_override_of(const struct model *model, const char *addr
         text[0] = '\0';
 }
 
-/* Searches for a driver by the override or else by the model, as the kernel does. A missing driver, or one that refuses
- * the device, is no error: only the link shows it. */
+/* Searches for a driver by the override or else by the model, as the kernel does. The file "natural" names the driver
+ * for the model. A missing driver, or a driver that refuses the device, is no error: only the missing link shows it. */
 static inline int model_probe(const struct model *model, const char *address)
 {
     char driver[64], natural[64];

@@ -125,9 +125,9 @@ static void run_all_trials(enum model_fault fault, bool keeps_failing, bool only
 
         do {
             trial.fault_at++;
-            assert_true(trial.fault_at < CALLS_MOST);
+            assert_true(trial.fault_at < CALLS_MOST); /* otherwise a transaction makes calls without end */
         } while (run_trial(&trial, keeps_failing, only_writes));
-        assert_true(trial.fault_at > 6);
+        assert_true(trial.fault_at > 6); /* fewer would mean that most calls were not tried */
     }
 }
 
@@ -137,8 +137,8 @@ static void test_each_failing_call_is_undone(void **state)
     run_all_trials(MODEL_FAIL_DONE, false, false);
 }
 
-/* As on a full disk, or with a kernel that refuses every further write. */
-static void test_nth_and_all_after_fail(void **state)
+/* All calls from the Nth on fail, as on a full disk, or with a kernel that refuses every further write. */
+static void test_failure_that_persists_is_reported_and_recovered(void **state)
 {
     run_all_trials(MODEL_FAIL, true, false);
     run_all_trials(MODEL_FAIL_DONE, true, false);
@@ -153,7 +153,7 @@ static void test_each_hanging_write_is_reported(void **state)
     run_all_trials(MODEL_HANG_DONE, true, true);
 }
 
-static void test_nth_write_is_late(void **state)
+static void test_write_after_its_deadline_is_reported_and_recovered(void **state)
 {
     run_all_trials(MODEL_LATE, false, true);
     run_all_trials(MODEL_LATE, true, true);
@@ -362,8 +362,8 @@ static void test_damaged_journal_is_reported(void **state)
     trial_end(&trial);
 }
 
-/* A sound journal under another group's name is not recovered. */
-static void test_foreign_journal_is_left_alone(void **state)
+/* The journal itself is valid. */
+static void test_journal_under_another_groups_name_is_not_recovered(void **state)
 {
     struct trial trial = {.binds = false};
     REPORT(report);
@@ -381,9 +381,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_failing_call_is_undone),
-        cmocka_unit_test(test_nth_and_all_after_fail),
+        cmocka_unit_test(test_failure_that_persists_is_reported_and_recovered),
         cmocka_unit_test(test_each_hanging_write_is_reported),
-        cmocka_unit_test(test_nth_write_is_late),
+        cmocka_unit_test(test_write_after_its_deadline_is_reported_and_recovered),
         cmocka_unit_test(test_stuck_write_is_reported),
         cmocka_unit_test(test_function_that_vfio_does_not_take_is_reported),
         cmocka_unit_test(test_refused_return_binds_again),
@@ -391,7 +391,7 @@ int main(void)
         cmocka_unit_test(test_killed_recovery_is_recovered),
         cmocka_unit_test(test_journal_of_an_earlier_boot_is_dropped),
         cmocka_unit_test(test_damaged_journal_is_reported),
-        cmocka_unit_test(test_foreign_journal_is_left_alone),
+        cmocka_unit_test(test_journal_under_another_groups_name_is_not_recovered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static bool is_settled(const struct model *model)
            (machine_is(model, BOUND_TO_HOST) && machine_journals(model) == 0);
 }
 
-/* Returns true if the Nth allocation was reached. */
+/* Lets allocation number `at` fail. Returns true if so many allocations were made. */
 static bool run_trial(bool binds, unsigned at)
 {
     struct model model;
@@ -71,16 +71,16 @@ static bool run_trial(bool binds, unsigned at)
     return was_reached;
 }
 
-static void test_bind_without_memory(void **state)
+static void test_bind_whose_allocation_fails_ends_in_the_old_or_the_new_state(void **state)
 {
     unsigned at = 1;
 
     while (run_trial(true, at))
         at++;
-    assert_true(at > 50);
+    assert_true(at > 50); /* fewer would mean that most allocations were not tried */
 }
 
-static void test_unbind_without_memory(void **state)
+static void test_unbind_whose_allocation_fails_ends_in_the_old_or_the_new_state(void **state)
 {
     unsigned at = 1;
 
@@ -92,8 +92,8 @@ static void test_unbind_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bind_without_memory),
-        cmocka_unit_test(test_unbind_without_memory),
+        cmocka_unit_test(test_bind_whose_allocation_fails_ends_in_the_old_or_the_new_state),
+        cmocka_unit_test(test_unbind_whose_allocation_fails_ends_in_the_old_or_the_new_state),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void test_unloaded_driver_is_loaded_again(void **state)
 static bool kills_before(struct stage *stage, const char *what);
 
 /* Recovery loads an unloaded driver, too. */
-static void test_driver_unloaded_after_a_crash(void **state)
+static void test_recovery_loads_an_unloaded_driver_again(void **state)
 {
     struct stage stage;
 
@@ -102,7 +102,7 @@ static void test_driver_unloaded_after_a_crash(void **state)
 }
 
 /* An override makes a driver of the host take any function. */
-static void test_driver_of_the_host(void **state)
+static void test_request_for_a_driver_of_the_host_is_refused(void **state)
 {
     struct facet_pci_address address;
     struct facet_passthrough_wish wish = {.size = sizeof wish, .functions = &address, .count = 1};
@@ -158,7 +158,7 @@ static void test_function_in_another_group_is_settled_first(void **state)
 }
 
 /* The configuration space of a virtual function has all ones for its model; the kernel's files have the model. */
-static void test_virtual_function_model_is_the_kernels(void **state)
+static void test_virtual_function_with_ones_for_its_ids_is_bound(void **state)
 {
     int fd;
     struct stage stage;
@@ -192,11 +192,11 @@ static void test_another_card_than_the_planned_one_is_not_bound(void **state)
 
 /* ---- crashes ---- */
 
-static const char *last_word;
+static const char *fatal_call;
 
-static void die_at_last_word(struct model *model, const char *what)
+static void die_at_fatal_call(struct model *model, const char *what)
 {
-    if (strstr(what, last_word))
+    if (strstr(what, fatal_call))
         raise(SIGKILL);
 }
 
@@ -206,8 +206,8 @@ static bool kills_before(struct stage *stage, const char *what)
     pid_t pid = fork();
 
     if (pid == 0) {
-        last_word = what;
-        stage->model.before = die_at_last_word;
+        fatal_call = what;
+        stage->model.before = die_at_fatal_call;
         machine_bind(stage->manager, GPU, NULL, NULL);
         _exit(0);
     }
@@ -236,7 +236,7 @@ static void test_recovery_leaves_a_group_that_a_vm_uses(void **state)
     stage_end(&stage);
 }
 
-static void hold_for_a_moment(const struct model *model)
+static void lock_group_for_a_moment(const struct model *model)
 {
     struct bind_host host = {.ops = &bind_host_real, .root = model->root, .state = model->state};
     int ends[2], fd = -1;
@@ -247,7 +247,7 @@ static void hold_for_a_moment(const struct model *model)
     if (fork() == 0) {
         if (bind_host_real.lock(&host, "group-17.lock", 0, &fd) != 0 || write(ends[1], "x", 1) != 1)
             _exit(1);
-        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* 0.1 s */
         _exit(0);
     }
     if (read(ends[0], &byte, 1) != 1)
@@ -256,14 +256,14 @@ static void hold_for_a_moment(const struct model *model)
     close(ends[1]);
 }
 
-/* A writer that outlived its parent is about to return. */
+/* A writer that outlived its parent holds the lock, and is about to return. */
 static void test_recovery_waits_for_a_writer(void **state)
 {
     struct stage stage;
 
     stage_begin(&stage);
     assert_true(kills_before(&stage, "/reset"));
-    hold_for_a_moment(&stage.model);
+    lock_group_for_a_moment(&stage.model);
     stage.manager->config.lock_deadline_ns = 60 * FACET_NS_PER_S;
     assert_int_equal(facet_passthrough_recover(stage.manager, &stage.report, NULL), FACET_OK);
     assert_false(machine_has_note(&stage.report, FACET_PASSTHROUGH_NOTE_BUSY));
@@ -319,7 +319,7 @@ static void test_writes_have_their_deadlines(void **state)
     stage_end(&stage);
 }
 
-/* Notes about fifty sound functions do not displace the note about a broken one. */
+/* Many notes about functions that are as they should be do not displace the note about one that is not. */
 static void test_an_important_note_is_kept_among_many(void **state)
 {
     REPORT(report);
@@ -336,7 +336,7 @@ static void test_an_important_note_is_kept_among_many(void **state)
 
 /* ---- files ---- */
 
-/* Any file in the place of a new journal is neither waited for nor written into. */
+/* A FIFO in the place of a new journal is not waited for, and a link to another file is not written through. */
 static void test_files_in_the_place_of_a_journal_are_not_written(void **state)
 {
     char text[32];
@@ -375,11 +375,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_foreign_override_does_not_change_the_driver_that_returns),
         cmocka_unit_test(test_unloaded_driver_is_loaded_again),
-        cmocka_unit_test(test_driver_unloaded_after_a_crash),
-        cmocka_unit_test(test_driver_of_the_host),
+        cmocka_unit_test(test_recovery_loads_an_unloaded_driver_again),
+        cmocka_unit_test(test_request_for_a_driver_of_the_host_is_refused),
         cmocka_unit_test(test_a_longer_wish_of_a_newer_program_is_kept),
         cmocka_unit_test(test_function_in_another_group_is_settled_first),
-        cmocka_unit_test(test_virtual_function_model_is_the_kernels),
+        cmocka_unit_test(test_virtual_function_with_ones_for_its_ids_is_bound),
         cmocka_unit_test(test_another_card_than_the_planned_one_is_not_bound),
         cmocka_unit_test(test_recovery_leaves_a_group_that_a_vm_uses),
         cmocka_unit_test(test_recovery_waits_for_a_writer),

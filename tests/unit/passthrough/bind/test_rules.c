@@ -97,12 +97,12 @@ static void change_subsystem(struct world *world)
     model_text(world->model.root, model_device(GPU, "subsystem_device"), "0x8889\n");
 }
 
-static void change_gone(struct world *world)
+static void remove_function(struct world *world)
 {
     machine_remove(&world->model, GPU);
 }
 
-static void change_group(struct world *world)
+static void add_function_to_group(struct world *world)
 {
     const struct function late = {"0000:01:00.2", "0x10de\n", "0x1ad6\n", "0x0c0330\n", "xhci_hcd", 17};
 
@@ -111,7 +111,8 @@ static void change_group(struct world *world)
 
 static void test_changed_device_is_not_bound(void **state)
 {
-    void (*const changes[])(struct world * world) = {change_model, change_subsystem, change_gone, change_group};
+    void (*const changes[])(struct world * world) = {change_model, change_subsystem, remove_function,
+                                                     add_function_to_group};
 
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         void *inside = NULL;

@@ -120,7 +120,7 @@ static bool is_reported(const struct facet_passthrough_list *list, const struct 
     return under_way || machine_has_note(report, FACET_PASSTHROUGH_NOTE_HALF_BOUND);
 }
 
-/* True where only one of the GPU and its sound is bound to vfio. */
+/* Whether only one of the two functions, the GPU and its sound, is bound to vfio. */
 static bool is_half_bound(const struct model *model)
 {
     char gpu[64], sound[64];
@@ -130,7 +130,7 @@ static bool is_half_bound(const struct model *model)
     return gpu[0] && sound[0] && model_is_vfio(gpu) != model_is_vfio(sound);
 }
 
-/* Only Facet brings a function to vfio here. */
+/* In these sequences only Facet binds a function to vfio, so each such function must be known as Facet's. */
 static void check_ours(const struct facet_passthrough_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
@@ -166,12 +166,12 @@ static void run_sequence(uint64_t seed)
     machine_make(&world.model);
     world.manager = machine_open(&world.model);
     for (unsigned i = 0; i < 25; i++) {
-        unsigned deed = random_below(&world.seed, sizeof actions / sizeof actions[0]);
+        unsigned action = random_below(&world.seed, sizeof actions / sizeof actions[0]);
 
         arm_at_random(&world);
-        actions[deed](&world);
+        actions[action](&world);
         machine_arm(&world.model, MODEL_NO_FAULT, 0);
-        snprintf(when, sizeof when, "seed %llu, step %u, deed %u", (unsigned long long)seed, i, deed);
+        snprintf(when, sizeof when, "seed %llu, step %u, action %u", (unsigned long long)seed, i, action);
         check_world(&world, when);
     }
     /* After the sequence, everything can return to the host. */
@@ -186,7 +186,7 @@ static void run_sequence(uint64_t seed)
     machine_drop(&world.model);
 }
 
-static void test_random_sequences_keep_the_machine_sound(void **state)
+static void test_random_sequences_leave_no_group_half_bound_without_a_note(void **state)
 {
     for (uint64_t seed = 1; seed <= 60; seed++)
         run_sequence(seed);
@@ -217,7 +217,7 @@ static int work_in_child(struct model *model, bool binds)
     return bad;
 }
 
-static void test_random_steps_of_three_processes(void **state)
+static void test_three_processes_at_once_end_bound_or_unbound(void **state)
 {
     struct model model;
     pid_t pids[3];
@@ -243,8 +243,8 @@ static void test_random_steps_of_three_processes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_sequences_keep_the_machine_sound),
-        cmocka_unit_test(test_random_steps_of_three_processes),
+        cmocka_unit_test(test_random_sequences_leave_no_group_half_bound_without_a_note),
+        cmocka_unit_test(test_three_processes_at_once_end_bound_or_unbound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

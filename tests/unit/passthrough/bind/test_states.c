@@ -11,7 +11,11 @@
 
 #include <facet/passthrough_bind.h>
 
-/* A row for each state left, a column for each state entered, in the order of the header. */
+/*
+ * A row for each state that is left, a column for each state that is entered, both in the order of
+ * FACET_PASSTHROUGH_STATE_TABLE. A column's letter: Absent, Host, Detaching, Ready, in_Vm, returning (Back), Stuck,
+ * Lost.
+ */
 static const char *const table[FACET_PASSTHROUGH_STATES] = {
     /*            A H D R V B S L */
     /* absent */ ".x.x....",
@@ -52,6 +56,7 @@ static void test_every_state_is_reachable(void **state)
             assert_true(facet_passthrough_state_follows(from, FACET_PASSTHROUGH_STATE_ABSENT));
 }
 
+/* The bits stand for facts as in test_every_set_of_facts_has_a_state(). */
 static enum facet_passthrough_state expected_state(unsigned bits)
 {
     if (!(bits & 1))

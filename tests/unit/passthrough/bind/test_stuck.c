@@ -34,8 +34,7 @@ static void end_hang(const struct model *model, int fd)
     unlinkat(model->root, "proc/4711/fd/3", 0);
 }
 
-#define WHY                                                                                                            \
-    "is stuck: the kernel has its driver let go of it, and waits for process 4711 (qemu), which has /dev/vfio/17 open"
+#define WHY "is stuck: the kernel unbinds its driver, and waits for process 4711 (qemu), which has /dev/vfio/17 open"
 
 static const struct facet_passthrough_entry *find_entry(const struct facet_passthrough_list *list, const char *address)
 {
@@ -98,7 +97,7 @@ static void a_stuck_function_is_not_bound(void **state)
     assert_int_equal(facet_passthrough_bind(manager, plan, &report, &error), FACET_BAD_STATE);
     assert_int_equal(report.outcome, FACET_PASSTHROUGH_UNTOUCHED);
     assert_int_equal(machine_bind(manager, GPU, &report, &error), FACET_BAD_STATE);
-    assert_non_null(strstr(error.message, GPU " is stuck: its driver, or a reset, has not come back"));
+    assert_non_null(strstr(error.message, GPU " is stuck: its driver, or a reset, has not returned"));
     assert_int_equal(model.writes, 0);
     assert_int_equal(machine_journals(&model), 0);
     facet_passthrough_plan_destroy(plan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs about transactions on a sound host: plans, binding, unbinding, and refusals. */
+/* Owns: proofs about transactions on a host without faults: plans, binding, unbinding, and refusals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ static void test_functions_return_to_the_drivers_of_the_journal(void **state)
     machine_drop(&model);
 }
 
-/* A model for which the kernel has a variant driver gets that; others get vfio-pci. */
+/* A model for which the kernel has a variant driver gets the variant; every other model gets vfio-pci. */
 static void test_variant_driver_is_chosen_for_its_model(void **state)
 {
     struct model model;
@@ -225,29 +225,29 @@ static void change_driver(struct model *model)
     model_unbind(model, "nvidia", GPU);
 }
 
-static void change_group(struct model *model)
+static void add_function_to_group(struct model *model)
 {
     const struct function late = {"0000:01:00.2", "0x10de\n", "0x1ad6\n", "0x0c0330\n", "xhci_hcd", 17};
 
     machine_add(model, &late);
 }
 
-static void change_number(struct model *model)
+static void change_group_number(struct model *model)
 {
     unlinkat(model->root, model_device(SOUND, "iommu_group"), 0);
     if (symlinkat("../../../../kernel/iommu_groups/19", model->root, model_device(SOUND, "iommu_group")) < 0)
         abort();
 }
 
-static void change_gone(struct model *model)
+static void remove_function(struct model *model)
 {
     machine_remove(model, SOUND);
 }
 
 static void test_refuses_a_plan_whose_function_changed(void **state)
 {
-    void (*const changes[])(struct model * model) = {change_card, change_driver, change_group, change_number,
-                                                     change_gone};
+    void (*const changes[])(struct model * model) = {change_card, change_driver, add_function_to_group,
+                                                     change_group_number, remove_function};
 
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         struct model model;
@@ -310,7 +310,7 @@ static void test_second_transaction_is_refused(void **state)
     machine_drop(&model);
 }
 
-/* A card that stopped answering is not bound. */
+/* The configuration space of the sound function reads as ones once the power control is written. */
 static void stop_answering(struct model *model, const char *what)
 {
     if (strstr(what, "power/control"))

@@ -103,13 +103,13 @@ static void test_only_regular_files_are_written(void **state)
     assert_int_not_equal(bind_write(&target_folder->host, "/outside", "x", FACET_NS_PER_S, &stuck), 0);
     assert_int_not_equal(bind_write(&target_folder->host, "/../../etc/none", "x", FACET_NS_PER_S, &stuck), 0);
     assert_int_equal(bind_load(&target_folder->host, "vfio-pci", FACET_NS_PER_S, &stuck),
-                     EXDEV); /* outside of the root */
+                     EXDEV); /* the root is not that of this machine */
     assert_int_equal(bind_host_real.set_owner(&target_folder->host, "/file", geteuid(), getegid()), ENOTTY);
 }
 
 /* ---- hanging ---- */
 
-static void sleep_on(int number)
+static void sleep_forever(int number)
 {
     for (;;)
         pause();
@@ -127,12 +127,12 @@ static void limit_files(void (*handler)(int number))
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-static void test_late_write_is_given_up(void **state)
+static void test_late_write_is_abandoned(void **state)
 {
     struct target_folder *target_folder = *state;
     struct bind_stuck stuck = {.pid = 0};
 
-    limit_files(sleep_on);
+    limit_files(sleep_forever);
     int errnum = bind_write(&target_folder->host, "/file", "vfio-pci", FACET_NS_PER_S / 5, &stuck);
     limit_files(SIG_DFL);
     assert_int_equal(errnum, ETIMEDOUT);
@@ -191,7 +191,7 @@ static _Noreturn void hold_and_hang(struct target_folder *target_folder, int rea
     target_folder->host.lock_count = 1;
     if (write(ready, "x", 1) != 1)
         _exit(1);
-    limit_files(sleep_on);
+    limit_files(sleep_forever);
     bind_write(&target_folder->host, "/file", "vfio-pci", 1000 * FACET_NS_PER_S, &stuck);
     _exit(2);
 }
@@ -266,7 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_written_value_reaches_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(test_only_regular_files_are_written, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_late_write_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_late_write_is_abandoned, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_handler_of_sigchld_takes_no_child_of_facet, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lock_is_held_until_the_write_ends, setup, teardown),
         cmocka_unit_test(test_live_writer_is_recognised),

@@ -95,7 +95,7 @@ static int add_mapping(struct fake_vfio *fake, uint64_t iova, uint64_t bytes)
     for (uint32_t i = 0; i < fake->mapping_count; i++)
         if (iova < fake->mappings[i].iova + fake->mappings[i].bytes && fake->mappings[i].iova < iova + bytes)
             return refuse_call(EEXIST);
-    if (fake->mapping_count == fake->mapping_most)
+    if (fake->mapping_count == fake->mapping_max)
         return refuse_call(ENOSPC);
     fake->mappings[fake->mapping_count++] = (struct fake_mapping){.iova = iova, .bytes = bytes};
     return 0;
@@ -125,7 +125,8 @@ static int remove_mappings(struct fake_vfio *fake, uint64_t iova, uint64_t bytes
 
 /* --- the container --- */
 
-/* The kernel's vfio_iommu_type1_info_cap_iova_range and vfio_region_info_cap_sparse_mmap, without their ends. */
+/* The common beginning of the kernel's vfio_iommu_type1_info_cap_iova_range and vfio_region_info_cap_sparse_mmap: all
+ * but the arrays at their ends. */
 struct list_head {
     struct vfio_info_cap_header header;
     uint32_t count, reserved;
@@ -151,7 +152,7 @@ static int answer_container(struct fake_vfio *fake, struct vfio_iommu_type1_info
                    .count = 2},
         .range = {{.start = 0, .end = 0xfedfffff}, {.start = 0xfef00000, .end = UINT64_C(0xffffffffff)}},
         .left = {.header = {.id = VFIO_IOMMU_TYPE1_INFO_DMA_AVAIL, .version = 1},
-                 .avail = fake->mapping_most - fake->mapping_count},
+                 .avail = fake->mapping_max - fake->mapping_count},
     };
 
     if (!fake->has_iommu)
@@ -164,7 +165,7 @@ static int answer_container(struct fake_vfio *fake, struct vfio_iommu_type1_info
     return 0;
 }
 
-static bool any_group_inside(const struct fake_vfio *fake)
+static bool any_group_in_container(const struct fake_vfio *fake)
 {
     bool any = false;
 
@@ -181,7 +182,7 @@ static int control_container(struct fake_vfio *fake, unsigned long request, void
     case VFIO_CHECK_EXTENSION:
         return (uintptr_t)argument == VFIO_TYPE1v2_IOMMU && !fake->lacks_type1;
     case VFIO_SET_IOMMU:
-        if (!any_group_inside(fake) || (uintptr_t)argument != VFIO_TYPE1v2_IOMMU)
+        if (!any_group_in_container(fake) || (uintptr_t)argument != VFIO_TYPE1v2_IOMMU)
             return refuse_call(EINVAL);
         fake->has_iommu = true;
         return 0;
@@ -450,7 +451,7 @@ static void forget_calls(struct fake_vfio *fake)
     struct facet_vfio_system system = fake->system;
 
     memcpy(root, fake->root, sizeof root);
-    *fake = (struct fake_vfio){.system = system, .mapping_most = FAKE_MAPPINGS, .fail_errno = EIO};
+    *fake = (struct fake_vfio){.system = system, .mapping_max = FAKE_MAPPINGS, .fail_errno = EIO};
     memcpy(fake->root, root, sizeof root);
 }
 

@@ -17,10 +17,10 @@
 #define FAKE_GPU      "0000:01:00.0" /* of group 7 */
 #define FAKE_SOUND    "0000:01:00.1" /* of group 7 */
 #define FAKE_OTHER    "0000:02:00.0" /* of group 8 */
-#define FAKE_NO_IOMMU "0000:03:00.0" /* of none */
+#define FAKE_NO_IOMMU "0000:03:00.0" /* in no group */
 
 #define FAKE_BAR_BYTES (UINT64_C(1) << 20)
-#define FAKE_REGION(i) ((uint64_t)(i) << 24)
+#define FAKE_REGION(i) ((uint64_t)(i) << 24) /* the offset of region i in a device's file */
 
 enum fake_role {
     FAKE_NONE,
@@ -46,11 +46,11 @@ struct fake_mapping {
 struct fake_vfio {
     char root[64];
     struct facet_vfio_system system;
-    uint64_t calls, fail_at; /* the number of the call that fails with fail_errno; 0: none */
+    uint64_t calls, fail_at; /* fail_at: the call, counted from 1, that fails with fail_errno; 0: none */
     int fail_errno;
     struct fake_file files[FAKE_FILES];
     struct fake_mapping mappings[FAKE_MAPPINGS];
-    uint32_t mapping_count, mapping_most;
+    uint32_t mapping_count, mapping_max;
     bool has_iommu;
     /* set by a test */
     int api_version, open_errno, map_errno, bind_errno; /* open_errno: of groups and of functions */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the VFIO client's calls and messages, against a stand-in for the kernel. Never: needs a device. */
+/* Owns: proofs about the VFIO client's calls and messages, against the fake of the kernel. Never: needs a device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static void open_gpu(void)
     expect_status(open_function(FAKE_GPU), FACET_OK, "");
 }
 
-static void have_iommufd(void)
+static void add_iommufd(void)
 {
     fake_vfio_write(&fake, "dev/iommu", "");
     fake_vfio_write(&fake, "dev/vfio/devices/vfio0", "");
@@ -82,12 +82,12 @@ static void test_iommufd_is_preferred_to_groups(void **state)
     assert_int_equal(facet_vfio_space_way(space), FACET_VFIO_GROUP);
     facet_vfio_space_close(space);
     space = NULL;
-    have_iommufd();
+    add_iommufd();
     expect_status(open_space(FACET_VFIO_ANY), FACET_OK, "");
     assert_int_equal(facet_vfio_space_way(space), FACET_VFIO_CDEV);
 }
 
-static void test_space_is_refused(void **state)
+static void test_space_without_a_usable_interface_is_refused(void **state)
 {
     expect_status(open_space((enum facet_vfio_way)9), FACET_INVALID_ARGUMENT, "9");
     expect_status(open_space(FACET_VFIO_CDEV), FACET_UNSUPPORTED, "/dev/iommu is not there");
@@ -105,7 +105,7 @@ static void test_space_is_refused(void **state)
     assert_null(space);
 }
 
-static void test_space_waits_for_a_device(void **state)
+static void test_memory_needs_an_open_device(void **state)
 {
     struct facet_vfio_space_info info;
 
@@ -141,7 +141,7 @@ static void check_memory(void)
     assert_int_equal(fake.mapping_count, 0);
 }
 
-static void check_runs(void)
+static void check_invalid_ranges(void)
 {
     expect_status(facet_vfio_space_map(space, IOVA, memory, 0, READ_WRITE, &error), FACET_INVALID_ARGUMENT, "pages");
     expect_status(facet_vfio_space_map(space, IOVA, memory, 100, READ_WRITE, &error), FACET_INVALID_ARGUMENT, "0x64");
@@ -164,7 +164,7 @@ static void test_memory_is_mapped_by_group(void **state)
 
     open_gpu();
     check_memory();
-    check_runs();
+    check_invalid_ranges();
     expect_status(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
     assert_int_equal(info.page_sizes, 4096);
     assert_int_equal(info.mappings_left, FAKE_MAPPINGS);
@@ -181,11 +181,11 @@ static void test_memory_is_mapped_by_iommufd(void **state)
 {
     struct facet_vfio_space_info info;
 
-    have_iommufd();
+    add_iommufd();
     expect_status(open_space(FACET_VFIO_CDEV), FACET_OK, "");
     expect_status(open_function(FAKE_GPU), FACET_OK, "");
     check_memory();
-    check_runs();
+    check_invalid_ranges();
     expect_status(facet_vfio_space_describe(space, &info, &error), FACET_OK, "");
     assert_int_equal(info.range_count, 2);
     assert_int_equal(info.ranges[0].last, 0xfedfffff);
@@ -231,14 +231,14 @@ static void test_memlock_error_names_the_limit(void **state)
 
 static void test_memlock_error_of_iommufd_names_the_limit(void **state)
 {
-    have_iommufd();
+    add_iommufd();
     expect_status(open_space(FACET_VFIO_CDEV), FACET_OK, "");
     limit_memory(32768);
     expect_status(facet_vfio_space_map(space, IOVA, memory, 28672, READ_WRITE, &error), FACET_QUOTA,
                   "and has locked 8192; raise memlock to 36864");
     /* The limit counts all processes of the user, which may have used it up. */
     expect_status(facet_vfio_space_map(space, IOVA, memory, 4096, READ_WRITE, &error), FACET_QUOTA,
-                  "has locked 8192, other processes of its user more;");
+                  "has locked 8192, and other processes of its user have locked more;");
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &limit_before), 0);
 }
 
@@ -331,7 +331,7 @@ static void test_a_busy_group_is_refused(void **state)
     assert_int_equal(unlink(holder), 0);
     assert_int_equal(symlink("/dev/vfio/devices/vfio0", holder), 0);
     expect_status(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/7: another process has it open");
-    have_iommufd();
+    add_iommufd();
     expect_status(open_function(FAKE_GPU), FACET_BUSY, "/dev/vfio/7: process 4711 (qemu-system-x86) has it open");
     fake.open_errno = EACCES;
     expect_status(open_function(FAKE_GPU), FACET_PERMISSION, "0000:01:00.0: opening /dev/vfio/7");
@@ -357,9 +357,9 @@ static void test_a_function_of_another_driver_is_refused(void **state)
     assert_null(space->groups);
 }
 
-static void test_iommufd_is_refused(void **state)
+static void test_refusals_of_iommufd_name_the_reason(void **state)
 {
-    have_iommufd();
+    add_iommufd();
     expect_status(open_space(FACET_VFIO_CDEV), FACET_OK, "");
     fake.bind_errno = EBUSY;
     expect_status(open_function(FAKE_GPU), FACET_BUSY, "joining iommufd: another process has it open");
@@ -420,7 +420,7 @@ static void test_regions_are_read_and_written(void **state)
     assert_memory_equal(bytes, "facet", 5);
     expect_status(facet_vfio_device_enable(device, &error), FACET_OK, "");
     expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 4, bytes, 2, &error), FACET_OK, "");
-    assert_int_equal(bytes[0], 6);
+    assert_int_equal(bytes[0], 6); /* the command register: memory (2) and bus mastering (4) are enabled */
     /* The file ends before the region does. */
     assert_int_equal(ftruncate(device->fd, (off_t)FAKE_REGION(FACET_VFIO_CONFIG) + 2), 0);
     expect_status(facet_vfio_device_read(device, FACET_VFIO_CONFIG, 0, bytes, 4, &error), FACET_IO, "only 2 of 4");
@@ -481,7 +481,7 @@ static void test_interrupts_reach_their_eventfds(void **state)
     close(signals[0]);
 }
 
-static void test_reset_of_device_and_bus(void **state)
+static void test_device_and_bus_are_reset_or_refused(void **state)
 {
     open_gpu();
     expect_status(facet_vfio_device_reset(device, &error), FACET_OK, "");
@@ -503,7 +503,7 @@ static void test_capability_chains_are_read_safely(void **state)
 {
     struct {
         uint32_t head[4];
-        struct vfio_info_cap_header caps[3];
+        struct vfio_info_cap_header caps[3]; /* at the offsets 16, 24 and 32 */
     } answer = {.caps = {{.id = 1, .next = 24}, {.id = 2, .next = 32}, {.id = 3, .next = 0}}};
     uint32_t bytes = sizeof answer;
 
@@ -526,8 +526,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_iommufd_is_preferred_to_groups),
-        CASE(test_space_is_refused),
-        CASE(test_space_waits_for_a_device),
+        CASE(test_space_without_a_usable_interface_is_refused),
+        CASE(test_memory_needs_an_open_device),
         CASE(test_memory_is_mapped_by_group),
         CASE(test_memory_is_mapped_by_iommufd),
         CASE(test_too_many_mappings_are_refused),
@@ -539,12 +539,12 @@ int main(void)
         CASE(test_a_group_that_is_not_viable_is_refused),
         CASE(test_a_busy_group_is_refused),
         CASE(test_a_function_of_another_driver_is_refused),
-        CASE(test_iommufd_is_refused),
+        CASE(test_refusals_of_iommufd_name_the_reason),
         CASE(test_regions_are_described),
         CASE(test_regions_are_read_and_written),
         CASE(test_a_region_is_mapped),
         CASE(test_interrupts_reach_their_eventfds),
-        CASE(test_reset_of_device_and_bus),
+        CASE(test_device_and_bus_are_reset_or_refused),
         CASE(test_capability_chains_are_read_safely),
     };
 

@@ -278,7 +278,7 @@ static void a_kernel_that_does_nothing_is_noticed(void **state)
     assert_int_equal(facet_vendor_type_set(root, &vf, 557, &error), FACET_BAD_STATE);
 }
 
-/* Changes each number into each other, while each write fails once, and while all fail from it on. */
+/* Changes each count of virtual functions into each other count, while each of the writes in turn fails once. */
 static void every_failing_write_leaves_the_state_as_it_was(void **state)
 {
     for (int from = 0; from < 3; from++) {
@@ -310,7 +310,7 @@ static void a_step_that_cannot_be_undone_is_reported(void **state)
 
     assert_int_equal(facet_sriov_set(root, &gpu, 2, 0, &error), FACET_OK);
     writes = 0;
-    fail_at = 2;
+    fail_at = 2; /* the first write sets the count to 0; neither 1 nor the former 2 can be written then */
     fail_for_good = true;
     assert_int_equal(facet_sriov_set(root, &gpu, 1, 0, &error), FACET_IO);
     assert_says(error, "not undone: the number of virtual functions");
@@ -330,7 +330,7 @@ static void mediated_devices_come_and_go(void **state)
 
     assert_int_equal(facet_mdev_create(root, MDEV(.count = 2), uuids, &error), FACET_OK);
     assert_int_not_equal(strcmp(uuids[0], uuids[1]), 0);
-    assert_int_equal(uuids[0][14], '4');
+    assert_int_equal(uuids[0][14], '4'); /* the UUID's version: random */
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "sys/bus/mdev/devices/%s", uuids[i]);
         assert_true(is_there(path));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the files of the made-up machine. Never: makes a file that a scan does not read. */
+/* Owns: the files of the made-up machine. Never: makes attributes that no scan reads. */
 #include "machine.h"
 
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 
 #include "../../../scratch.h"
 
-static void place_of(const struct machine *machine, const char *address, const char *name, char *path, size_t size)
+static void attribute_path(const struct machine *machine, const char *address, const char *name, char *path,
+                           size_t size)
 {
     assert_true(snprintf(path, size, "%s/sys/bus/pci/devices/%s%s%s", machine->path, address, name[0] ? "/" : "",
                          name) < (int)size);
@@ -47,7 +48,7 @@ void machine_write(const struct machine *machine, const char *address, const cha
 {
     char path[256];
 
-    place_of(machine, address, name, path, sizeof path);
+    attribute_path(machine, address, name, path, sizeof path);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     assert_true(fprintf(file, "%s\n", text) > 0);
@@ -58,7 +59,7 @@ void machine_link(const struct machine *machine, const char *address, const char
 {
     char path[256];
 
-    place_of(machine, address, name, path, sizeof path);
+    attribute_path(machine, address, name, path, sizeof path);
     unlink(path);
     if (target)
         assert_int_equal(symlink(target, path), 0);
@@ -86,7 +87,7 @@ void machine_plug(const struct machine *machine, const char *address)
     };
     char path[256];
 
-    place_of(machine, address, "", path, sizeof path);
+    attribute_path(machine, address, "", path, sizeof path);
     assert_int_equal(mkdir(path, 0755), 0);
     for (size_t i = 0; i < sizeof attributes / sizeof attributes[0]; i++)
         machine_write(machine, address, attributes[i][0], attributes[i][1]);
@@ -96,6 +97,6 @@ void machine_unplug(const struct machine *machine, const char *address)
 {
     char path[256];
 
-    place_of(machine, address, "", path, sizeof path);
+    attribute_path(machine, address, "", path, sizeof path);
     assert_true(scratch_remove(path));
 }
