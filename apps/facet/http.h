@@ -47,7 +47,7 @@ enum http_failure_kind {
 
 struct http_failure {
     enum http_failure_kind kind;
-    int number;         /* errno of HTTP_NOT_CONNECTED; 0: unknown */
+    int os_errno;       /* of HTTP_NOT_CONNECTED; 0: unknown */
     uid_t user;         /* of HTTP_OTHER_USER */
     const char *reason; /* libcurl's words */
 };
@@ -60,7 +60,7 @@ void http_close(struct http *http); /* NULL is fine */
 bool http_exchange(struct http *http, const struct http_call *call, struct http_answer *ret_answer,
                    struct http_failure *ret_failure);
 
-/* `text` as a part of a URL's path, which the caller frees; NULL: no memory. */
+/* `text`, escaped as one part of a URL's path. The caller frees the result; NULL: no memory. */
 char *http_escape(struct http *http, const char *text);
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/variables.h"
 #include "client_environment.h"
 
-enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error)
+enum facet_status inventory_open_own_environment(struct facet_device_table **ret_table, struct facet_error *error)
 {
     enum facet_status status = facet_config_check(error);
 
@@ -81,7 +81,7 @@ enum facet_status inventory_open(struct facet_device_table **ret_table, struct f
     note_left_out();
     if (!facet_surroundings_clean_environment(true))
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the environment");
-    return inventory_open_own(ret_table, error);
+    return inventory_open_own_environment(ret_table, error);
 }
 
 int inventory_print_json(const struct command *self, json_t *json)

@@ -45,7 +45,8 @@ static const char *find_line(const struct kernel_text *source, uint32_t number, 
     return line;
 }
 
-/* A source may have NULs, too. */
+/* Shows one character, as facet_text_show() does, and a NUL, which is the end of a text for that function, as "<00>".
+ */
 static size_t show_character(const char *at, char *shown)
 {
     size_t used = facet_text_show(at, shown);
@@ -113,10 +114,10 @@ json_t *kernel_remarks_json(const struct facet_image *image)
     json_t *list = json_array();
 
     for (uint32_t i = 0; image && facet_image_diagnostic(image, i, &remark); i++) {
-        json_t *one = json_pack("{s:s, s:s?, s:i, s:i, s:s?}", "severity", severity_name(remark.severity), "file",
-                                remark.line ? remark.file : NULL, "line", (int)remark.line, "column",
-                                (int)remark.column, "text", remark.text);
-        json_array_append_new(list, one);
+        json_t *item = json_pack("{s:s, s:s?, s:i, s:i, s:s?}", "severity", severity_name(remark.severity), "file",
+                                 remark.line ? remark.file : NULL, "line", (int)remark.line, "column",
+                                 (int)remark.column, "text", remark.text);
+        json_array_append_new(list, item);
     }
     return list;
 }

@@ -15,7 +15,7 @@
 #include "inventory.h"
 #include "metrics_device.h"
 
-#define POINTS 2u
+#define POINTS 2u /* samples that a subject keeps: a rate needs two */
 
 /* One subject: a directory to read, or a device to query. */
 struct view {

@@ -316,7 +316,7 @@ def a_driver_that_is_named_and_not_there_is_refused():
             done = place.facet("run", "-d", "cuda:0", "--", "touch", "started", env={name: "/nowhere/lib.so.1"})
             equal((done.returncode, done.stderr.count("\n"), place.exists("started")), (1, 1, False), done.stderr)
             contains(done.stderr, f"{name} is '/nowhere/lib.so.1': No such file or directory; expected the path of")
-        for what, says in ((b"", "no shared library"), (b"#!/bin/sh\n" * 20, "no shared library"),
+        for what, says in ((b"", "not a shared library"), (b"#!/bin/sh\n" * 20, "not a shared library"),
                            (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\x01\x00" + bytes(80), "for other processors")):
             path = place.path("libother.so")
             with open(path, "wb") as file:

@@ -124,7 +124,7 @@ WRONG = (
     ("FACET_LIB_DIR", "/", "facetd is not in /"),
     ("FACET_PCI_RULES_DIR", "/dev/null", "expected a folder"),
     ("FACET_QUIET", "yes", "expected 0 or 1"),
-    ("FACET_REAL_CUDA", "/dev/null", "no shared library"),
+    ("FACET_REAL_CUDA", "/dev/null", "not a shared library"),
     ("FACET_ROCM_PARTITIONS", "2", "expected 0 or 1"),
     ("FACET_ROCM_STATE", "/dev/null", "expected a folder"),
     ("FACET_SIM_STATE", "/dev/null", "expected a folder"),
