@@ -355,7 +355,7 @@ enum facet_status client_call_in(struct client *client, const char *method, cons
     const char *kind = strstr(folder, "vgpus") ? "vgpu" : "reservation";
     char path[FACET_PATH_SIZE];
 
-    if (strchr(ref, '/')) /* the daemon refuses it anywhere in a path */
+    if (strchr(ref, '/')) /* the daemon refuses an encoded '/' in any path */
         return facet_error_argument(error, FACET_NOT_FOUND, kind, "'%.40s': no name and no id holds a '/'", ref);
     char *escaped = http_escape(client->http, ref);
     if (!escaped)
