@@ -98,7 +98,7 @@ static void test_refusals_say_what_is_wrong(void **state)
     assert_true(refusal.no_body);
 }
 
-static void test_length_is_bounded(void **state)
+static void test_the_length_of_a_head_is_bounded(void **state)
 {
     char *endless = malloc(HEAD_MAX + 1);
     struct head_refusal refusal;
@@ -157,7 +157,7 @@ int main(void)
         cmocka_unit_test(test_no_part_of_a_good_head_is_refused),
         cmocka_unit_test(test_bytes_behind_the_head_are_not_checked),
         cmocka_unit_test(test_refusals_say_what_is_wrong),
-        cmocka_unit_test(test_length_is_bounded),
+        cmocka_unit_test(test_the_length_of_a_head_is_bounded),
         cmocka_unit_test(test_mutated_heads_are_parsed_safely),
     };
 
