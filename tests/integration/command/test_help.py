@@ -223,7 +223,7 @@ def man_pages_name_every_option():
 
 
 @test
-def man_pages_are_sound():
+def man_pages_pass_the_linter():
     linter = shutil.which("mandoc")
     if not linter:
         raise Skip("mandoc is not installed")

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet metrics` of nodes, devices, processes and control groups: both forms, refusals, unknown values."""
+"""`facet metrics` of nodes, devices, processes and control groups: both output forms, refusals, and
+unknown values."""
 import json
 import os
 import signal
@@ -139,7 +140,7 @@ def the_json_keeps_to_its_schema():
 
 
 @test
-def refusals():
+def wrong_requests_are_refused():
     with Place() as place:
         simulate(place)
         strange = os.path.join(os.fsencode(place.root), b"strange\xff")
