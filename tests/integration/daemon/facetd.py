@@ -92,7 +92,8 @@ class Facetd:
             shutil.rmtree(self.base, ignore_errors=True)
 
     def launch(self, *arguments, prefix=(), **keywords):
-        """Starts a foreground facetd; returns it and the descriptor on which it says that it is ready."""
+        """Starts a foreground facetd; returns it and the descriptor on which it writes its verdict: a line break once
+        it is ready, or the reason why it does not start."""
         read_end, write_end = os.pipe()
         process = subprocess.Popen(
             [*prefix, FACETD, "--foreground", "--ready-fd", str(write_end), *arguments], env=self.environment,
@@ -116,7 +117,7 @@ class Facetd:
         return process.returncode, verdict, stderr
 
     def end(self, number=signal.SIGTERM):
-        """Returns the exit status and the log."""
+        """Ends the daemon with a signal; returns its exit status and its log."""
         self.process.send_signal(number)
         stderr = self.process.communicate(timeout=DEADLINE_S)[1]
         return self.process.returncode, stderr
@@ -163,6 +164,7 @@ class VgpuHolder:
     def __init__(self, segment, byte=0):
         self.fd = os.open(os.path.join(segment, "usage"), os.O_RDWR | os.O_CLOEXEC)
         lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+        # 37 is F_OFD_SETLK on Linux, which older releases of Python do not name.
         fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK if hasattr(fcntl, "F_OFD_SETLK") else 37, lock)
 
     def release(self):
@@ -185,4 +187,4 @@ def mount_small(path, kib):
 
 
 def unmount(path):
-    ctypes.CDLL(None).umount2(path.encode(), 2)
+    ctypes.CDLL(None).umount2(path.encode(), 2)  # MNT_DETACH

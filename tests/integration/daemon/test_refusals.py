@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every request that must be refused: its status, its code, the member it names, and that nothing came of it.
+"""Every request that must be refused: the answer's status and code, the member that it names, and that the request
+changes nothing.
 
 Owns: the refusals. Never: tests the daemon's own faults (test_faults.py).
 """
@@ -53,7 +54,7 @@ def check_refusal(answer, status, code, argument):
 
 
 @test
-def bodies_that_cannot_be_are_refused_and_create_nothing():
+def impossible_bodies_are_refused_and_create_nothing():
     with Facetd() as daemon:
         for body, status, code, argument in BODIES:
             check_refusal(daemon.call("POST", "/v1/vgpus", body), status, code, argument)
@@ -102,7 +103,7 @@ def unknown_paths_and_names_are_not_found():
 
 
 @test
-def wrong_methods_hear_of_the_right_ones():
+def a_wrong_method_is_answered_with_the_allowed_ones():
     with Facetd() as daemon:
         for method, path, allow in (("POST", "/v1/health", "GET"), ("DELETE", "/v1/vgpus", "GET, POST"),
                                     ("PUT", "/v1/vgpus/a", "GET, PATCH, DELETE"),
