@@ -198,8 +198,7 @@ static void test_shares_hold_and_leases_seldom_overlap(void **state)
     for (int i = 0; i < MEASUREMENTS && !held; i++)
         held = shares_hold(world, requests);
     assert_true(held);
-    /* The lease is passed on shortly before a tenant's last kernel ends; until then no other tenant is on the device.
-     */
+    /* A lease is passed on just before its tenant's last kernel ends; until then no other tenant is on the device. */
     uint64_t all = count_all_kernels(world);
     print_message("# %d of %llu kernels overlapped another tenant's\n", world->overlaps, (unsigned long long)all);
     assert_true((uint64_t)world->overlaps * 3 < all);
