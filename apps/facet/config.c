@@ -83,7 +83,7 @@ static enum facet_status ask_simulation(const char *variable, struct facet_error
     enum facet_status status = facet_session_open(path, NULL, &session, &reason);
     facet_session_close(session);
     if (status == FACET_OK || !strstr(reason.message, variable))
-        return FACET_OK; /* a refusal that does not name the variable is due to another one */
+        return FACET_OK; /* a refusal that does not name this variable is due to another variable */
     return facet_error_argument(error, status, variable, "%s", reason.message);
 }
 

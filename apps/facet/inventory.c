@@ -20,7 +20,10 @@ enum facet_status inventory_open_own_environment(struct facet_device_table **ret
     return status == FACET_OK ? facet_device_table_open(NULL, ret_table, error) : status;
 }
 
-/* Variables by which drivers would be found, and which are removed: for each provider, and the first of all. */
+/*
+ * The variables that are removed from this process's environment, and by which drivers would be found: one for each of
+ * `providers`, and the first of any provider. NULL: there is none.
+ */
 static const char *const providers[] = {"cuda", "rocm", "ascend", "opencl"};
 static const char *left_out[sizeof providers / sizeof providers[0]], *first_left_out;
 

@@ -18,8 +18,7 @@ enum facet_status inventory_open(struct facet_device_table **ret_table, struct f
  */
 void inventory_warn(const struct command *self, const struct facet_device_table *devices);
 
-/* After inventory_open(): adds advice to an error about a missing device, if a variable that finds drivers was removed.
- */
+/* After inventory_open(): advises on an error about a missing device, if a variable that finds drivers was removed. */
 void inventory_explain(struct facet_error *error);
 
 /* As inventory_open(), but keeps this process's own environment, as a program that uses a device itself does. */

@@ -45,8 +45,7 @@ static const char *find_line(const struct kernel_text *source, uint32_t number, 
     return line;
 }
 
-/* Shows one character, as facet_text_show() does, and a NUL, which is the end of a text for that function, as "<00>".
- */
+/* Shows one character as facet_text_show() does, and a NUL, at which that function would stop, as "<00>". */
 static size_t show_character(const char *at, char *shown)
 {
     size_t used = facet_text_show(at, shown);
@@ -56,7 +55,7 @@ static size_t show_character(const char *at, char *shown)
     return used ? used : 1;
 }
 
-/* Prints the line, and a caret under the column. Tabs are kept above and below, whatever their width is. */
+/* Prints the line, and a caret under the column. Tabs are kept in both lines, as terminals differ in their width. */
 static void print_line(const struct kernel_text *source, const struct facet_diagnostic *remark)
 {
     char text[LINE_MOST * (FACET_TEXT_SHOWN_SIZE - 1) + 1], below[sizeof text], shown[FACET_TEXT_SHOWN_SIZE];

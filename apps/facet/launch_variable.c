@@ -25,7 +25,7 @@ bool launch_put_in_front(const char *variable, const char *first)
     return setenv(variable, value, 1) == 0;
 }
 
-/* Reads the ELF header of a file. Returns NULL, or what is wrong with the file. */
+/* Reads the ELF header of a file. Returns NULL, or the fault of the file. */
 static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
 {
     FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
@@ -38,7 +38,7 @@ static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
     return NULL;
 }
 
-/* What is wrong with the library; NULL: nothing. Its dependencies are not checked: the first call reports them. */
+/* The fault of the library; NULL: none. Its dependencies are not checked: the first call reports them. */
 static const char *fault_of_library(const char *path)
 {
     ElfW(Ehdr) head, ours;

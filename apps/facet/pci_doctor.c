@@ -37,7 +37,7 @@ static const char ask_version[] =
 /* "QEMU emulator version 7.2.13 (Debian ...)" */
 static void ask_qemu(struct facet_doctor_environment *environment)
 {
-    FILE *pipe = popen(ask_version, "re"); /* NOLINT(cert-env33-c): nothing of a caller is in it */
+    FILE *pipe = popen(ask_version, "re"); /* NOLINT(cert-env33-c): the command is constant */
     unsigned major = 0, minor = 0;
 
     if (!pipe)

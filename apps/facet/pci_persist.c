@@ -141,7 +141,7 @@ static int run_remove(const struct command *self, int argc, char **argv)
 
 /* ---- plan, assert, apply: all rules, one after the other ---- */
 
-/* One rule, and what checking or applying it gave. */
+/* One rule, and the result of checking or applying it. */
 struct row {
     const struct facet_passthrough_rule *rule;
     struct facet_passthrough_rule_finding check;

@@ -460,7 +460,7 @@ static int run_fleet(const struct command *self, int argc, char **argv)
     if (!job)
         return command_usage(self, "--job: not JSON: %s (column %d)", where.text, where.column);
     if (decide_job(&fleet, job, &decision) != FACET_OK) {
-        error.argument[0] = '\0'; /* the message says where */
+        error.argument[0] = '\0'; /* the message names the file, the line and the member */
         return command_refuse(self, fleet.json, &error, NULL);
     }
     return print_decision(self, &fleet, decision);

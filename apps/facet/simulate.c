@@ -328,7 +328,7 @@ static int simulate_and_print(const struct command *self, struct simulate *simul
     struct facet_error error = {0};
     enum facet_status status = read_lists(simulate, &error);
 
-    error.argument[0] = '\0'; /* the message says where: file, line, column */
+    error.argument[0] = '\0'; /* the message names the file, the line and the column */
     if (status == FACET_OK && simulate->plot_file)
         status = check_plot(simulate, &error);
     if (status == FACET_OK)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding variables of this shell that look like Facet's and are none. Never: refuses a command because of one.
- */
+/* Owns: finding variables of this shell that look like Facet's and are none. Never: refuses a command for one. */
 #ifndef FACET_UNKNOWN_H
 #define FACET_UNKNOWN_H
 

@@ -17,8 +17,7 @@ struct demand {
     struct facet_settle_demand settle; /* all but the policy's charges */
 };
 
-/* A launch that is no longer in flight is in the device time already, so a cap counts each launch once at any moment.
- */
+/* A launch that is no longer in flight is in the device time already, so a cap always counts each launch once. */
 struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns);
 
 #endif

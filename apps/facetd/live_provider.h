@@ -24,7 +24,7 @@ enum live_provider_state {
 struct provided_device {
     const struct facet_device_record *record;
     bool present;   /* the provider lists it now */
-    uint32_t index; /* in that list */
+    uint32_t index; /* the device's number in the provider's list */
     bool has_reading;
     struct device_reading reading;
 };

@@ -46,8 +46,7 @@ static bool find_device(const struct facet_spec *spec, const char *name, size_t 
     return false;
 }
 
-/* Finds or adds the map of the slot's kind of device. A provider's slots share it: they are parts of the same devices.
- */
+/* Finds or adds the map of the slot's kind of device. A provider's slots share it: they are of the same devices. */
 static enum facet_status find_map(struct map_plan *map_plan, const char *slot, uint32_t strategy, uint32_t *ret_map,
                                   struct facet_error *error)
 {

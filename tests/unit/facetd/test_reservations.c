@@ -32,8 +32,7 @@ static void must_reserve(int64_t amount, const char *name)
         fail_msg("%s", error.message);
 }
 
-/* Describes the visible reservations: "a[test:0 1000000, test:1 500000!]", with "!" behind a part that has a trouble.
- */
+/* Describes the visible reservations: "a[test:0 1000000, test:1 500000!]"; "!" follows a part that has a trouble. */
 static void describe_reservations(char *text, size_t size)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
