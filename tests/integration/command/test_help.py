@@ -32,7 +32,7 @@ def help_of(place, command):
 
 
 @test
-def help_texts_are_as_agreed():
+def help_texts_match_the_golden_files():
     with Place() as place:
         for command in COMMANDS:
             matches_golden("-".join(["help", *command]) + ".txt", help_of(place, command))

@@ -318,7 +318,7 @@ def a_stuck_function_is_named_and_the_others_are_whole():
 
 
 @test
-def nothing_is_written():
+def a_scan_writes_nothing():
     with Place() as place:
         for name in NAMES:
             with machine(name) as root:

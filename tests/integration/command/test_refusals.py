@@ -141,7 +141,7 @@ def no_wrong_value_of_a_variable_is_passed_over():
 
 
 @test
-def usage_is_refused():
+def wrong_usage_is_refused():
     with Place() as place:
         refused(place, ["run"], 2, "command is missing")
         refused(place, ["run", "-d", "0", "-d", "1", "true"], 2, "--device is given twice, '0' and '1'")

@@ -65,7 +65,7 @@ EMPTY = {"LD_LIBRARY_PATH": "", "LD_PRELOAD": "", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @test
-def cuda_program_finds_our_library_in_front():
+def cuda_program_finds_facets_library_in_front():
     with Place() as place:
         place.write("lib/cuda/libcuda.so.1", "")
         folder = place.path("lib/cuda")
@@ -92,7 +92,7 @@ def nothing_of_cuda_is_set_for_other_devices():
 
 
 @test
-def cuda_device_without_our_library_is_refused():
+def cuda_device_without_facets_library_is_refused():
     with Place() as place:
         done = place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"FAKE_ADDRESS": GPU})
         equal(done.returncode, 1)

@@ -46,7 +46,7 @@ def an_empty_list_says_what_to_do():
 
 
 @test
-def show_is_a_card():
+def show_prints_a_card():
     with Place() as place:
         create_two_vgpus(place)
         shown = place.facet("vgpu", "show", "alice").stdout
