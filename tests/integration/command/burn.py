@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place whose tenants run examples/opencl_burn, with kernels of about a millisecond.
 
-Owns: starting it, and reading its output. Never: tests anything.
+Owns: starting that program, and reading its output. Never: tests anything.
 """
 import json
 import subprocess

@@ -32,8 +32,8 @@ def wait_until(condition, what):
 
 
 def provider_processes(user):
-    """The processes that run a provider for process `user`. Each names that process as its last argument. So does its
-    supervisor, which is its parent and is left out."""
+    """The processes that run a provider for process `user`. Each has the number of `user` as its last argument. So has
+    its supervisor, which is its parent and is left out."""
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:

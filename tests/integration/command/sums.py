@@ -15,7 +15,7 @@ import time
 from place import wait_until
 from tap import equal
 
-# Between which parts of the device time that programs measured themselves the time that the daemon reports must lie.
+# The reported device time must lie between these parts of the time that the programs measured themselves.
 LEAST_PART, MOST_PART = 0.6, 1.2
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Limits hold in real programs: memory to the byte, and a freeze, also when tenant or daemon are killed."""
+"""Memory quotas and freezes hold in real programs, also when a tenant or the daemon is killed."""
 import json
 import os
 import signal

@@ -131,7 +131,7 @@ def no_wrong_value_of_a_variable_is_passed_over():
                 continue
             for value in ("nowhere/at all", "0.5?"):
                 if value == "0.5?" and (owner in ("cuda", "rocm", "ascend", "provider") or name == "FACET_SIM_STATE"):
-                    continue  # may be the name of a library that the loader searches, or of a folder
+                    continue  # the value may be the name of a library that the loader searches, or of a folder
                 done = place.facet("provider", "list", env={name: value, **DEPENDS.get(name, {})})
                 said = [line for line in (done.stdout + done.stderr).splitlines() if value in line and
                         (name in line or name == "FACET_PROVIDER_PATH")]  # its messages name a file, not the variable

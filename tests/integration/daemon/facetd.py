@@ -62,7 +62,8 @@ class Answer:
 
 
 class Facetd:
-    """Folders for one daemon. `with Facetd() as daemon:` also starts it, and ends and removes everything."""
+    """Folders for one daemon. A `with` statement starts the daemon (unless `start` is false), and in the end kills it
+    and removes the folders."""
 
     def __init__(self, base=None, start=True, **environment):
         self.base = base or tempfile.mkdtemp(prefix="facetd-")
@@ -159,7 +160,8 @@ def read_all(fd):
 
 
 class VgpuHolder:
-    """Keeps a vGPU as `facet run` does, by a lock on the first byte of its usage file. Each slot locks a later byte."""
+    """Keeps a vGPU as `facet run` does, by a lock on the first byte of its usage file. A process locks a later byte:
+    that of its slot."""
 
     def __init__(self, segment, byte=0):
         self.fd = os.open(os.path.join(segment, "usage"), os.O_RDWR | os.O_CLOEXEC)
@@ -178,7 +180,8 @@ class VgpuHolder:
 
 
 def mount_small(path, kib):
-    """Mounts a tmpfs of `kib` KiB, as root; returns the reason if that fails. A mount namespace would need a helper."""
+    """Mounts a tmpfs of `kib` KiB, which only root can; returns the reason if that fails. It is in this process's mount
+    namespace, as another one would need a helper program."""
     libc = ctypes.CDLL(None, use_errno=True)
     os.makedirs(path, exist_ok=True)
     if libc.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={kib}k".encode()) != 0:

@@ -383,7 +383,7 @@ def an_unwritable_state_folder_is_refused():
         raise Skip("needs root and setpriv")
     with Facetd(start=False) as daemon:
         os.chown(daemon.base, 65534, 65534)
-        os.mkdir(daemon.state, 0o755)  # root's
+        os.mkdir(daemon.state, 0o755)  # belongs to root
         check_refused(daemon, daemon.state, prefix=["setpriv", "--reuid", "65534", "--clear-groups"])
 
 

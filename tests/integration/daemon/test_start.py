@@ -281,7 +281,7 @@ def lower_own_priorities():
         file.write("300")
     libc.prctl(29, ctypes.c_ulong(7000000), 0, 0, 0)  # PR_SET_TIMERSLACK
     libc.personality(0x0040000)  # ADDR_NO_RANDOMIZE
-    libc.syscall(ioprio_set, 1, 0, 3 << 13)  # idle
+    libc.syscall(ioprio_set, 1, 0, 3 << 13)  # the class IOPRIO_CLASS_IDLE for this process
 
 
 LOWERED_NICE = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)

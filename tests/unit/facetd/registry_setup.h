@@ -2,7 +2,7 @@
 /*
  * A registry over fakes, and functions that show whether a change happened everywhere or nowhere.
  *
- * Owns: starting and killing it, snapshots of the whole visible state, failing every step of a change.
+ * Owns: starting and killing a registry, snapshots of the whole visible state, failing every step of a change.
  * Never: starts threads.
  */
 #ifndef FACETD_TEST_REGISTRY_SETUP_H

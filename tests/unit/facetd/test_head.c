@@ -124,7 +124,7 @@ static void test_the_length_of_a_head_is_bounded(void **state)
     free(endless);
 }
 
-/* In any good head the path has no NUL, and the head ends in an empty line. */
+/* A mutated head that is accepted has no encoded NUL in its path, and an empty line at its end. */
 static void test_mutated_heads_are_parsed_safely(void **state)
 {
     static const char odd[] = "\0\r\n :%?/0-+9\x7f\xff\tC";

@@ -11,7 +11,7 @@
 
 #include <facet/allocation.h>
 
-/* --- help --------------------------------------------------------------------------------------------------------- */
+/* --- helpers ------------------------------------------------------------------------------------------------------ */
 
 static enum facet_status reserve_slot(const char *slot, int64_t amount, const char *name,
                                       struct reservation *ret_reservation, struct facet_error *error)
