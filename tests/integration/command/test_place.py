@@ -37,8 +37,9 @@ def released(step, state):
     return {"op": "free", "result_of": step, "expect": {"state_after": {"x": state}}}
 
 
-GOOD = vector("allocate and free", [allocate("3", {"a0": "2", "a1": "1"}, {"a0": "2", "a1": "1"}),
-                         refused("2", "InsufficientResource", {"a0": "2", "a1": "1"}), released(0, {})])
+GOOD = vector("allocate and free",
+              [allocate("3", {"a0": "2", "a1": "1"}, {"a0": "2", "a1": "1"}),
+               refused("2", "InsufficientResource", {"a0": "2", "a1": "1"}), released(0, {})])
 
 
 def replay(place, document, *options):
@@ -84,7 +85,7 @@ def any_changed_number_fails_and_is_shown():
                 inner = inner[key]
             inner[path[-1]] = "0.5"
             done = replay(place, file_of(GOOD, wrong))
-            equal((done.returncode, verdicts(done)), (1, ["ok 1 - allocate and free", "not ok 2 - a life"]))
+            equal((done.returncode, verdicts(done)), (1, ["ok 1 - allocate and free", "not ok 2 - allocate and free"]))
             contains(done.stdout, "recorded 0.5")
         wrong = copy.deepcopy(GOOD)
         wrong["steps"][1]["expect"]["error"] = "NotMultipleOfQuantum"

@@ -39,7 +39,7 @@ def a_folder_that_others_may_write_is_not_used():
             os.mkdir(place.runtime)
             os.chmod(place.runtime, mode)
             check_every_verb_refuses(place, f"{place.runtime}", f"may be written by {who} (mode {mode:04o})",
-                           "FACET_RUNTIME_DIR chooses another")
+                                     "FACET_RUNTIME_DIR chooses another")
 
 
 @test
@@ -49,7 +49,7 @@ def a_folder_below_one_that_others_may_write_is_not_used():
         os.chmod(place.path("open"), 0o777)
         place.env["FACET_RUNTIME_DIR"] = place.path("open/run")
         check_every_verb_refuses(place, f"{place.path('open')}, which leads to {place.path('open/run')}",
-                       "may be written by anybody (mode 0777)")
+                                 "may be written by anybody (mode 0777)")
         os.chmod(place.path("open"), 0o1777)
         equal(place.facet("vgpu", "list", "--no-start").stderr.count("no daemon listens"), 1)
 
