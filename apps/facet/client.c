@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one HTTP handle per client. Never: retries a call that the daemon may have seen. */
+/*
+ * Owns: calls over one HTTP handle per client, starting a private daemon, refusals with the daemon's advice.
+ * Never: retries a call that the daemon may have seen.
+ */
 #include "client.h"
 
 #include <errno.h>
@@ -111,8 +114,8 @@ static enum facet_status transport_error(const struct client *client, const stru
     case HTTP_NO_MEMORY:
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a call of the daemon");
     case HTTP_NOT_CONNECTED:
-        if (failure->number)
-            return facet_error_errno(error, failure->number, "cannot connect to %s", client->socket_path);
+        if (failure->os_errno)
+            return facet_error_errno(error, failure->os_errno, "cannot connect to %s", client->socket_path);
         return facet_error_set(error, FACET_IO, "cannot connect to %s: %s", client->socket_path, failure->reason);
     case HTTP_OTHER_USER:
         return facet_error_set(error, FACET_PERMISSION,
@@ -125,8 +128,8 @@ static enum facet_status transport_error(const struct client *client, const stru
 }
 
 /*
- * A user who can change the folder could put another socket there. Checked anew before each call: a folder that is
- * missing now may belong to another user the next time.
+ * A user who can change the folder could put another socket there. The folder is checked anew before each call: one
+ * that is missing now may belong to another user by the next call.
  */
 static enum facet_status check_folder(struct client *client, struct facet_error *error)
 {
@@ -142,7 +145,7 @@ static enum facet_status check_folder(struct client *client, struct facet_error 
                            reason.message, facet_config_setting(FACET_SETTING_RUNTIME_DIR)->variable);
 }
 
-/* One exchange, with any HTTP status. */
+/* Makes one exchange; an answer of any HTTP status is a success. */
 static enum facet_status exchange_once(struct client *client, const char *method, const char *url, const char *body,
                                        struct http_answer *ret_answer, struct facet_error *error)
 {
@@ -164,14 +167,13 @@ static enum facet_status exchange_once(struct client *client, const char *method
     if (http_exchange(client->http, &call, ret_answer, &failure))
         return FACET_OK;
     client->unreachable =
-        failure.kind == HTTP_NOT_CONNECTED && (failure.number == ENOENT || failure.number == ECONNREFUSED);
+        failure.kind == HTTP_NOT_CONNECTED && (failure.os_errno == ENOENT || failure.os_errno == ECONNREFUSED);
     return transport_error(client, &failure, error);
 }
 
 /*
- * exchange_once(), starting a daemon when none listens: then no daemon has seen the request, so it may be made again. A
- * daemon that lost the race against another one exits without a message, and the other may need a moment; hence the
- * loop.
+ * Makes one exchange. When no daemon listens, none has seen the request: this starts one and makes the request again.
+ * Of two daemons that start at once, one exits without a message while the other may not listen yet; hence the loop.
  */
 static enum facet_status exchange_or_start(struct client *client, const char *method, const char *url, const char *body,
                                            struct http_answer *ret_answer, struct facet_error *error)
@@ -194,7 +196,7 @@ static enum facet_status exchange_or_start(struct client *client, const char *me
     }
 }
 
-/* The command's option for a member of a request's JSON; the member itself when it has none. */
+/* The command's option for a member of a request's JSON; the member's own name when no option sets it. */
 static const char *option_of_member(const char *member)
 {
     static const struct {
@@ -353,7 +355,7 @@ enum facet_status client_call_in(struct client *client, const char *method, cons
     const char *kind = strstr(folder, "vgpus") ? "vgpu" : "reservation";
     char path[FACET_PATH_SIZE];
 
-    if (strchr(ref, '/')) /* the daemon refuses it anywhere in a path */
+    if (strchr(ref, '/')) /* the daemon refuses an encoded '/' in any path */
         return facet_error_argument(error, FACET_NOT_FOUND, kind, "'%.40s': no name and no id holds a '/'", ref);
     char *escaped = http_escape(client->http, ref);
     if (!escaped)

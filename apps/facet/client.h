@@ -28,7 +28,7 @@ struct client {
     bool may_start;             /* start a private daemon when none listens */
     bool unreachable;           /* the last call failed because no daemon listens */
     char advice[256];           /* the daemon's advice about its last refusal; empty when there is none */
-    char environment_note[256]; /* how the environment of a daemon that chose a device differs; empty: not at all */
+    char environment_note[256]; /* how a daemon that chose a device differs in its environment; empty: it does not */
 };
 
 /* Finds the socket and an HTTP library (http.h); makes no connection yet. */

@@ -16,7 +16,8 @@
 enum { NAMES_SIZE = 128 };
 
 /* Variables by which some installations find drivers: without them, programs see no device and get no error. */
-static const char *const finders[] = {"LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "OPENCL_VENDOR_PATH"};
+static const char *const finder_variables[] = {"LD_LIBRARY_PATH", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES",
+                                               "OPENCL_VENDOR_PATH"};
 
 static void add_name(char names[NAMES_SIZE], const char *name, size_t length)
 {
@@ -36,8 +37,8 @@ static void compare_ours(const json_t *theirs, char names[NAMES_SIZE])
         if (!*value || !facet_variable_is_of_devices(*entry))
             continue;
         snprintf(name, sizeof name, "%.*s", (int)length, *entry);
-        const char *their = json_string_value(json_object_get(theirs, name));
-        if (!their || strcmp(their, value) != 0)
+        const char *their_value = json_string_value(json_object_get(theirs, name));
+        if (!their_value || strcmp(their_value, value) != 0)
             add_name(names, *entry, length);
     }
 }
@@ -49,9 +50,9 @@ static void compare_theirs(const json_t *theirs, char names[NAMES_SIZE])
     json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)theirs, name, value) {
-        const char *our = getenv(name);
+        const char *our_value = getenv(name);
 
-        if (!our || !*our || !facet_variable_is_of_devices(name))
+        if (!our_value || !*our_value || !facet_variable_is_of_devices(name))
             add_name(names, name, strlen(name));
     }
 }
@@ -82,21 +83,21 @@ static bool is_in_folders(const char *folders, const char *pattern)
 
 const char *client_environment_left_out(const char *provider)
 {
-    const char *folders = getenv(finders[0]), *left_out = client_environment_first_left_out();
+    const char *folders = getenv(finder_variables[0]), *left_out = client_environment_first_left_out();
 
     for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++)
-        if (strcmp(provider, drivers[i].provider) == 0 && folders && !facet_variable_is_of_devices(finders[0]) &&
-            is_in_folders(folders, drivers[i].pattern))
-            return finders[0];
-    return strcmp(provider, "opencl") == 0 && left_out != finders[0] ? left_out : NULL;
+        if (strcmp(provider, drivers[i].provider) == 0 && folders &&
+            !facet_variable_is_of_devices(finder_variables[0]) && is_in_folders(folders, drivers[i].pattern))
+            return finder_variables[0];
+    return strcmp(provider, "opencl") == 0 && left_out != finder_variables[0] ? left_out : NULL;
 }
 
 const char *client_environment_first_left_out(void)
 {
-    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
-        const char *value = getenv(finders[i]);
-        if (value && *value && !facet_variable_is_of_devices(finders[i]))
-            return finders[i];
+    for (size_t i = 0; i < sizeof finder_variables / sizeof finder_variables[0]; i++) {
+        const char *value = getenv(finder_variables[i]);
+        if (value && *value && !facet_variable_is_of_devices(finder_variables[i]))
+            return finder_variables[i];
     }
     return NULL;
 }

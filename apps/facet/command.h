@@ -18,10 +18,10 @@
 
 enum exit_status {
     EXIT_DONE = 0,
-    EXIT_REFUSED = 1,          /* a sound request that cannot be met now */
+    EXIT_REFUSED = 1,          /* a valid request that cannot be met now */
     EXIT_USAGE = 2,            /* the request itself is wrong */
-    EXIT_NOT_EXECUTABLE = 126, /* as a shell says it of a command */
-    EXIT_NOT_FOUND = 127,
+    EXIT_NOT_EXECUTABLE = 126, /* a shell's status after a program that it cannot execute */
+    EXIT_NOT_FOUND = 127,      /* a shell's status after a program that it cannot find */
 };
 
 /* Values of long options that have no letter. */
@@ -100,12 +100,12 @@ enum long_option {
 struct command {
     const char *name;                      /* as typed after "facet": "vgpu create" */
     const char *help;                      /* begins with "usage: facet ...", ends with a newline */
-    const struct command *const *children; /* NULL ends the list; NULL when it has none */
-    const char *const *repeats;            /* options that may be given several times, as typed: "-D"; likewise */
+    const struct command *const *children; /* a list that ends with NULL; NULL: the command has no children */
+    const char *const *repeats;            /* options that may be repeated ("-D"), ending with NULL; NULL: none may */
     int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the last word of the name */
 };
 
-/* One per file. `vgpu`, `kernel`, `pci`, `place`, `provider` and `spec` have children. */
+/* Each verb has a file of its own. `vgpu`, `kernel`, `pci`, `place`, `provider` and `spec` have children. */
 extern const struct command command_devices, command_run, command_vgpu, command_top, command_metrics, command_provider,
     command_config, command_compile, command_kernel, command_place, command_simulate, command_spec, command_pci;
 
@@ -119,8 +119,8 @@ int command_unknown(const struct command *self, const char *word);
 int command_dispatch(const struct command *self, int argc, char **argv);
 
 /*
- * The next option, as getopt_long() returns it; -1 when there are no more. '?' after it refused a wrong option, or the
- * second value of an option that takes one: the caller returns EXIT_USAGE. `letters` begins with ":" or "+:".
+ * Returns the next option as getopt_long() does, and -1 when there are no more. It refuses a wrong option, and a second
+ * value of an option that takes one, and returns '?': the caller returns EXIT_USAGE. `letters` begins with ":" or "+:".
  */
 int command_option(const struct command *self, int argc, char **argv, const char *letters, const struct option *words);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet compile`. Never: runs a kernel, or leaves an old image behind a failed compile unmentioned. */
+/* Owns: `facet compile`. Never: runs a kernel, or overwrites the source with the image. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@ enum { LINE_WIDTH = 80, INDENT = 4 };
 
 /* One setting or variable as it is now. */
 struct row {
-    const struct facet_setting *setting; /* NULL: of a variable */
+    const struct facet_setting *setting; /* NULL: the row shows a variable, not a setting */
     const char *variable, *help;
     char value[FACET_PATH_SIZE]; /* empty when there is none */
     const char *from;            /* "environment", "default", "unset", or "invalid" */
@@ -83,7 +83,7 @@ static enum facet_status ask_simulation(const char *variable, struct facet_error
     enum facet_status status = facet_session_open(path, NULL, &session, &reason);
     facet_session_close(session);
     if (status == FACET_OK || !strstr(reason.message, variable))
-        return FACET_OK; /* or another variable is at fault */
+        return FACET_OK; /* a refusal that does not name this variable is due to another variable */
     return facet_error_argument(error, status, variable, "%s", reason.message);
 }
 
@@ -169,7 +169,7 @@ static int print_table(const struct command *self)
     return complete && scols_print_table(table) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }
 
-/* Words on lines of at most LINE_WIDTH columns, indented. */
+/* Prints `text` in lines of at most LINE_WIDTH columns, each indented. */
 static void print_paragraph(const char *text)
 {
     size_t column = 0;

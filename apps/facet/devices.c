@@ -93,7 +93,7 @@ static int print_list(const struct command *self, const struct facet_device_tabl
     return print_table(self, devices);
 }
 
-/* A running daemon's answer, which also names the owners of partitions. NULL: no daemon, or none with this device. */
+/* A running daemon's answer, which also names the owners of partitions. NULL: no daemon runs, or it refused. */
 static json_t *ask_daemon(const struct facet_device_record *device)
 {
     CLIENT_CLEANUP struct client client = {0};
@@ -121,7 +121,8 @@ static enum facet_status ask_provider(const struct facet_device_record *device, 
     return *ret_json ? FACET_OK : facet_error_set(error, FACET_NO_MEMORY, "no memory for device %s", device->id);
 }
 
-static int print_one(const struct command *self, const struct facet_device_table *devices, const char *text, bool json)
+static int print_device(const struct command *self, const struct facet_device_table *devices, const char *text,
+                        bool json)
 {
     const struct facet_device_record *device;
     CLIENT_CLEANUP_JSON json_t *answer = NULL;
@@ -146,12 +147,12 @@ static int run_devices(const struct command *self, int argc, char **argv)
 
     if (!command_options_plain(self, argc, argv, &json, &status))
         return status;
-    if (!command_operands(self, argc, argv, 0, 1, ""))
+    if (!command_operands(self, argc, argv, 0, 1, "the device"))
         return EXIT_USAGE;
     if (inventory_open(&devices, &error) != FACET_OK)
         return command_refuse(self, json, &error, NULL);
     if (optind < argc)
-        return print_one(self, devices, argv[optind], json);
+        return print_device(self, devices, argv[optind], json);
     warn_refused(self, devices);
     inventory_warn(self, devices);
     return print_list(self, devices, json);

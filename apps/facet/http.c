@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: libcurl's functions, and one handle of it. Never: retries a call that its server may have seen. */
+/* Owns: finding libcurl's functions, and exchanges. Never: retries a call that its server may have seen. */
 #include "http.h"
 
 #include <curl/curl.h>
@@ -44,7 +44,7 @@ struct http {
 /* ---- finding libcurl ---- */
 
 /*
- * Both names have the same interface; they differ in their library for TLS, which a Unix socket does not use. libcurl
+ * Both libraries have the same interface; they differ in their TLS library, which a Unix socket does not use. libcurl
  * stays loaded until the command ends, because libraries below it do not support unloading.
  */
 static void *open_library(void)
@@ -113,8 +113,9 @@ struct exchange {
     const struct http_call *call;
     struct http_answer answer;
     uint64_t since_ns;
-    int socket, socket_errno; /* why there is no socket */
-    uid_t other_user;         /* the listening process's user, when `is_other_user` */
+    int socket;
+    int socket_errno; /* why socket() failed; 0: it did not */
+    uid_t other_user; /* the listening process's user, when `is_other_user` */
     bool is_other_user;
     bool note_shown;
     bool is_too_long;
@@ -220,7 +221,7 @@ static struct http_failure failure_of(struct http *http, const struct exchange *
     } else if (code == CURLE_COULDNT_CONNECT) {
         http->curl.get(http->handle, CURLINFO_OS_ERRNO, &number);
         failure.kind = HTTP_NOT_CONNECTED;
-        failure.number = number ? (int)number : exchange->socket_errno;
+        failure.os_errno = number ? (int)number : exchange->socket_errno;
     } else if (code == CURLE_OPERATION_TIMEDOUT) {
         failure.kind = HTTP_TIMED_OUT;
     } else if (code == CURLE_WRITE_ERROR && exchange->is_too_long) {

@@ -31,9 +31,9 @@ struct http_call {
 };
 
 struct http_answer {
-    char *text; /* ends with a 0; NULL: nothing came. The caller frees it */
+    char *text; /* NUL-terminated; NULL: nothing came. The caller frees it */
     size_t length;
-    long status; /* HTTP's */
+    long status; /* the HTTP status */
 };
 
 enum http_failure_kind {
@@ -47,20 +47,20 @@ enum http_failure_kind {
 
 struct http_failure {
     enum http_failure_kind kind;
-    int number;         /* errno of HTTP_NOT_CONNECTED; 0: unknown */
+    int os_errno;       /* of HTTP_NOT_CONNECTED; 0: unknown */
     uid_t user;         /* of HTTP_OTHER_USER */
     const char *reason; /* libcurl's words */
 };
 
 /* FACET_UNSUPPORTED: this machine has no suitable libcurl. Makes no connection yet. */
 enum facet_status http_open(struct http **ret_http, struct facet_error *error);
-void http_close(struct http *http); /* NULL is fine */
+void http_close(struct http *http); /* NULL is allowed */
 
 /* Makes one exchange, with any HTTP status. False: no answer came, and `ret_failure` says why. */
 bool http_exchange(struct http *http, const struct http_call *call, struct http_answer *ret_answer,
                    struct http_failure *ret_failure);
 
-/* `text` as a part of a URL's path, which the caller frees; NULL: no memory. */
+/* `text`, escaped as one part of a URL's path. The caller frees the result; NULL: no memory. */
 char *http_escape(struct http *http, const char *text);
 
 #endif

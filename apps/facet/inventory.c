@@ -13,14 +13,17 @@
 #include "base/variables.h"
 #include "client_environment.h"
 
-enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error)
+enum facet_status inventory_open_own_environment(struct facet_device_table **ret_table, struct facet_error *error)
 {
     enum facet_status status = facet_config_check(error);
 
     return status == FACET_OK ? facet_device_table_open(NULL, ret_table, error) : status;
 }
 
-/* Variables by which drivers would be found, and which are removed: for each provider, and the first of all. */
+/*
+ * The variables that are removed from this process's environment, and by which drivers would be found: one for each of
+ * `providers`, and the first of any provider. NULL: there is none.
+ */
 static const char *const providers[] = {"cuda", "rocm", "ascend", "opencl"};
 static const char *left_out[sizeof providers / sizeof providers[0]], *first_left_out;
 
@@ -81,7 +84,7 @@ enum facet_status inventory_open(struct facet_device_table **ret_table, struct f
     note_left_out();
     if (!facet_surroundings_clean_environment(true))
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the environment");
-    return inventory_open_own(ret_table, error);
+    return inventory_open_own_environment(ret_table, error);
 }
 
 int inventory_print_json(const struct command *self, json_t *json)

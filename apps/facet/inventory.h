@@ -18,11 +18,11 @@ enum facet_status inventory_open(struct facet_device_table **ret_table, struct f
  */
 void inventory_warn(const struct command *self, const struct facet_device_table *devices);
 
-/* After inventory_open(): adds advice to an error about a missing device, if any such variable was removed. */
+/* After inventory_open(): advises on an error about a missing device, if a variable that finds drivers was removed. */
 void inventory_explain(struct facet_error *error);
 
 /* As inventory_open(), but keeps this process's own environment, as a program that uses a device itself does. */
-enum facet_status inventory_open_own(struct facet_device_table **ret_table, struct facet_error *error);
+enum facet_status inventory_open_own_environment(struct facet_device_table **ret_table, struct facet_error *error);
 
 /* Prints `json`, consuming it. */
 int inventory_print_json(const struct command *self, json_t *json);

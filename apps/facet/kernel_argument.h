@@ -15,7 +15,7 @@
 
 #include <facet/error.h>
 
-enum { KERNEL_VALUE_MOST = 128 };
+enum { KERNEL_VALUE_MOST = 128 }; /* bytes of the largest vector: 16 elements of 8 bytes */
 
 enum kernel_argument_form {
     KERNEL_FORM_VALUE,

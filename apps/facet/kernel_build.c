@@ -83,8 +83,8 @@ bool kernel_build_option(const struct command *self, struct kernel_build *build,
         fine = add_argument(build, "-cl-std=", optarg);
     else
         return false;
-    if (!build->only)
-        build->only = option_spelling(option);
+    if (!build->compile_option)
+        build->compile_option = option_spelling(option);
     *ret_wrong = !fine;
     return true;
 }
@@ -99,7 +99,7 @@ bool kernel_build_take_rest(struct kernel_build *build, int *argc, char **argv)
         if (!add_argument(build, "", argv[i]))
             return false;
     if (end + 1 < *argc)
-        build->only = argv[end + 1];
+        build->compile_option = argv[end + 1];
     if (end < *argc)
         argv[end] = NULL;
     *argc = end;
@@ -281,15 +281,15 @@ void kernel_build_blame(const char *source, struct facet_error *error)
     snprintf(error->argument, sizeof error->argument, "%s", source);
 }
 
-enum facet_status kernel_build_demand_none(const struct kernel_build *build, const char *image,
-                                           struct facet_error *error)
+enum facet_status kernel_build_refuse_options(const struct kernel_build *build, const char *image,
+                                              struct facet_error *error)
 {
-    if (!build->only)
+    if (!build->compile_option)
         return FACET_OK;
-    return facet_error_argument(error, FACET_INVALID_ARGUMENT, build->only,
+    return facet_error_argument(error, FACET_INVALID_ARGUMENT, build->compile_option,
                                 "%.64s is for compiling, and %.200s is an image; expected its source, or an image that "
                                 "was compiled so",
-                                build->only, image);
+                                build->compile_option, image);
 }
 
 /* --- compiling -------------------------------------------------------------------------------------------------- */

@@ -35,8 +35,8 @@ struct kernel_build {
     const char *target; /* NULL: the default */
     uint32_t optimize;
     bool check, no_cache;
-    const char *only; /* a given option that only matters when a source is compiled; NULL: none */
-    char **arguments; /* NULL-terminated */
+    const char *compile_option; /* the first given option that only matters for a source; NULL: none */
+    char **arguments;           /* NULL-terminated */
     size_t argument_count;
 };
 
@@ -50,7 +50,7 @@ void kernel_build_clear(struct kernel_build *build);
 
 /* A whole regular file; "-" is standard input. FACET_IO, FACET_NOT_FOUND, ... */
 enum facet_status kernel_text_read(const char *path, struct kernel_text *ret_text, struct facet_error *error);
-/* A file is replaced as a whole: after a failure the earlier file still exists. */
+/* Replaces the file as a whole: after a failure its earlier content is still there. */
 enum facet_status kernel_text_write(const char *path, const void *bytes, size_t size, struct facet_error *error);
 /* Whether writing `output` would overwrite the source: by name, by a link, or through standard input. */
 bool kernel_text_is_same(const char *source, const char *output);
@@ -69,8 +69,8 @@ enum facet_status kernel_build_compile(const struct kernel_build *build, const c
  * Refuses options of the compiler that were given with an image, which they cannot affect. FACET_INVALID_ARGUMENT names
  * the option.
  */
-enum facet_status kernel_build_demand_none(const struct kernel_build *build, const char *image,
-                                           struct facet_error *error);
+enum facet_status kernel_build_refuse_options(const struct kernel_build *build, const char *image,
+                                              struct facet_error *error);
 
 /* Replaces the library's name of the argument at fault by the user's: `source`, or an option. */
 void kernel_build_blame(const char *source, struct facet_error *error);

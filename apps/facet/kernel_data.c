@@ -23,7 +23,7 @@ static uint64_t next_random(uint64_t *state)
     return mixed ^ mixed >> 31;
 }
 
-/* Floats in [0, 1), whole numbers over all of their range. */
+/* Writes a float in [0, 1), or a whole number anywhere in its type's range. */
 static void put_random(const struct kernel_type *type, unsigned char *element, uint64_t *state)
 {
     uint64_t bits = next_random(state);

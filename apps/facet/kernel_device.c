@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one device for one run. Never: touches a device that has not said that it can run kernels. */
+/* Owns: one device for one run. Never: opens a session with a device that does not list that it can run kernels. */
 #include "kernel_device.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 enum { PROPERTIES_SIZE = 65536, RECORDS_MOST = 64 };
 #define SLICE_NS (FACET_NS_PER_S)
 
-/* The value of a line "key=value". */
+/* Copies the value of the line of `text` that is "key=value"; without such a line *ret_value stays as it is. */
 static void find_property(const char *text, const char *key, char *ret_value, size_t size)
 {
     size_t length = strlen(key);
@@ -68,7 +68,7 @@ enum facet_status kernel_device_open(const char *text, struct kernel_device *ret
 {
     INVENTORY_CLEANUP struct facet_device_table *table = NULL;
     const struct facet_device_record *record = NULL;
-    enum facet_status status = inventory_open_own(&table, error);
+    enum facet_status status = inventory_open_own_environment(&table, error);
 
     if (status == FACET_OK)
         status = facet_device_table_find(table, text, &record, error);
@@ -129,7 +129,7 @@ enum facet_status kernel_device_launch(const struct kernel_device *device, struc
 
 /* Waits in slices: a single call of a provider must not take longer than its deadline. */
 enum facet_status kernel_device_wait(const struct kernel_device *device, const char *kernel, uint64_t timeout_ns,
-                                     bool *ret_at_work, struct facet_error *error)
+                                     bool *ret_running, struct facet_error *error)
 {
     const struct facet_execution_ops *execution = facet_session_provider(device->session)->execution;
     struct facet_provider_instance *instance = facet_session_instance(device->session);
@@ -143,7 +143,7 @@ enum facet_status kernel_device_wait(const struct kernel_device *device, const c
             execution->synchronize(instance, device->context, device->stream, left < SLICE_NS ? left : SLICE_NS, error);
         spent = facet_clock_now_ns() - begin;
     } while (status == FACET_TIMEOUT && spent < timeout_ns);
-    *ret_at_work = status == FACET_TIMEOUT;
+    *ret_running = status == FACET_TIMEOUT;
     if (status != FACET_OK)
         return status;
     if (execution->query(instance, device->context, device->stream, &state, NULL) == FACET_OK && state.failed) {

@@ -33,11 +33,11 @@ enum facet_status kernel_device_launch(const struct kernel_device *device, struc
                                        const struct facet_range *range, bool *ret_launched, struct facet_error *error);
 
 /*
- * Waits for the stream, at most `timeout_ns`. The error of a failed launch names the kernel. FACET_TIMEOUT with
- * *ret_at_work: the launch is not complete; without: the device ended the launch with that status.
+ * Waits for the stream, at most `timeout_ns`. The error of a failed launch names the kernel. FACET_TIMEOUT has two
+ * causes: with *ret_running the launch is not complete; without it the device ended a work-group that took too long.
  */
 enum facet_status kernel_device_wait(const struct kernel_device *device, const char *kernel, uint64_t timeout_ns,
-                                     bool *ret_at_work, struct facet_error *error);
+                                     bool *ret_running, struct facet_error *error);
 
 /* Adds the kernel to the session's error about the lost process that ran it. Returns the error's status. */
 enum facet_status kernel_device_blame(const struct kernel_device *device, const char *kernel,

@@ -46,7 +46,7 @@ static bool take_argument(const struct command *self, struct request *request)
     struct facet_error error = {0};
 
     if (request->argument_count == ARGUMENTS_MOST) {
-        command_usage(self, "more than %d arguments", ARGUMENTS_MOST);
+        command_usage(self, "--arg '%.64s': expected at most %d arguments", optarg, ARGUMENTS_MOST);
         return false;
     }
     if (kernel_argument_parse(optarg, &request->arguments[request->argument_count], &error) != FACET_OK) {
@@ -161,14 +161,15 @@ static enum facet_status make_image(struct request *request, const struct kernel
     if (status != FACET_OK)
         return status;
     if (facet_image_is_code(text.bytes, text.size)) {
-        status = kernel_build_demand_none(&request->build, request->source, error);
+        status = kernel_build_refuse_options(&request->build, request->source, error);
         return status == FACET_OK ? facet_image_parse(text.bytes, text.size, ret_image, error) : status;
     }
     if (!request->build.target && device->target[0])
         request->build.target = device->target;
     if (!request->build.target)
         return facet_error_argument(error, FACET_UNSUPPORTED, "target",
-                                    "device %s does not say what it takes; name it with --target", device->id);
+                                    "device %s does not say which target its kernels are for; give it with --target",
+                                    device->id);
     status = kernel_build_compile(&request->build, request->source, &text, ret_image, error);
     if (*ret_image)
         kernel_view_remarks(*ret_image, request->source, &text);
@@ -189,13 +190,13 @@ static enum facet_status check_target(const struct kernel_device *device, const 
 }
 
 /* Refuses an unchecked image when checks were requested: a run without checks would look like one that passed them. */
-static enum facet_status check_checked(const struct request *request, const struct facet_image *image,
-                                       struct facet_error *error)
+static enum facet_status check_image_is_checked(const struct request *request, const struct facet_image *image,
+                                                struct facet_error *error)
 {
-    uint64_t everywhere = 0;
-    enum facet_status status = facet_config_u64(FACET_SETTING_CHECK, &everywhere, error);
+    uint64_t checks_required = 0;
+    enum facet_status status = facet_config_u64(FACET_SETTING_CHECK, &checks_required, error);
 
-    if (status != FACET_OK || (!request->build.check && !everywhere) ||
+    if (status != FACET_OK || (!request->build.check && !checks_required) ||
         json_is_true(json_object_get(image->description, "check")))
         return status;
     return facet_error_argument(error, FACET_UNSUPPORTED, "check",
@@ -203,7 +204,7 @@ static enum facet_status check_checked(const struct request *request, const stru
                                 request->build.check ? "--check" : "FACET_CHECK=1");
 }
 
-/* The kernel that is named, or the only one. */
+/* Chooses the kernel that --kernel names, or the only one of the image. */
 static enum facet_status choose_kernel(struct request *request, const struct facet_image *image,
                                        struct facet_error *error)
 {
@@ -314,7 +315,7 @@ static enum facet_status check_type(const struct facet_host_kernel *kernel, uint
                                     "argument %" PRIu32 " (%.60s %.60s) of kernel %s is given %" PRIu64
                                     " numbers; expected as many as the vector has",
                                     index, argument->type, argument->name, kernel->name, given->count);
-    if (!scalar || given->form != form || /* a wrong form is refused with the kernel's words */
+    if (!scalar || given->form != form || /* the loaded kernel refuses a wrong form */
         (scalar->bytes == given->type->bytes && (scalar->family == 'f') == (given->type->family == 'f')))
         return FACET_OK;
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "--arg",
@@ -392,17 +393,17 @@ static enum facet_status launch_kernel(struct request *request, const struct ker
                                        struct facet_kernel *kernel, struct facet_error *error)
 {
     enum facet_status status = kernel_range_complete(&request->range, first_buffer_count(request), error);
-    bool at_work = false;
+    bool is_running = false;
 
     for (uint32_t i = 0; i < request->argument_count && status == FACET_OK; i++)
         status = bind_argument(request, device, kernel, i, error);
     if (status == FACET_OK)
         status = kernel_device_launch(device, kernel, &request->range.range, &request->launched, error);
     if (status == FACET_OK)
-        status = kernel_device_wait(device, request->kernel, request->timeout_s * FACET_NS_PER_S, &at_work, error);
+        status = kernel_device_wait(device, request->kernel, request->timeout_s * FACET_NS_PER_S, &is_running, error);
     if (status == FACET_DEVICE_LOST && request->launched)
         return kernel_device_blame(device, request->kernel, error);
-    if (!at_work)
+    if (!is_running)
         return status == FACET_OK ? read_back(request, device, error) : status;
     kernel_device_abandon(device);
     return facet_error_argument(error, status, "--timeout",
@@ -417,7 +418,7 @@ static enum facet_status execute_kernel(struct request *request, const struct ke
     enum facet_status status = check_target(device, image, error);
 
     if (status == FACET_OK)
-        status = check_checked(request, image, error);
+        status = check_image_is_checked(request, image, error);
     if (status == FACET_OK)
         status = choose_kernel(request, image, error);
     if (status == FACET_OK)

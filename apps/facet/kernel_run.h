@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the name of `facet kernel run`. Never: does anything else. */
+/* Owns: the declaration of `facet kernel run`, for the table of `facet kernel`. Never: declares a helper. */
 #ifndef FACET_KERNEL_RUN_H
 #define FACET_KERNEL_RUN_H
 

@@ -45,7 +45,7 @@ static const char *find_line(const struct kernel_text *source, uint32_t number, 
     return line;
 }
 
-/* A source may have NULs, too. */
+/* Shows one character as facet_text_show() does, and a NUL, at which that function would stop, as "<00>". */
 static size_t show_character(const char *at, char *shown)
 {
     size_t used = facet_text_show(at, shown);
@@ -55,7 +55,7 @@ static size_t show_character(const char *at, char *shown)
     return used ? used : 1;
 }
 
-/* Prints the line, and a caret under the column. Tabs are kept above and below, whatever their width is. */
+/* Prints the line, and a caret under the column. Tabs are kept in both lines, as terminals differ in their width. */
 static void print_line(const struct kernel_text *source, const struct facet_diagnostic *remark)
 {
     char text[LINE_MOST * (FACET_TEXT_SHOWN_SIZE - 1) + 1], below[sizeof text], shown[FACET_TEXT_SHOWN_SIZE];
@@ -113,10 +113,10 @@ json_t *kernel_remarks_json(const struct facet_image *image)
     json_t *list = json_array();
 
     for (uint32_t i = 0; image && facet_image_diagnostic(image, i, &remark); i++) {
-        json_t *one = json_pack("{s:s, s:s?, s:i, s:i, s:s?}", "severity", severity_name(remark.severity), "file",
-                                remark.line ? remark.file : NULL, "line", (int)remark.line, "column",
-                                (int)remark.column, "text", remark.text);
-        json_array_append_new(list, one);
+        json_t *item = json_pack("{s:s, s:s?, s:i, s:i, s:s?}", "severity", severity_name(remark.severity), "file",
+                                 remark.line ? remark.file : NULL, "line", (int)remark.line, "column",
+                                 (int)remark.column, "text", remark.text);
+        json_array_append_new(list, item);
     }
     return list;
 }

@@ -67,14 +67,14 @@ enum facet_status launch_check(const char *name, struct facet_error *error)
 
 static bool prepare_environment(const struct launch_place *place)
 {
-    const char *saved_mask = getenv("OPENCL_LAYERS"), *name;
+    const char *earlier_layers = getenv("OPENCL_LAYERS"), *name;
     FACET_CLEANUP_FREE char *layers = NULL;
     json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)place->environment, name, value)
         if (setenv(name, json_string_value(value), 1) != 0)
             return false;
-    if (asprintf(&layers, saved_mask && saved_mask[0] ? "%s:%s" : "%s", place->layer, saved_mask) < 0) {
+    if (asprintf(&layers, earlier_layers && earlier_layers[0] ? "%s:%s" : "%s", place->layer, earlier_layers) < 0) {
         layers = NULL;
         return false;
     }

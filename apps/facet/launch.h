@@ -3,7 +3,7 @@
  * Running the tenant: finding the command, its environment, its signals, its end.
  *
  * Owns: the child process between fork and its end.
- * Never: touches its output, or outlives it.
+ * Never: touches the command's output, or returns before the command has ended.
  */
 #ifndef FACET_LAUNCH_H
 #define FACET_LAUNCH_H

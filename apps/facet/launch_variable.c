@@ -25,7 +25,7 @@ bool launch_put_in_front(const char *variable, const char *first)
     return setenv(variable, value, 1) == 0;
 }
 
-/* Reads the ELF header of a file. NULL: it did; else what is wrong with the file. */
+/* Reads the ELF header of a file. Returns NULL, or the fault of the file. */
 static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
 {
     FACET_CLEANUP_FILE FILE *file = fopen(path, "re");
@@ -34,11 +34,11 @@ static const char *read_head(const char *path, ElfW(Ehdr) * ret_head)
     if (!file)
         return strerror(errno);
     if (fread(ret_head, sizeof *ret_head, 1, file) != 1 || memcmp(ret_head->e_ident, ELFMAG, SELFMAG) != 0)
-        return ferror(file) ? strerror(errno) : "no shared library";
+        return ferror(file) ? strerror(errno) : "not a shared library";
     return NULL;
 }
 
-/* What is wrong with the library; NULL: nothing. Its dependencies are not checked: the first call reports them. */
+/* The fault of the library; NULL: none. Its dependencies are not checked: the first call reports them. */
 static const char *fault_of_library(const char *path)
 {
     ElfW(Ehdr) head, ours;
@@ -47,7 +47,7 @@ static const char *fault_of_library(const char *path)
     if (fault)
         return fault;
     if (head.e_type != ET_DYN)
-        return "no shared library";
+        return "not a shared library";
     if (read_head("/proc/self/exe", &ours) == NULL &&
         (head.e_machine != ours.e_machine || head.e_ident[EI_CLASS] != ours.e_ident[EI_CLASS]))
         return "a library for other processors";

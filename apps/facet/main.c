@@ -96,7 +96,7 @@ static int dispatch_command(int argc, char **argv)
     return command_dispatch(&root, argc, argv);
 }
 
-static int output_errnum; /* of the first write that failed */
+static int output_errnum; /* the errno of the first write to standard output that failed; 0: none failed */
 
 static ssize_t write_output(void *unused, const char *bytes, size_t size)
 {

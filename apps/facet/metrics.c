@@ -23,7 +23,7 @@ static int print_published(const struct command *self)
     struct facet_error error = {0};
     CLIENT_CLEANUP struct client client = {0};
     FACET_CLEANUP_FREE char *text = NULL;
-    bool daemon =
+    bool has_daemon =
         client_open(&client, false, &error) == FACET_OK && client_text(&client, "/metrics", &text, &error) == FACET_OK;
     struct facet_error ours = {0};
     FACET_CLEANUP_FREE char *library = NULL;
@@ -31,7 +31,7 @@ static int print_published(const struct command *self)
 
     if (metrics_of_library(self, &library, &drivers, &ours) != FACET_OK)
         return command_refuse(self, false, &ours, NULL);
-    if (!daemon && drivers == 0)
+    if (!has_daemon && drivers == 0)
         return command_refuse(self, false, &error, client.advice);
     fputs(text ? text : "", stdout);
     fputs(library ? library : "", stdout);
@@ -95,7 +95,7 @@ static bool add_subject(const struct command *self, struct options *options, uin
     return true;
 }
 
-/* False: it was refused. */
+/* False: the option was refused. */
 static bool take_option(const struct command *self, struct options *options, int option)
 {
     switch (option) {

@@ -44,7 +44,7 @@ static enum facet_status read_metrics(const struct metrics_device *device, struc
                                        error);
     if (status != FACET_UNSUPPORTED)
         return status;
-    *ret_metrics = (struct facet_device_metrics){.size = sizeof *ret_metrics}; /* with no bit */
+    *ret_metrics = (struct facet_device_metrics){.size = sizeof *ret_metrics}; /* no bit of `valid`: nothing measured */
     return FACET_OK;
 }
 

@@ -15,7 +15,7 @@
 #include "inventory.h"
 #include "metrics_device.h"
 
-#define POINTS 2u
+#define POINTS 2u /* samples that a subject keeps: a rate needs two */
 
 /* One subject: a directory to read, or a device to query. */
 struct view {
@@ -77,7 +77,7 @@ static bool is_watched(const struct watched *watched, const struct facet_device_
     return false;
 }
 
-/* The subject's id is the one in the table, whatever name was given: a device with two names is one subject. */
+/* The subject's id is the one in the table, not the given name: a device with two names is one subject. */
 static enum facet_status open_device(struct watched *watched, const struct metrics_subject *wanted,
                                      struct facet_error *error)
 {

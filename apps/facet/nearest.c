@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { WORD_MAX = 32, FAR = 1000 };
+enum { WORD_MAX = 32, FAR = 1000 /* above every distance that is worth a suggestion */ };
 
 static unsigned smaller_of(unsigned a, unsigned b)
 {
@@ -39,7 +39,7 @@ static unsigned edit_distance(const char *from, const char *to)
 
 const char *nearest_word(const char *typed, const char *(*word_at)(const void *list, unsigned index), const void *list)
 {
-    unsigned best = strlen(typed) > 3 ? 3 : 2; /* a word with more slips than this is too far away */
+    unsigned best = strlen(typed) > 3 ? 3 : 2; /* a word with this many slips is too far away */
     const char *nearest = NULL;
     const char *word;
 

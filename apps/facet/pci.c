@@ -60,7 +60,7 @@ struct facet_pci_snapshot *pci_look(const struct command *self, const char *root
 
 /* ---- reasons, for people ---- */
 
-static bool is_same(const json_t *a, const json_t *b)
+static bool is_same_reason(const json_t *a, const json_t *b)
 {
     return strcmp(view_text(a, "reason"), view_text(b, "reason")) == 0 &&
            strcmp(view_text(a, "text"), view_text(b, "text")) == 0;
@@ -73,7 +73,7 @@ static bool gather_reason(json_t *gathered, json_t *reason)
     size_t index;
 
     json_array_foreach (gathered, index, item)
-        if (is_same(item, reason))
+        if (is_same_reason(item, reason))
             return json_array_append(json_object_get(item, "addresses"), json_object_get(reason, "address")) == 0;
     item = json_copy(reason);
     addresses = json_pack("[O]", json_object_get(reason, "address"));

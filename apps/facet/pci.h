@@ -12,7 +12,7 @@
 
 #include "command.h"
 
-/* One file each. */
+/* Each verb has a file of its own, except `recover`, which is in pci_state.c. */
 extern const struct command command_pci_scan, command_pci_show, command_pci_attach, command_pci_detach,
     command_pci_watch, command_pci_doctor;
 extern const struct command command_pci_plan, command_pci_bind, command_pci_unbind, command_pci_recover,
@@ -21,8 +21,8 @@ extern const struct command command_pci_plan, command_pci_bind, command_pci_unbi
 /* The options of verbs that only read. */
 struct pci_look_options {
     const char *root;
-    const char *probe; /* of a verb that has it; NULL */
-    bool all;          /* of a verb that has it */
+    const char *probe; /* the value of --probe; NULL: not given, or not an option of the verb */
+    bool all;          /* --all was given */
     bool json;
 };
 #define PCI_OPTION_LOOK_ALL                                                                                            \
@@ -34,7 +34,10 @@ struct pci_look_options {
         "root", required_argument, NULL, 'r'                                                                           \
     }
 
-/* True: go on, with `operands` words from optind on, called `name`; else return *ret_exit. */
+/*
+ * Reads the options and checks that exactly `operands` words follow them, from optind on; a refusal calls them `name`.
+ * True: go on; else return *ret_exit.
+ */
 bool pci_read_look(const struct command *self, int argc, char **argv, const struct option *words, int operands,
                    const char *name, struct pci_look_options *ret_options, int *ret_exit);
 
@@ -51,14 +54,14 @@ static inline void pci_cleanup_snapshot(struct facet_pci_snapshot **snapshot)
 }
 #define PCI_CLEANUP_SNAPSHOT __attribute__((cleanup(pci_cleanup_snapshot)))
 
-/* Whether it may be passed through with its whole group; NULL: out of memory. */
+/* Whether the function may be passed through with its whole group; NULL: out of memory. */
 json_t *pci_verdict_json(const struct facet_pci_snapshot *snapshot, const struct facet_pci_function *function);
 json_t *pci_judgement_json(const struct facet_passthrough_verdict *verdict);
 json_t *pci_function_json(const struct facet_pci_function *function);
 json_t *pci_host_json(const struct facet_pci_host *host);
 json_t *pci_platforms_json(const struct facet_pci_host *host);
 
-/* The reasons of all verdicts of an array, each once, with advice; false without memory. */
+/* Prints the reasons of all verdicts of an array, each once, with advice. False: out of memory. */
 bool pci_print_reasons(const json_t *verdicts);
 
 #endif

@@ -326,7 +326,7 @@ static int print_form(const struct command *self, const struct pci_attachment *a
     return EXIT_DONE;
 }
 
-/* --- doing --- */
+/* --- attaching --- */
 
 static enum facet_status attach_qmp(const struct pci_attachment *attachment, struct facet_attach_report *reports,
                                     struct facet_error *error)

@@ -203,7 +203,7 @@ void pci_attachment_nodes(const struct pci_attachment *attachment, const struct 
     FACET_CLEANUP_DIR DIR *devices = fd >= 0 ? fdopendir(fd) : NULL;
     if (!devices)
         return;
-    (void)FACET_TAKE_FD(fd); /* the folder's now */
+    (void)FACET_TAKE_FD(fd); /* `devices` owns it now */
     for (const struct dirent *entry; (entry = readdir(devices));)
         if (strncmp(entry->d_name, "vfio", 4) == 0 && ret_nodes->count < 2)
             snprintf(ret_nodes->paths[ret_nodes->count++], sizeof ret_nodes->paths[0], "/dev/vfio/devices/%.40s",

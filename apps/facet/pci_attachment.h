@@ -44,7 +44,7 @@ struct pci_nodes {
 bool pci_attachment_target(const struct command *self, struct pci_attachment *attachment, enum pci_target target,
                            const char *expected, int *ret_exit);
 
-/* Reads options that both verbs have. False: not one of them. */
+/* Reads options that both verbs have. False: return *ret_exit, after --help or a refused option. */
 bool pci_attachment_option(const struct command *self, int option, struct pci_attachment *attachment, int *ret_exit);
 
 /* Reads the operands: addresses, or UUIDs of mediated devices. */

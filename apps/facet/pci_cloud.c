@@ -264,8 +264,8 @@ static enum facet_status wait_removed(const struct pci_attachment *attachment, c
     }
 }
 
-static enum facet_status detach_one(const struct pci_attachment *attachment,
-                                    const struct facet_attach_function *function, struct facet_error *error)
+static enum facet_status detach_function(const struct pci_attachment *attachment,
+                                         const struct facet_attach_function *function, struct facet_error *error)
 {
     char id[FACET_ATTACH_ID_SIZE];
     enum facet_status status = find_id(attachment, function, id, error);
@@ -293,6 +293,6 @@ enum facet_status pci_cloud_detach(const struct pci_attachment *attachment, stru
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; status == FACET_OK && i < attachment->request.count; i++)
-        status = detach_one(attachment, &attachment->functions[i], error);
+        status = detach_function(attachment, &attachment->functions[i], error);
     return status == FACET_OK ? FACET_OK : prefix_vmm(attachment, error);
 }

@@ -56,17 +56,17 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 static enum facet_status wait_closed(const struct command *self, const struct pci_attachment *attachment, int64_t pid,
                                      const struct facet_attach_function *function, struct facet_error *error)
 {
-    struct pci_nodes view;
+    struct pci_nodes found;
     const char *nodes[2];
     struct facet_error reason = {0};
 
-    pci_attachment_nodes(attachment, function, &view);
-    for (uint32_t i = 0; i < view.count; i++)
-        nodes[i] = view.paths[i];
-    if (view.count == 0 || pid == 0)
+    pci_attachment_nodes(attachment, function, &found);
+    for (uint32_t i = 0; i < found.count; i++)
+        nodes[i] = found.paths[i];
+    if (found.count == 0 || pid == 0)
         return FACET_OK;
     enum facet_status status =
-        facet_attach_wait_closed(attachment->root_fd, pid, nodes, view.count, attachment->deadline_ns, &reason);
+        facet_attach_wait_closed(attachment->root_fd, pid, nodes, found.count, attachment->deadline_ns, &reason);
     if (status == FACET_TIMEOUT)
         command_warn(self, "%s: another function of its group may be in the VM", reason.message);
     else if (status != FACET_OK)

@@ -29,7 +29,7 @@ static const char help[] = "usage: facet pci doctor [--probe ADDRESS] [--root DI
 
 /* ---- other facts about the machine ---- */
 
-/* Distributions that ship QEMU for one architecture only install it as qemu-kvm. */
+/* Distributions that ship QEMU for a single architecture install it as qemu-kvm. */
 static const char ask_version[] =
     "for qemu in qemu-system-$(uname -m) /usr/libexec/qemu-kvm; do "
     "command -v \"$qemu\" >/dev/null && exec \"$qemu\" --version; done 2>/dev/null; exit 127";
@@ -37,7 +37,7 @@ static const char ask_version[] =
 /* "QEMU emulator version 7.2.13 (Debian ...)" */
 static void ask_qemu(struct facet_doctor_environment *environment)
 {
-    FILE *pipe = popen(ask_version, "re"); /* NOLINT(cert-env33-c): nothing of a caller is in it */
+    FILE *pipe = popen(ask_version, "re"); /* NOLINT(cert-env33-c): the command is constant */
     unsigned major = 0, minor = 0;
 
     if (!pipe)
@@ -74,7 +74,7 @@ static uint32_t ask_kvm(void)
     return kvm >= 0 ? FACET_PCI_YES : FACET_PCI_NO;
 }
 
-/* All is unknown when the files are those of another machine. */
+/* Asks this machine. Without `here` the scanned files are another machine's, and all members stay unknown. */
 static struct facet_doctor_environment ask_environment(bool here)
 {
     struct facet_doctor_environment environment = {.size = sizeof environment};
@@ -150,7 +150,7 @@ static const char *color_of(uint32_t state)
     return view_color() ? colors[state] : "";
 }
 
-static void print_people(const struct findings *findings)
+static void print_text(const struct findings *findings)
 {
     for (uint32_t i = 0; i < findings->count; i++) {
         const struct facet_doctor_finding *finding = &findings->list[i];
@@ -183,7 +183,7 @@ static int examine_machine(const struct command *self, const struct pci_look_opt
     if (options->json)
         exit = print_json(&findings);
     else
-        print_people(&findings);
+        print_text(&findings);
     for (uint32_t i = 0; i < findings.count && exit == EXIT_DONE; i++)
         if (findings.list[i].state == FACET_DOCTOR_BAD)
             exit = EXIT_REFUSED;

@@ -114,7 +114,7 @@ static json_t *bar_json(const struct facet_pci_bar *bar, uint32_t index)
                   "memory", (int)bar->is_memory, "wide", (int)bar->is_64bit, "prefetchable", (int)bar->is_prefetchable);
     json_t *sizes = bar->sizes ? json_array() : NULL;
 
-    for (uint32_t i = 0; sizes && i < 43; i++) /* 2^42 MiB is the last that an address can hold */
+    for (uint32_t i = 0; sizes && i < 43; i++) /* bit i is 2^i MiB; 2^43 MiB would not fit into json_int_t */
         if (bar->sizes >> i & 1)
             json_array_append_new(sizes, json_integer((json_int_t)1 << (20 + i)));
     if (sizes)

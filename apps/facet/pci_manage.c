@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: options of binding, opening a manager, executing a plan. Never: knows a verb. */
+/* Owns: options of binding, opening a manager, executing a plan. Never: decides what a plan writes. */
 #include "pci_manage.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static bool read_number(const char *text, uint32_t *ret_number)
     return true;
 }
 
-/* Reads "alice", "alice:kvm", "1000" or "1000:78". Without a group, it is the user's. */
+/* Reads "alice", "alice:kvm", "1000" or "1000:78". A text without a group means the user's own group. */
 static bool read_owner(const char *text, struct pci_wish *wish)
 {
     char user[64];
@@ -61,7 +61,7 @@ static bool read_owner(const char *text, struct pci_wish *wish)
     return group || read_number(colon + 1, &wish->gid);
 }
 
-/* False: it was refused. */
+/* False: the option was refused. */
 static bool take_option(const struct command *self, int option, struct pci_wish *wish)
 {
     switch (option) {
@@ -216,7 +216,7 @@ void pci_block_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static bool is_worth_it(uint32_t kind)
+static bool is_worth_a_warning(uint32_t kind)
 {
     return kind != FACET_PASSTHROUGH_NOTE_ADOPTED && kind != FACET_PASSTHROUGH_NOTE_STALE &&
            kind != FACET_PASSTHROUGH_NOTE_FAILED; /* its text is that of the error */
@@ -232,7 +232,7 @@ void pci_warn_notes(const struct command *self, const struct facet_passthrough_r
         const struct facet_passthrough_note *note = &report->notes[i];
 
         has_adopted = has_adopted || note->kind == FACET_PASSTHROUGH_NOTE_ADOPTED;
-        if (!is_worth_it(note->kind))
+        if (!is_worth_a_warning(note->kind))
             continue;
         facet_pci_address_print(&note->address, address);
         command_warn(self, "%s%s%s", note->kind == FACET_PASSTHROUGH_NOTE_DAMAGED ? "" : address,

@@ -81,7 +81,8 @@ json_t *pci_identity_json(const struct facet_passthrough_identity *identity);
 
 bool pci_print_steps(const struct facet_passthrough_plan *plan);
 bool pci_print_verdict(const struct facet_passthrough_verdict *verdict);
-bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *only);
+/* Prints the entries of the plan's functions; plan NULL: all entries. */
+bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *plan);
 void pci_warn_notes(const struct command *self, const struct facet_passthrough_report *report);
 
 /* Plans the changes that bind the functions of `wish` or, with `unbind`, give them back. */

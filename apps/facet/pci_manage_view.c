@@ -124,12 +124,13 @@ bool pci_print_verdict(const struct facet_passthrough_verdict *verdict)
     return complete;
 }
 
-static bool is_in_plan(const struct facet_passthrough_plan *only, const struct facet_passthrough_entry *entry)
+/* Without a plan, every entry counts as in it. */
+static bool is_in_plan(const struct facet_passthrough_plan *plan, const struct facet_passthrough_entry *entry)
 {
-    for (size_t i = 0; only && i < only->function_count; i++)
-        if (facet_pci_address_compare(&only->functions[i].address, &entry->identity.address) == 0)
+    for (size_t i = 0; plan && i < plan->function_count; i++)
+        if (facet_pci_address_compare(&plan->functions[i].address, &entry->identity.address) == 0)
             return true;
-    return !only;
+    return !plan;
 }
 
 static bool add_entry(struct libscols_table *table, const struct facet_passthrough_entry *entry)
@@ -147,7 +148,7 @@ static bool add_entry(struct libscols_table *table, const struct facet_passthrou
                     7);
 }
 
-bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *only)
+bool pci_print_entries(const struct facet_passthrough_list *list, const struct facet_passthrough_plan *plan)
 {
     static const struct view_column columns[] = {{"ADDRESS", 0}, {"MODEL", 0},  {"GROUP", SCOLS_FL_RIGHT},
                                                  {"STATE", 0},   {"DRIVER", 0}, {"BEFORE", 0},
@@ -156,7 +157,7 @@ bool pci_print_entries(const struct facet_passthrough_list *list, const struct f
     bool complete = table != NULL;
 
     for (size_t i = 0; complete && i < list->count; i++)
-        if (is_in_plan(only, &list->entries[i]))
+        if (is_in_plan(plan, &list->entries[i]))
             complete = add_entry(table, &list->entries[i]);
     return complete && scols_print_table(table) == 0;
 }

@@ -69,6 +69,7 @@ static bool open_persist(struct persist *persist, bool must_write_rules, bool mu
     return status == FACET_OK;
 }
 
+/* Reads the command line of a verb that has only --root and --json. False: the caller returns *ret_exit. */
 static bool read_plain(struct persist *persist, int argc, char **argv, bool needs_address, int *ret_exit)
 {
     static const struct option words[] = {{"root", required_argument, NULL, PCI_OPTION_ROOT},
@@ -140,6 +141,7 @@ static int run_remove(const struct command *self, int argc, char **argv)
 
 /* ---- plan, assert, apply: all rules, one after the other ---- */
 
+/* One rule, and the result of checking or applying it. */
 struct row {
     const struct facet_passthrough_rule *rule;
     struct facet_passthrough_rule_finding check;

@@ -5,7 +5,7 @@
 #include "pci.h"
 #include "pci_manage.h"
 
-static int print_people(const struct command *self, const struct facet_passthrough_plan *plan)
+static int print_text(const struct command *self, const struct facet_passthrough_plan *plan)
 {
     if (plan->step_count == 0)
         printf("nothing is to be done\n");
@@ -29,7 +29,7 @@ static int print_plan(const struct command *self, const struct facet_passthrough
         exit = object ? command_print_json(object) : command_out_of_memory(self);
         json_decref(object);
     } else {
-        exit = print_people(self, plan);
+        exit = print_text(self, plan);
     }
     if (exit == EXIT_DONE && plan->step_count > 0 && plan->verdict && plan->verdict->answer != FACET_PASSTHROUGH_YES)
         exit = EXIT_REFUSED;

@@ -9,7 +9,7 @@
 
 #include "passthrough/vfio/client.h"
 
-#define IOVA_DEFAULT (UINT64_C(1) << 20)
+#define IOVA_DEFAULT (UINT64_C(1) << 20) /* the page's address when the IOMMU's ranges are unknown */
 
 struct probe {
     struct facet_vfio_space *space;

@@ -88,7 +88,7 @@ static const char *number_of(const json_t *function, const char *member, char *b
     return view_has(function, member) ? buffer : NULL;
 }
 
-/* NULL also for a member that is null. */
+/* The member's text; NULL when it is absent, empty or null. */
 static const char *text_of(const json_t *object, const char *member)
 {
     return view_text(object, member)[0] ? view_text(object, member) : NULL;
@@ -177,7 +177,7 @@ static bool print_why(const json_t *scan)
     return complete;
 }
 
-static int print_people(const struct command *self, const json_t *scan)
+static int print_text(const struct command *self, const json_t *scan)
 {
     if (json_array_size(json_object_get(scan, "functions")) == 0 &&
         json_array_size(json_object_get(scan, "platforms")) == 0) {
@@ -205,7 +205,7 @@ static int run_scan(const struct command *self, int argc, char **argv)
     json_t *scan = scan_json(snapshot, options.all);
     if (!scan)
         return command_out_of_memory(self);
-    exit = options.json ? command_print_json(scan) : print_people(self, scan);
+    exit = options.json ? command_print_json(scan) : print_text(self, scan);
     json_decref(scan);
     return exit;
 }

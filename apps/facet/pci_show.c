@@ -115,7 +115,7 @@ static bool add_holders(struct libscols_table *card, const json_t *function)
     }
     if (strcmp(view_text(json_object_get(function, "unread"), "holders"), "unknown") == 0)
         snprintf(text + used, used < sizeof text ? sizeof text - used : 0,
-                 "%scannot be told: the device nodes of its driver are not known", used ? "; who else " : "");
+                 "%sunknown: the device nodes of its driver are not known", used ? "; all others are " : "");
     else if (holders && !used)
         snprintf(text, sizeof text, "no process");
     return !text[0] || view_card_add(card, "held by", text);
@@ -188,7 +188,7 @@ static bool print_types(const json_t *types)
     return complete && scols_print_table(table) == 0;
 }
 
-static int print_people(const struct command *self, const json_t *function)
+static int print_text(const struct command *self, const json_t *function)
 {
     json_t *verdict = json_object_get(function, "passthrough"), *verdicts = json_pack("[O]", verdict);
     const json_t *functions = json_object_get(verdict, "functions");
@@ -238,7 +238,7 @@ static int show_function(const struct command *self, const char *text, const cha
     json_t *object = show_json(snapshot, function);
     if (!object)
         return command_out_of_memory(self);
-    exit = json ? command_print_json(object) : print_people(self, object);
+    exit = json ? command_print_json(object) : print_text(self, object);
     json_decref(object);
     return exit;
 }

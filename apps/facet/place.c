@@ -40,7 +40,7 @@ static bool add_slot(const struct command *self, struct options *options, const 
     int64_t amount;
 
     if (!equals || equals - text >= (ptrdiff_t)sizeof slot) {
-        command_usage(self, "--slot '%.160s': expected NAME=AMOUNT, as sim.device=0.5", text);
+        command_usage(self, "--slot '%.160s': expected NAME=AMOUNT, such as sim.device=0.5", text);
         return false;
     }
     snprintf(slot, sizeof slot, "%.*s", (int)(equals - text), text);

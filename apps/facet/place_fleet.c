@@ -14,7 +14,7 @@
 
 enum { OPTION_NODES = 1000, OPTION_PLACED, OPTION_JOB, OPTION_JOBS, OPTION_POLICY };
 
-#define FILE_BYTES ((size_t)1 << 30)
+#define FILE_BYTES ((size_t)1 << 30) /* the most that a file may have */
 #define MIB_MOST   (INT64_MAX >> 20)
 
 /* A node's name, and its index in the list. */
@@ -30,7 +30,7 @@ struct fleet {
     struct facet_node_list *nodes;
     struct node_name *names; /* sorted; as many as nodes */
     struct facet_job_list *jobs;
-    struct facet_fleet_request *mix;
+    struct facet_fleet_request *mix; /* the jobs that --jobs says are to be expected */
     size_t mix_count;
     struct facet_fleet *fleet;
     struct facet_error *error;
@@ -73,7 +73,7 @@ static enum facet_status check_members(const json_t *job, bool placed, struct fa
 {
     static const char *const known[] = {"cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec",
                                         "node",      "gpus",       "score",   "policy"};
-    size_t count = placed ? 9 : 5;
+    size_t count = placed ? 9 : 5; /* the first five are a job's */
     const char *member;
     json_t *value;
 
@@ -460,7 +460,7 @@ static int run_fleet(const struct command *self, int argc, char **argv)
     if (!job)
         return command_usage(self, "--job: not JSON: %s (column %d)", where.text, where.column);
     if (decide_job(&fleet, job, &decision) != FACET_OK) {
-        error.argument[0] = '\0'; /* the message says where */
+        error.argument[0] = '\0'; /* the message names the file, the line and the member */
         return command_refuse(self, fleet.json, &error, NULL);
     }
     return print_decision(self, &fleet, decision);

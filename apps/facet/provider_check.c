@@ -15,11 +15,11 @@ enum { OPTION_ISOLATED = 1000, OPTION_DEADLINE, OPTION_ONLY, DEADLINE_MOST_S = 3
 
 static const char *const outcomes[] = {"passed", "failed", "skipped", "note"};
 
-/* The state while results come in. */
+/* The state that is kept from one result to the next. */
 struct report {
     bool verbose;
-    uint32_t number;
-    char group[16];
+    uint32_t number; /* of the last result */
+    char group[16];  /* the last result's group of checks */
     json_t *results; /* NULL: print TAP */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: nothing; declares the verb `provider check`. Never: grows. */
+/* Owns: the declaration of `facet provider check`, for the table of `facet provider`. Never: declares a helper. */
 #ifndef FACET_COMMAND_PROVIDER_CHECK_H
 #define FACET_COMMAND_PROVIDER_CHECK_H
 

@@ -27,14 +27,14 @@ static enum facet_status open_direct(const char *path, struct report *report, st
     return report->file ? FACET_OK : refuse_path(path, errno, error);
 }
 
-/* The path behind a symbolic link, so that the link stays and its target is replaced. */
+/* Finds the path behind a symbolic link, so that the link stays and its target is replaced. */
 static enum facet_status resolve_path(const char *path, struct report *report, struct facet_error *error)
 {
     char *real = realpath(path, NULL);
     int length = snprintf(report->path, sizeof report->path, "%s", real ? real : path);
 
     free(real);
-    if (length < 0 || (size_t)length + 16 >= sizeof report->path)
+    if (length < 0 || (size_t)length + 16 >= sizeof report->path) /* the temporary name is longer by ".PID" */
         return refuse_path(path, ENAMETOOLONG, error);
     return FACET_OK;
 }

@@ -4,7 +4,7 @@
  * and the JSON they become.
  *
  * Owns: checking as much as possible before a daemon is asked or started.
- * Never: prints; enforces anything.
+ * Never: prints, or enforces a limit.
  */
 #ifndef FACET_REQUEST_H
 #define FACET_REQUEST_H

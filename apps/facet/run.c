@@ -51,8 +51,8 @@ struct run {
     struct client client;
     struct joined_vgpu joined[LAUNCH_MAX_VGPUS];
     size_t count;
-    bool created;  /* the only vGPU was created here, and is removed */
-    bool launches; /* the command is a known launcher (run_launcher.h) */
+    bool created;     /* the only vGPU was created here, and is removed at the end */
+    bool is_launcher; /* the command is a known launcher (run_launcher.h) */
 };
 
 static void run_cleanup(struct run *run)
@@ -149,7 +149,7 @@ static bool check_usage(const struct command *self, int argc, const struct optio
     return true;
 }
 
-/* All checks that are possible before a daemon is asked or started. */
+/* Finds and opens all that can fail before a daemon is asked or started. */
 static enum facet_status prepare_run(struct run *run, struct facet_error *error)
 {
     enum facet_status status = facet_path_shipped(LAYER_FILE, run->layer, sizeof run->layer, error);
@@ -329,7 +329,7 @@ static void print_summary(const struct run *run, const struct joined_vgpu *joine
  */
 static bool expects_entry(const struct run *run, const json_t *vgpu)
 {
-    bool wants_summary = run->options.verbose || run->options.vgpu_count || run->launches;
+    bool wants_summary = run->options.verbose || run->options.vgpu_count || run->is_launcher;
 
     return (wants_summary || request_has_limits(&run->options.request)) &&
            !json_is_true(json_object_get(vgpu, "simulated"));
@@ -449,7 +449,7 @@ static int run_inside(struct run *run)
         describe_vgpu(run, run->joined[i].vgpu);
         run_advise_before(run->self, &run->client, run->joined[i].vgpu);
     }
-    run->launches = run_advise_launcher(run->self, run->command);
+    run->is_launcher = run_advise_launcher(run->self, run->command);
     if (launch_run(run->command, &place, &outcome, &error) != FACET_OK)
         return command_refuse(run->self, false, &error, NULL);
     for (size_t i = 0; i < run->count; i++) {

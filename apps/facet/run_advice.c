@@ -10,7 +10,7 @@
 #include "run_launcher.h"
 #include "view.h"
 
-/* The differences between the two kinds of GPU. */
+/* The differences between GPUs of NVIDIA and of AMD. */
 struct kind {
     bool (*is_of)(const char *address);
     const char *property; /* the device's property that says why programs find no GPU */

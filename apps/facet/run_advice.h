@@ -2,7 +2,7 @@
 /*
  * The warnings of `facet run` about a virtual GPU that its program cannot use, or does not.
  *
- * Owns: the warnings before the program starts and after it has ended; interposers write nothing to its output.
+ * Owns: the warnings before the program starts and after it has ended, as interposers must not write to its output.
  * Never: refuses a command, since a program that needs no kernels (nvidia-smi) or brings its own libraries can run.
  */
 #ifndef FACET_RUN_ADVICE_H
@@ -19,8 +19,8 @@
 void run_advise_before(const struct command *self, struct client *client, const json_t *vgpu);
 
 /*
- * Warns of a vGPU on such a GPU in which nothing was ever charged, and an allocation was refused since `before`: its
- * quota is too small for the context that precedes a program's first allocation.
+ * Warns of a vGPU on an NVIDIA or AMD GPU in which nothing was ever charged, and an allocation was refused since
+ * `before`: its quota is too small for the context that precedes a program's first allocation.
  */
 void run_advise_after(const struct command *self, const json_t *vgpu, const struct facet_usage_totals *before);
 

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 
+/* How many commands inside commands are followed, and how many words of a command are read. */
 enum { DEPTH = 8, WORDS = 64 };
 
 #define CONTAINER "starts programs in a container"
@@ -82,13 +83,13 @@ static const struct launcher launchers[] = {
 };
 
 /* Options that start no program when they are the launcher's only word. */
-static const char *const answers[] = {"-V", "--version", "-h", "--help", "-ls", "-list"};
+static const char *const idle_options[] = {"-V", "--version", "-h", "--help", "-ls", "-list"};
 
 /* Words that may stand before the subcommand, as in `docker container run`. */
-static const char *const nouns[] = {"container", "pod", "service", "play"};
+static const char *const group_words[] = {"container", "pod", "service", "play"};
 
 /* The variables that a program needs to enter a virtual GPU. */
-static const char *const entrances[] = {"OPENCL_LAYERS", "FACET_VGPU_DIR"};
+static const char *const entrance_variables[] = {"OPENCL_LAYERS", "FACET_VGPU_DIR"};
 
 enum { UNLESS_OPTION = -1 };
 
@@ -98,7 +99,7 @@ struct wrapper {
     const char *valued;      /* the letters of its options that take a value */
     const char *valued_long; /* its long options whose value may be the next word */
     int words;               /* how many words come before the command; UNLESS_OPTION: one, if no option is first */
-    const char *text;        /* the letters of its options whose value is a shell's text */
+    const char *text_letter; /* the letter of its option whose value is a shell's text; "": none */
 };
 
 static const struct wrapper wrappers[] = {
@@ -135,7 +136,7 @@ static const struct wrapper wrappers[] = {
     {"busybox", "", "", 0, ""},
     {"strace", "eoPpsuEI", "", 0, ""},
     {"ltrace", "eonpsuaAlxF", "", 0, ""},
-    {"perf", "eopCF", "", 1, ""}, /* stat, record, trace */
+    {"perf", "eopCF", "", 1, ""}, /* the word before the command is stat, record or trace */
     {"valgrind", "", "", 0, ""},
     {"xvfb-run", "efnps", "", 0, ""},
     {"dbus-run-session", "", " --config-file --dbus-daemon ", 0, ""},
@@ -166,7 +167,7 @@ static bool is_among(const char *word, const char *const *words, size_t count)
     return false;
 }
 
-/* "NAME=value". */
+/* Whether the word is "NAME=value". */
 static bool is_assignment(const char *word)
 {
     size_t length = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
@@ -182,12 +183,14 @@ static bool has_starting_subcommand(const struct launcher *launcher, char *const
     char wanted[64];
 
     if (!launcher->subcommand)
-        return words[0] && (words[1] || !is_among(words[0], answers, sizeof answers / sizeof answers[0]));
+        return words[0] &&
+               (words[1] || !is_among(words[0], idle_options, sizeof idle_options / sizeof idle_options[0]));
     for (; *words; words++) {
         snprintf(wanted, sizeof wanted, " %s ", *words);
         if (strstr(launcher->subcommand, wanted))
             return true;
-        if (**words != '-' && !may_be_value && !is_among(*words, nouns, sizeof nouns / sizeof nouns[0]))
+        if (**words != '-' && !may_be_value &&
+            !is_among(*words, group_words, sizeof group_words / sizeof group_words[0]))
             return false;
         may_be_value = **words == '-' && !strchr(*words, '=');
     }
@@ -206,7 +209,10 @@ static bool is_launcher(const char *name, char *const *words, struct run_launche
     return false;
 }
 
-/* Points to the letter of a word such as "-vS" that takes a value, or that is `flag`; NULL: no such letter. */
+/*
+ * Points to the letter `flag` of a word such as "-vS"; with a `flag` of 0, to the first letter that takes a value.
+ * NULL: there is no such letter, or it is a part of an earlier letter's value.
+ */
 static const char *letter_in(const char *option, const char *valued, char flag)
 {
     for (const char *position = option + 1; option[1] != '-' && *position; position++) {
@@ -263,8 +269,8 @@ static const char *text_of(char *const *words, const char *valued, char letter, 
 
 static bool is_entrance(const char *name, size_t length)
 {
-    for (size_t i = 0; i < sizeof entrances / sizeof entrances[0]; i++)
-        if (strlen(entrances[i]) == length && strncmp(name, entrances[i], length) == 0)
+    for (size_t i = 0; i < sizeof entrance_variables / sizeof entrance_variables[0]; i++)
+        if (strlen(entrance_variables[i]) == length && strncmp(name, entrance_variables[i], length) == 0)
             return true;
     return false;
 }
@@ -318,7 +324,7 @@ static bool find_with_unknown_words(char *const *command, int depth, struct run_
     return count && find_launcher(words, depth + 1, ret_launcher);
 }
 
-/* `words`: those after the wrapper's name. */
+/* Searches the command that a wrapper runs. `words` begins behind the wrapper's name. */
 static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *words, int depth,
                                 struct run_launcher *ret_launcher)
 {
@@ -337,7 +343,7 @@ static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *word
         if (is_env(wrapper) && (text = text_of(words, wrapper->valued, 'S', "--split-string")))
             return find_in_split_text(wrapper, text, words + (strstr(*words, text) ? 1 : 2), clearing_option, depth,
                                       ret_launcher);
-        if (wrapper->text[0] && (text = text_of(words, wrapper->valued, wrapper->text[0], "--command")))
+        if (wrapper->text_letter[0] && (text = text_of(words, wrapper->valued, wrapper->text_letter[0], "--command")))
             return find_in_script(text, depth, ret_launcher);
         if (prints_path_only(wrapper, *words))
             return false;
@@ -355,8 +361,8 @@ static bool find_behind_wrapper(const struct wrapper *wrapper, char *const *word
 
 /* ---- a shell's text ---- */
 
-#define BETWEEN " \t"
-#define ENDS    ";|&()\n" /* a command */
+#define BLANKS       " \t"
+#define COMMAND_ENDS ";|&()\n"
 
 /* The unread text, and a buffer for its words. As quotes are dropped, the words fit into as many bytes as the text. */
 struct text {
@@ -367,14 +373,14 @@ struct text {
 /* "&>" does not end a command: it begins a redirection. */
 static bool is_end(const char *position)
 {
-    return !*position || (strchr(ENDS, *position) && (position[0] != '&' || position[1] != '>'));
+    return !*position || (strchr(COMMAND_ENDS, *position) && (position[0] != '&' || position[1] != '>'));
 }
 
 /* Skips blanks between words; continued lines and comments count as blanks. */
 static void skip_blanks(struct text *text)
 {
     for (;;) {
-        text->position += strspn(text->position, BETWEEN);
+        text->position += strspn(text->position, BLANKS);
         if (text->position[0] == '#')
             text->position += strcspn(text->position, "\n");
         else if (text->position[0] == '\\' && text->position[1] == '\n')
@@ -388,7 +394,7 @@ static char *read_word(struct text *text)
 {
     char *word = text->buffer, quote = 0;
 
-    for (; *text->position && (quote || (!strchr(BETWEEN, *text->position) && !is_end(text->position)));
+    for (; *text->position && (quote || (!strchr(BLANKS, *text->position) && !is_end(text->position)));
          text->position++) {
         if (quote != '\'' && text->position[0] == '\\' && text->position[1]) {
             if (*++text->position != '\n')
@@ -461,7 +467,7 @@ static bool find_in_split_text(const struct wrapper *env, const char *script, ch
 
     if (cleared)
         words[count++] = ignore;
-    while (buffer && count < WORDS && *(text.position += strspn(text.position, BETWEEN ENDS)))
+    while (buffer && count < WORDS && *(text.position += strspn(text.position, BLANKS COMMAND_ENDS)))
         words[count++] = read_word(&text);
     while (count < WORDS && *following)
         words[count++] = *following++;
@@ -482,7 +488,7 @@ static bool find_in_shell_command(char *const *words, int depth, struct run_laun
     return false;
 }
 
-/* find ... -exec COMMAND ... ; gdb ... --args COMMAND ... */
+/* Searches the commands in `find ... -exec COMMAND ...` and `gdb ... --args COMMAND ...`. */
 static bool find_behind_exec_option(char *const *words, int depth, struct run_launcher *ret_launcher)
 {
     static const char *const before[] = {"-exec", "-execdir", "-ok", "-okdir", "-args", "--args"};

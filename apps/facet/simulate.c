@@ -29,8 +29,8 @@ enum {
 #define SEED_BASE     1000u
 #define LOAD_MOST     1000u /* percent */
 #define PLOT_POINTS   40u
-#define LIST_BYTES    ((size_t)1 << 30)
-#define LIST_CAPACITY ((size_t)1 << 16)
+#define LIST_BYTES    ((size_t)1 << 30) /* the most that a list of nodes or jobs may have */
+#define LIST_CAPACITY ((size_t)1 << 16) /* of the first buffer, in bytes */
 #define MIGRATE_MOST  64u
 #define STRETCH_MOST  1000000u
 
@@ -216,11 +216,11 @@ static bool check_options(const struct command *self, struct simulate *simulate)
         return false;
     }
     if (simulate->plot_file && simulate->departures) {
-        command_usage(self, "--plot: expected without --departures, where load is not what jobs arrive by");
+        command_usage(self, "--plot: expected without --departures, where jobs arrive by their times, not by load");
         return false;
     }
     if (simulate->load_count > 0 && simulate->departures) {
-        command_usage(self, "--load: expected without --departures, where load is not what jobs arrive by");
+        command_usage(self, "--load: expected without --departures, where jobs arrive by their times, not by load");
         return false;
     }
     if (simulate->policy_count == 0)
@@ -328,7 +328,7 @@ static int simulate_and_print(const struct command *self, struct simulate *simul
     struct facet_error error = {0};
     enum facet_status status = read_lists(simulate, &error);
 
-    error.argument[0] = '\0'; /* the message says where: file, line, column */
+    error.argument[0] = '\0'; /* the message names the file, the line and the column */
     if (status == FACET_OK && simulate->plot_file)
         status = check_plot(simulate, &error);
     if (status == FACET_OK)

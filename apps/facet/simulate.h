@@ -28,7 +28,8 @@ struct simulate {
     uint32_t load_count;
     uint32_t points[FACET_SIMULATE_LOADS]; /* `loads`, and more loads for the plot */
     uint32_t point_count;
-    uint32_t threads, moves, stretch;
+    uint32_t threads, stretch;
+    uint32_t moves; /* of --migrate: how many jobs may be moved for one that fits nowhere */
     bool json, departures, learn;
     struct facet_node_list *nodes;
     struct facet_job_list *jobs;
@@ -39,7 +40,7 @@ struct simulate {
 struct simulate_mean {
     double percent[FACET_SIMULATE_LOADS]; /* at each point */
     double unallocated_gpus;              /* at the last load, or at the peak */
-    double peak_percent, mean_percent;    /* with departures */
+    double peak_percent, mean_percent;    /* only with departures */
     double refused, moved, requests;
     uint64_t p50_ns, p99_ns;
 };
@@ -50,7 +51,7 @@ static inline const struct facet_simulate_result *simulate_result(const struct s
     return &simulate->results[policy * simulate->seeds + seed];
 }
 
-/* The index of a reported load in `points`. */
+/* The index in `points` of the reported load loads[load]. */
 uint32_t simulate_point(const struct simulate *simulate, uint32_t load);
 struct simulate_mean simulate_mean(const struct simulate *simulate, uint32_t policy);
 /* "100", "97.5": a load in percent, as it was typed. Returns `buffer`. */
@@ -63,7 +64,7 @@ enum facet_status simulate_all(struct simulate *simulate, struct facet_error *er
 bool simulate_print_json(const struct simulate *simulate);
 bool simulate_print_table(const struct simulate *simulate);
 
-/* simulate_plot.c: allocation against arrived load, as SVG, or as HTML when the file's name ends so. */
+/* simulate_plot.c: allocation against arrived load, as SVG, or as HTML when the file's name ends in ".html". */
 enum facet_status simulate_plot(const struct simulate *simulate, struct facet_error *error);
 
 #endif

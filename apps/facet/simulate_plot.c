@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the plot of allocation against arrived load. Never: needs anything but a browser to be seen. */
+/* Owns: the plot of allocation against arrived load. Never: refers to another file, such as a script or a font. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>

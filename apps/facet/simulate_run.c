@@ -15,8 +15,8 @@ struct work {
     struct simulate *simulate;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t next, done, total;
-    struct facet_error error; /* of the first run that failed */
+    uint64_t next, done, total; /* runs: the next one's number, how many have ended, how many there are */
+    struct facet_error error;   /* of the first run that failed */
 };
 
 static uint64_t now_ns(void *data)
@@ -25,7 +25,7 @@ static uint64_t now_ns(void *data)
     return facet_clock_now_ns();
 }
 
-static enum facet_status run_one(const struct simulate *simulate, uint64_t number, struct facet_error *error)
+static enum facet_status run_simulation(const struct simulate *simulate, uint64_t number, struct facet_error *error)
 {
     struct facet_simulate_config config = {.size = sizeof config,
                                            .policy = simulate->policies[number / simulate->seeds],
@@ -72,7 +72,7 @@ static void *run_simulations(void *data)
     for (uint64_t number = next_run(work); number != UINT64_MAX; number = next_run(work)) {
         struct facet_error error = {.status = FACET_OK};
 
-        run_one(work->simulate, number, &error);
+        run_simulation(work->simulate, number, &error);
         note_done(work, &error);
     }
     return NULL;

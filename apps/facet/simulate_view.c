@@ -7,10 +7,10 @@
 #include "simulate.h"
 #include "view.h"
 
-/* Rounds a number, so that lines stay readable. */
-static json_t *rounded_json(double value, double digits)
+/* Rounds to whole parts of 1/`scale`, so that lines stay readable. */
+static json_t *rounded_json(double value, double scale)
 {
-    return json_real(round(value * digits) / digits);
+    return json_real(round(value * scale) / scale);
 }
 
 static json_t *percents_json(const struct simulate *simulate, const struct simulate_mean *mean)
@@ -28,7 +28,7 @@ static json_t *percents_json(const struct simulate *simulate, const struct simul
     return object;
 }
 
-/* What repeats each run: its seed and the order of the nodes. */
+/* Lists the runs, each with what is needed to repeat it: its seed and the order of the nodes. */
 static json_t *runs_json(const struct simulate *simulate, uint32_t policy)
 {
     json_t *array = json_array();

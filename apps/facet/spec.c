@@ -116,7 +116,7 @@ static bool read_show(const struct command *self, int argc, char **argv, struct 
         } else if (option == 'd' && show->count < CHOSEN_MAX) {
             show->chosen[show->count++] = optarg;
         } else if (option == 'd') {
-            *ret_exit = command_usage(self, "more than %d devices", CHOSEN_MAX);
+            *ret_exit = command_usage(self, "--device '%.64s': expected at most %d devices", optarg, CHOSEN_MAX);
             return false;
         } else {
             *ret_exit = option == 'h' ? command_help(self) : EXIT_USAGE;
@@ -127,7 +127,7 @@ static bool read_show(const struct command *self, int argc, char **argv, struct 
     return command_operands(self, argc, argv, 0, 0, "");
 }
 
-/* The indices of the devices that were named, each once. */
+/* Finds the indices of the devices that were named, each once. */
 static enum facet_status choose_devices(const struct facet_device_table *devices, const struct show *show,
                                         uint32_t *ret_chosen, uint32_t *ret_count, struct facet_error *error)
 {
@@ -257,8 +257,9 @@ static uint32_t guess_kind(const char *text, size_t bytes)
 /* --- validate --------------------------------------------------------------------------------------------------- */
 
 struct check {
-    bool json, chosen;
-    uint32_t kind;
+    bool json;
+    bool has_kind; /* --schema was given */
+    uint32_t kind; /* valid only with `has_kind` */
 };
 
 static bool read_check(const struct command *self, int argc, char **argv, struct check *check, int *ret_exit)
@@ -273,7 +274,7 @@ static bool read_check(const struct command *self, int argc, char **argv, struct
         if (option == OPTION_JSON) {
             check->json = true;
         } else if (option == OPTION_SCHEMA && find_kind(optarg, &check->kind)) {
-            check->chosen = true;
+            check->has_kind = true;
         } else if (option == OPTION_SCHEMA) {
             *ret_exit = command_usage(self, "schema '%s' is not known; expected node or workload", optarg);
             return false;
@@ -300,7 +301,7 @@ static int print_violations_json(const struct command *self, const char *kind,
     return inventory_print_json(self, json);
 }
 
-/* Prints `text`, the name of a file or member, without line ends and control characters, and then the rest. */
+/* Prints `text`, the name of a file or member, without control characters, and then what `format` makes. */
 static void print_line(const char *text, const char *format, ...) FACET_PRINTF(2, 3);
 static void print_line(const char *text, const char *format, ...)
 {
@@ -343,7 +344,7 @@ static int run_validate(const struct command *self, int argc, char **argv)
         return status;
     if (read_document(argv[optind], &text, &bytes, &error) != FACET_OK)
         return command_refuse(self, check.json, &error, NULL);
-    uint32_t kind = check.chosen ? check.kind : guess_kind(text, bytes);
+    uint32_t kind = check.has_kind ? check.kind : guess_kind(text, bytes);
     if (facet_document_check(kind, text, bytes, &violations, &error) != FACET_OK) {
         command_refuse(self, check.json, &error, NULL);
         return EXIT_REFUSED;
@@ -378,7 +379,7 @@ static int run_schema(const struct command *self, int argc, char **argv)
 
     if (!command_options_plain(self, argc, argv, &json, &status))
         return status;
-    if (!command_operands(self, argc, argv, 0, 1, ""))
+    if (!command_operands(self, argc, argv, 0, 1, "NAME"))
         return EXIT_USAGE;
     if (optind == argc) {
         for (; facet_document_name(kind); kind++)
@@ -432,7 +433,7 @@ static bool read_cdi(const struct command *self, const char *text, struct render
 static bool read_render_option(const struct command *self, int option, struct render *render, int *ret_exit)
 {
     switch (option) {
-    case OPTION_JSON: /* everything is JSON here */
+    case OPTION_JSON: /* the output is JSON without the option, too; refusals are with it */
         render->json = true;
         return true;
     case OPTION_PARTIAL:
@@ -489,12 +490,12 @@ static enum facet_status render_file(const char *name, const struct render *rend
         status = read_document(render->profile, &profile, &profile_bytes, error);
     if (status == FACET_OK)
         status = facet_workload_read(text, bytes, &workload, error);
-    char *ended = profile ? realloc(profile, profile_bytes + 1) : NULL;
-    if (ended) {
-        profile = ended;
+    char *terminated = profile ? realloc(profile, profile_bytes + 1) : NULL;
+    if (terminated) {
+        profile = terminated;
         profile[profile_bytes] = '\0';
     }
-    if (status != FACET_OK || (profile && !ended))
+    if (status != FACET_OK || (profile && !terminated))
         return status != FACET_OK ? status : facet_error_errno(error, ENOMEM, "no memory for the profile");
     const struct facet_render_options options = {.size = sizeof options,
                                                  .cdi_kind = render->device ? render->kind : NULL,
@@ -515,7 +516,7 @@ static int run_render(const struct command *self, int argc, char **argv)
     if (!read_render(self, argc, argv, &render, &status))
         return status;
     if (render_file(argv[optind], &render, &text, &unset_settings, &error) != FACET_OK) {
-        /* Only a member that the form lacks can be left out; `workload`: then nothing would remain. */
+        /* Only a member that the form lacks can be left out. With the argument `workload` nothing would remain. */
         bool partial = error.status == FACET_UNSUPPORTED && strcmp(error.argument, "workload") != 0;
         command_refuse(self, render.json, &error, partial ? "use --partial to render the rest" : NULL);
         return EXIT_REFUSED;

@@ -17,8 +17,8 @@
 #include "terminal.h"
 
 enum {
-    READY_FD = 3,
-    PROGRESS_MS = 1000,
+    READY_FD = 3,       /* the pipe's end in the daemon, for --ready-fd */
+    PROGRESS_MS = 1000, /* from then on a terminal shows a note */
     DEADLINE_MS = 30000,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet top`: the loop, the interval, the ways out. Never: draws (top_view.c). */
+/* Owns: `facet top`: its loop, the interval, the signals that end it. Never: draws (top_view.c). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -48,12 +48,12 @@ static void append_text(char *buffer, size_t size, const char *text)
 
 static char *draw_bar(uint64_t milli, char *buffer, size_t size)
 {
-    bool fine = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    bool is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     uint64_t filled = (milli * BAR_CELLS + 500) / 1000;
 
     buffer[0] = '\0';
     for (uint64_t cell = 0; cell < BAR_CELLS; cell++)
-        append_text(buffer, size, cell < filled ? (fine ? "\u2588" : "#") : (fine ? "\u2591" : "."));
+        append_text(buffer, size, cell < filled ? (is_utf8 ? "\u2588" : "#") : (is_utf8 ? "\u2591" : "."));
     return buffer;
 }
 
@@ -69,7 +69,7 @@ static const char *share_color(const json_t *vgpu, const json_t *earlier)
 
     if (strcmp(view_text(vgpu, "state"), "frozen") == 0)
         return "blue";
-    /* Yellow: the vGPU gets less than its guarantee while launches wait. */
+    /* Yellow: the vGPU gets less than its guarantee, by more than 2 % of the device, while launches wait. */
     return share + 20 < guarantee && launches_waited(earlier, vgpu) ? "yellow" : "green";
 }
 

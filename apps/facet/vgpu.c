@@ -100,8 +100,8 @@ static int run_list(const struct command *self, int argc, char **argv)
 }
 
 /* Runs show, freeze or resume: makes one call about one vGPU. */
-static int run_one(const struct command *self, int argc, char **argv, const char *method, const char *suffix,
-                   int (*print)(const struct command *self, const json_t *vgpu))
+static int call_one_vgpu(const struct command *self, int argc, char **argv, const char *method, const char *suffix,
+                         int (*print)(const struct command *self, const json_t *vgpu))
 {
     static const struct option words[] = {COMMON_WORDS, COMMAND_OPTION_END};
     struct options options = {0};
@@ -124,17 +124,17 @@ static int run_one(const struct command *self, int argc, char **argv, const char
 
 static int run_show(const struct command *self, int argc, char **argv)
 {
-    return run_one(self, argc, argv, "GET", "", vgpu_print_card);
+    return call_one_vgpu(self, argc, argv, "GET", "", vgpu_print_card);
 }
 
 static int run_freeze(const struct command *self, int argc, char **argv)
 {
-    return run_one(self, argc, argv, "POST", "/freeze", NULL);
+    return call_one_vgpu(self, argc, argv, "POST", "/freeze", NULL);
 }
 
 static int run_resume(const struct command *self, int argc, char **argv)
 {
-    return run_one(self, argc, argv, "POST", "/resume", NULL);
+    return call_one_vgpu(self, argc, argv, "POST", "/resume", NULL);
 }
 
 /* A percentage of memory means the vGPU's own device, which only the daemon knows. */
@@ -295,7 +295,7 @@ static const struct command destroy = {
             "their work is admitted no more.\n"
             "\n"
             "      --force              even while programs run inside, or while the device's\n"
-            "                           provider is lost: what it has goes when it is back\n" COMMON_HELP,
+            "                           provider is lost: its part is given back later\n" COMMON_HELP,
     .run = run_destroy,
 };
 

@@ -105,7 +105,7 @@ static bool add_amounts(struct libscols_table *card, const json_t *vgpu)
                                                         : NOT_KNOWN);
 }
 
-/* The device's own part, in the modes hard and partitioned. */
+/* Adds the vGPU's own part of the device, in the modes hard and partitioned. */
 static bool add_part(struct libscols_table *card, const json_t *vgpu)
 {
     char memory[VIEW_SIZE], compute[VIEW_SIZE], units[VIEW_SIZE];

@@ -7,7 +7,7 @@
 
 #include "command.h"
 
-/* The table of an answer to GET /v1/vgpus, and the card of one VGPU. Both return the exit status. */
+/* Print the table of an answer to GET /v1/vgpus, and the card of one vGPU. Both return the exit status. */
 int vgpu_print_list(const struct command *self, const json_t *answer);
 int vgpu_print_card(const struct command *self, const json_t *vgpu);
 

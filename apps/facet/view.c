@@ -19,7 +19,7 @@ struct libscols_table *view_table(const struct view_column *columns)
 
     if (!table)
         return NULL;
-    /* Not on a terminal: every column at its full width, regardless of COLUMNS. */
+    /* Outside a terminal each column gets its full width, whatever COLUMNS says. */
     if (!isatty(STDOUT_FILENO))
         scols_table_set_termforce(table, SCOLS_TERMFORCE_NEVER);
     scols_table_enable_colors(table, view_color());

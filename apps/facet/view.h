@@ -3,7 +3,7 @@
  * Amounts and tables as text for people.
  *
  * Owns: short forms of sizes and shares; tables through libsmartcols, whole when piped, fitted on a terminal.
- * Never: prints colours anywhere but on a terminal, or at all with NO_COLOR or TERM=dumb.
+ * Never: prints colours to a file or pipe, or when NO_COLOR is set or TERM is "dumb".
  */
 #ifndef FACET_VIEW_H
 #define FACET_VIEW_H
@@ -32,7 +32,7 @@ bool view_card_add(struct libscols_table *card, const char *name, const char *va
 /* Adds a row of `count` texts; NULL shows as "-". False when out of memory. */
 bool view_row(struct libscols_table *table, const char *const *cells, size_t count);
 
-bool view_color(void);
+bool view_color(void); /* whether standard output takes colours */
 
 /* Each returns `buffer`, of VIEW_SIZE bytes. */
 char *view_memory(uint64_t bytes, char *buffer);                    /* "256M", "1.5G" */

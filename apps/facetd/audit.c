@@ -14,13 +14,15 @@
 #include "sessions.h"
 #include "tenants.h"
 
+/* The driver counts too much when its count is above the charge by more than SLACK_BYTES, and by more than a tenth of
+ * the charge, for EXCESS_NS. */
 #define SLACK_BYTES (UINT64_C(64) << 20)
-#define SLACK_PART  10 /* of the charge */
-#define PATIENCE_NS (10 * FACET_NS_PER_S)
+#define SLACK_PART  10
+#define EXCESS_NS   (10 * FACET_NS_PER_S)
 
 struct entry {
     char id[VGPU_ID_SIZE];
-    bool listed;
+    bool listed; /* the driver lists a process of the vGPU, with its memory */
     struct audit_result result;
     uint64_t above_since_ns; /* since when the driver counts more; 0: it does not */
 };
@@ -60,13 +62,13 @@ static const struct entry *find_entry(const struct audit *audit, const char *id)
     return NULL;
 }
 
-bool audit_of(struct audit *audit, const char *vgpu_id, struct audit_result *ret_book)
+bool audit_of(struct audit *audit, const char *vgpu_id, struct audit_result *ret_result)
 {
     pthread_mutex_lock(&audit->lock);
     const struct entry *entry = find_entry(audit, vgpu_id);
     bool was_listed = entry && entry->listed;
     if (was_listed)
-        *ret_book = entry->result;
+        *ret_result = entry->result;
     pthread_mutex_unlock(&audit->lock);
     return was_listed;
 }
@@ -108,7 +110,7 @@ static void compare_use(const struct audit *audit, const struct vgpu_info *info,
         !is_above(entry->result.driver_bytes, info->view.totals.memory_bytes))
         return;
     entry->above_since_ns = before && before->above_since_ns ? before->above_since_ns : now_ns;
-    entry->result.excess = now_ns - entry->above_since_ns >= PATIENCE_NS;
+    entry->result.excess = now_ns - entry->above_since_ns >= EXCESS_NS;
     if (entry->result.excess && !(before && before->result.excess))
         facet_log(FACET_LOG_WARNING,
                   "vGPU %s: the driver counts %llu bytes of its processes, of which %llu are charged", info->row.name,

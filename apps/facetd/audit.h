@@ -30,6 +30,6 @@ struct audit_result {
 };
 
 /* The counts of the last comparison. False: the driver listed no process of the vGPU, or no memory of one. */
-bool audit_of(struct audit *audit, const char *vgpu_id, struct audit_result *ret_book);
+bool audit_of(struct audit *audit, const char *vgpu_id, struct audit_result *ret_result);
 
 #endif

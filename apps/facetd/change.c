@@ -24,7 +24,7 @@ static enum facet_status find_vgpu(const struct registry *registry, const char *
 
 /* --- changing --------------------------------------------------------------------------------------------------- */
 
-/* Passes the row's limits to the scheduler. Both calls fail only for a vGPU that the scheduler does not have. */
+/* Passes the row's limits to the scheduler. Its calls fail only for a vGPU that the scheduler does not have. */
 static enum facet_status apply_row(struct registry *registry, const struct vgpu *vgpu, const struct vgpu_row *row,
                                    struct facet_error *error)
 {
@@ -132,7 +132,7 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
 
 /* --- removing --------------------------------------------------------------------------------------------------- */
 
-/* Removes the segment, the last step of a removal. If that fails, the next start removes it as a stray. */
+/* Removes the segment, the last step of a removal. If that fails, the next start removes a segment without a row. */
 static void withdraw_vgpu(struct registry *registry, const struct vgpu *listed)
 {
     struct facet_error withdraw_error;
@@ -186,8 +186,8 @@ static enum facet_status release_part(struct registry *registry, const struct vg
     return FACET_OK;
 }
 
-/* Whether to remove the vGPU as far as possible now, and the rest later: when its device is missing until the daemon
- * starts again or, with force, when its provider is lost. */
+/* Whether to remove the vGPU as far as possible now, and the provider's part later: its device is missing, and none
+ * comes back while the daemon runs, or, with force, its provider is lost. */
 static bool can_postpone(const struct vgpu *vgpu, enum facet_status status, bool force)
 {
     return status != FACET_OK && (!vgpu->device || (force && (status == FACET_DEVICE_LOST || status == FACET_TIMEOUT)));

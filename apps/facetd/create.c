@@ -54,7 +54,8 @@ static enum facet_status choose_name(const struct registry *registry, const stru
             return FACET_OK;
         }
     }
-    return facet_error_set(error, FACET_INTERNAL, "%zu vGPUs have more names than there are", registry->count);
+    return facet_error_set(error, FACET_INTERNAL, "%zu vGPUs have all names from vgpu-1 to vgpu-%zu", registry->count,
+                           registry->count + 1);
 }
 
 /* Refuses a mode that does not go together with an existing vGPU's on the device; the error names that vGPU. */
@@ -315,7 +316,7 @@ static enum facet_status create_spatial(struct registry *registry, struct vgpu *
 
 /* Makes a vGPU without a part of its own. Goes on without the environment: the program then finds all devices, and its
  * limits still hold. */
-static enum facet_status create_timed(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+static enum facet_status create_time_shared(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_error reason;
 
@@ -353,10 +354,10 @@ enum facet_status registry_create(struct registry *registry, const struct reques
     enum facet_status status = plan_vgpu(registry, request, &vgpu, error);
     const struct facet_limits requested = vgpu.row.limits;
     if (status == FACET_OK)
-        status = registry_reserve(registry, error);
+        status = registry_ensure_capacity(registry, error);
     if (status == FACET_OK)
         status = mode_is_spatial(requested.mode) ? create_spatial(registry, &vgpu, error)
-                                                 : create_timed(registry, &vgpu, error);
+                                                 : create_time_shared(registry, &vgpu, error);
     if (status == FACET_OK) {
         registry_add(registry, &vgpu);
         registry_copy_info(registry, &vgpu, ret_info);

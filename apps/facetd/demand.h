@@ -17,7 +17,7 @@ struct demand {
     struct facet_settle_demand settle; /* all but the policy's charges */
 };
 
-/* A launch that has left flight is in the device time already, so that a cap counts one or the other at any moment. */
+/* A launch that is no longer in flight is in the device time already, so a cap always counts each launch once. */
 struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns);
 
 #endif

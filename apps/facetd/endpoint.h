@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The interface between the HTTP server and an endpoint. One file per family of endpoints.
+ * The interface between the HTTP server and an endpoint. Each family of endpoints has a file of its own.
  *
  * Owns: the form of a call and of an answer.
  * Never: knows the HTTP library.
@@ -30,7 +30,7 @@ struct daemon {
 struct call {
     const char *ref; /* the part of the path that names a vGPU or device; empty when the path has none */
     bool force;
-    uint64_t after;
+    uint64_t after;     /* of events: only those with a higher number are wanted */
     const char *render; /* the requested form of a configuration; NULL: unchanged */
     const char *body;   /* not terminated */
     size_t body_size;

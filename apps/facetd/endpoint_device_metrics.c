@@ -9,7 +9,7 @@
 #include "device/describe.h"
 #include "tenants.h"
 
-/* The readings of all devices: a family is written once, with the samples of all of them. */
+/* The readings of all devices: each family of metrics is written once, with the samples of all devices. */
 struct readings {
     const struct facet_device_table *devices;
     struct device_reading *list;
@@ -49,6 +49,7 @@ READ(ecc_corrected, metrics->ecc_corrected)
 READ(ecc_uncorrected, metrics->ecc_uncorrected)
 #undef READ
 
+/* facet_prometheus_ratio() divides by 1000: it writes milliwatts as watts, and milli as a share of 1. */
 static const struct device_metric {
     uint64_t bit;
     const char *name;
@@ -84,7 +85,7 @@ static const struct device_metric {
     {FACET_METRIC_ECC_CORRECTED, "facet_device_ecc_corrected_total", FACET_METRIC_COUNTER,
      "Memory errors that were corrected.", facet_prometheus_count, read_ecc_corrected},
     {FACET_METRIC_ECC_UNCORRECTED, "facet_device_ecc_uncorrected_total", FACET_METRIC_COUNTER,
-     "Memory errors that were not.", facet_prometheus_count, read_ecc_uncorrected},
+     "Memory errors that were not corrected.", facet_prometheus_count, read_ecc_uncorrected},
 };
 
 static bool has_metric(const struct device_reading *reading, uint64_t bit)
@@ -227,11 +228,11 @@ static const struct process_metric {
      "Device memory of the process, as the device sees it.", facet_prometheus_count, process_memory},
     {FACET_PROCESS_HAS_BUSY, "facet_process_device_time_seconds_total", FACET_METRIC_COUNTER,
      "Device time of the process, as the device sees it.", facet_prometheus_seconds, process_busy},
-    {FACET_PROCESS_HAS_COMPUTE, "facet_process_compute_ratio", FACET_METRIC_GAUGE, "Share of the device.",
+    {FACET_PROCESS_HAS_COMPUTE, "facet_process_compute_ratio", FACET_METRIC_GAUGE, "Share of the device that it uses.",
      facet_prometheus_ratio, process_compute},
 };
 
-/* The name of the vGPU whose id a worker has. */
+/* The name of the vGPU with this id; "" when there is none. */
 static const char *name_of(const struct readings *readings, const char *id)
 {
     for (size_t i = 0; i < readings->info_count; i++)

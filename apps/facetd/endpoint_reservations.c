@@ -162,7 +162,7 @@ static enum facet_status set_rendered(const struct facet_workload *workload, uin
         json_decref(configuration);
         json_decref(rest);
         return facet_error_set(error, FACET_UNSUPPORTED, "there is nothing to render: %s",
-                               warning[0] ? warning : "what it has asks nothing of a workload");
+                               warning[0] ? warning : "a workload needs no settings to use this reservation");
     }
     json_object_set_new(
         object, "rendered",
@@ -179,7 +179,8 @@ static void enter_reservation(const json_t *object, const struct reservation *re
 
     if (count > 1)
         snprintf(warning + used, size - used,
-                 "%s%zu vGPUs are in it, and a process has one: none is in the configuration", used ? "; " : "", count);
+                 "%s%zu vGPUs are in the reservation, and a process can enter one: the configuration enters none",
+                 used ? "; " : "", count);
     else if (count == 1 && workload_enter(workload, vgpu, reservation->part_count == 1, &reason) != FACET_OK)
         snprintf(warning + used, size - used, "%svGPU %s: %.200s", used ? "; " : "", vgpu->row.name, reason.message);
 }

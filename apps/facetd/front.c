@@ -28,10 +28,10 @@
 #include "threads.h"
 #include "waiting.h"
 
-#define CALLER_MOST_NS (30 * FACET_NS_PER_S)
-#define POLL_NS        (2 * FACET_NS_PER_MS)
-#define STOP_CHECK_MS  50 /* how often a waiting thread checks whether the front stops */
-#define FULL_MS        5  /* how often a full front looks for room */
+#define CALLER_MOST_NS (30 * FACET_NS_PER_S) /* for a head to arrive, and for each write of an answer */
+#define POLL_NS        (2 * FACET_NS_PER_MS) /* the first pause before a head is looked at again */
+#define STOP_CHECK_MS  50                    /* how often a waiting thread checks whether the front stops */
+#define FULL_MS        5                     /* how often a full front looks for room */
 
 /*
  * The most time and the most bytes for which a refused caller's remaining data is read; see linger_on_socket().

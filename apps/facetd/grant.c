@@ -12,9 +12,8 @@
 #include "device/listing.h"
 #include "template.h"
 
-static enum facet_status list_environment(const struct provider_use *use, enum facet_listing_kind kind,
-                                          const char *text, void **ret_items, uint32_t *ret_count,
-                                          struct facet_error *error)
+static enum facet_status read_listing(const struct provider_use *use, enum facet_listing_kind kind, const char *text,
+                                      void **ret_items, uint32_t *ret_count, struct facet_error *error)
 {
     const struct facet_listing_query query = {
         .provider = use->provider, .instance = use->instance, .kind = kind, .device = use->device, .text = text};
@@ -37,7 +36,7 @@ static enum facet_status read_placements(const struct provider_use *use, struct 
     void *items = NULL;
 
     enum facet_status status =
-        list_environment(use, FACET_LISTING_PLACEMENTS, offer->template.id, &items, &offer->placement_count, error);
+        read_listing(use, FACET_LISTING_PLACEMENTS, offer->template.id, &items, &offer->placement_count, error);
     if (status == FACET_OK)
         offer->placements = items;
     return status;
@@ -49,7 +48,7 @@ static enum facet_status read_offers(const struct provider_use *use, struct temp
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
 
-    enum facet_status status = list_environment(use, FACET_LISTING_TEMPLATES, NULL, &items, &count, error);
+    enum facet_status status = read_listing(use, FACET_LISTING_TEMPLATES, NULL, &items, &count, error);
     if (status != FACET_OK)
         return status;
     struct template_offer *offers = calloc(count ? count : 1, sizeof *offers);
@@ -132,7 +131,7 @@ static enum facet_status make_partition(const struct provider_use *use, const st
                                                                 row->slice.start, &info, error);
     if (status != FACET_OK)
         return status;
-    if (others->own(others->context, &info))
+    if (others->have(others->context, &info))
         return facet_error_set(error, FACET_CORRUPT, "provider %s gave partition %s, which another vGPU has",
                                use->provider->name, info.uuid);
     accept_partition(device, &info, row);
@@ -147,12 +146,12 @@ static enum facet_status find_partition(const struct provider_use *use, const st
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
 
-    enum facet_status status = list_environment(use, FACET_LISTING_PARTITIONS, NULL, &items, &count, error);
+    enum facet_status status = read_listing(use, FACET_LISTING_PARTITIONS, NULL, &items, &count, error);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < count; i++) {
         const struct facet_partition_info *info = &((struct facet_partition_info *)items)[i];
-        if (!grant_is_part(row, info) || others->own(others->context, info))
+        if (!grant_is_part(row, info) || others->have(others->context, info))
             continue;
         *ret_info = *info;
         return FACET_OK;
@@ -205,11 +204,11 @@ static enum facet_status undo_partition(const struct provider_use *use, const st
     FACET_CLEANUP_FREE void *items = NULL;
     uint32_t count = 0;
 
-    enum facet_status status = list_environment(use, FACET_LISTING_PARTITIONS, NULL, &items, &count, error);
+    enum facet_status status = read_listing(use, FACET_LISTING_PARTITIONS, NULL, &items, &count, error);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++) {
         const struct facet_partition_info *info = &((struct facet_partition_info *)items)[i];
 
-        if (!may_be_part(row, info) || others->own(others->context, info))
+        if (!may_be_part(row, info) || others->have(others->context, info))
             continue;
         status = use->provider->partition->destroy(use->instance, use->device, info->uuid, error);
         if (status == FACET_NOT_FOUND)
@@ -390,7 +389,7 @@ enum facet_status grant_environment(struct sessions *sessions, const struct face
     if (device->info.capabilities & FACET_CAN_CONTAINER) {
         status = sessions_use(sessions, device, &use, error);
         if (status == FACET_OK)
-            status = list_environment(&use, FACET_LISTING_CONTAINER, row->slice.partition_uuid, &items, &count, error);
+            status = read_listing(&use, FACET_LISTING_CONTAINER, row->slice.partition_uuid, &items, &count, error);
     }
     if (status == FACET_OK)
         status = write_environment(items, count, &environment, error);

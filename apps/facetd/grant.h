@@ -3,7 +3,7 @@
  * The provider's parts for vGPUs of the modes hard and partitioned.
  *
  * Owns: choosing, taking, checking and giving back a part of a device, through its provider.
- * Never: writes to the database or to a segment; does anything for the other modes.
+ * Never: writes to the database or to a segment, or serves the modes shared and soft, except for their environment.
  *
  * Thread rule: any thread; one at a time per device (the registry's change lock). Each function makes a few calls of
  * the provider, and each of those has a deadline.
@@ -17,7 +17,7 @@
 
 /* Tells whether a partition is another vGPU's, because two vGPUs never have the same partition. */
 struct grant_others {
-    bool (*own)(const void *context, const struct facet_partition_info *info);
+    bool (*have)(const void *context, const struct facet_partition_info *info);
     const void *context;
 };
 

@@ -232,9 +232,8 @@ static bool check_all_lines(const struct headers *headers, struct head_refusal *
     return true;
 }
 
-/* The verdict on a head whose end has not arrived after `size` bytes, `line_size` of them in an unfinished first
- * line. */
-static enum head_verdict too_long(size_t size, size_t line_size, struct head_refusal *refusal)
+/* Judges a head whose end has not arrived after `size` bytes, `line_size` of them in an unfinished first line. */
+static enum head_verdict judge_unfinished(size_t size, size_t line_size, struct head_refusal *refusal)
 {
     if (line_size > HEAD_LINE_MAX) {
         refuse_head(refusal, 414, FACET_OUT_OF_RANGE, "path", "the path of the request: expected at most 8 KiB");
@@ -257,7 +256,7 @@ enum head_verdict head_judge(const char *data, size_t size, struct head_refusal 
     while (at < end && (*at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n')))
         at += *at == '\r' ? 2 : 1;
     if (!next_line(at, end, &line, &at))
-        return too_long(size, (size_t)(end - at), ret_refusal);
+        return judge_unfinished(size, (size_t)(end - at), ret_refusal);
     if (!check_first_line(line, &headers, ret_refusal))
         return HEAD_BAD;
     while (next_line(at, end, &line, &at) && (size_t)(at - data) <= HEAD_MAX) {
@@ -266,5 +265,5 @@ enum head_verdict head_judge(const char *data, size_t size, struct head_refusal 
         if (!check_line(line, &headers, ret_refusal))
             return HEAD_BAD;
     }
-    return too_long(size, 0, ret_refusal);
+    return judge_unfinished(size, 0, ret_refusal);
 }

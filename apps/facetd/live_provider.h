@@ -24,7 +24,7 @@ enum live_provider_state {
 struct provided_device {
     const struct facet_device_record *record;
     bool present;   /* the provider lists it now */
-    uint32_t index; /* in that list */
+    uint32_t index; /* the device's number in the provider's list */
     bool has_reading;
     struct device_reading reading;
 };
@@ -37,7 +37,8 @@ struct live_provider {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
     enum live_provider_state state;
-    bool thread_started, stopping, was_lost, look_is_due;
+    bool thread_started, stopping, was_lost;
+    bool look_is_due;              /* the thread does not wait for its next interval or retry */
     bool reports_restart;          /* the thread is reporting a restart, and restarts nothing meanwhile */
     struct facet_error loss;       /* why the provider was lost */
     unsigned users;                /* callers between use and release */
@@ -52,7 +53,7 @@ struct live_provider {
 
 /* The provider's thread calls these without the lock; the session does not change meanwhile. */
 
-/* Which devices the provider lists now: after opening, and after a hot-plug. */
+/* Reads which devices the provider lists now; called after opening, and after a hot-plug. */
 enum facet_status live_provider_list(struct live_provider *live, struct facet_error *error);
 
 /* Reads events, health and metrics of all its devices, and keeps copies. A failure is part of the reading. */

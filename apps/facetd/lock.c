@@ -57,9 +57,9 @@ enum facet_status lock_take(const char *runtime_dir, int *ret_fd, struct facet_e
 bool lock_is_ours(const char *runtime_dir, int fd)
 {
     char path[FACET_PATH_SIZE + 16];
-    struct stat held, there;
+    struct stat held, at_path;
 
     print_path(path, sizeof path, runtime_dir);
-    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
-           held.st_ino == there.st_ino;
+    return fstat(fd, &held) == 0 && lstat(path, &at_path) == 0 && held.st_dev == at_path.st_dev &&
+           held.st_ino == at_path.st_ino;
 }

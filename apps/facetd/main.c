@@ -28,11 +28,12 @@
 #include "options.h"
 #include "server.h"
 
-#define TICK_NS         (500 * FACET_NS_PER_MS)
-#define TAKE_OVER_NS    (30 * FACET_NS_PER_S)
+#define TICK_NS         (500 * FACET_NS_PER_MS) /* the interval of the main loop */
+#define TAKE_OVER_NS    (30 * FACET_NS_PER_S)   /* in which another daemon must answer or end */
 #define RETRY_NS        (20 * FACET_NS_PER_MS)
-#define LAST_ANSWERS_NS (FACET_NS_PER_S)
-/* A command that was refused makes a second call, for the reason; these are the times to wait for it. */
+#define LAST_ANSWERS_NS (FACET_NS_PER_S) /* for calls that are being answered when the daemon wants to end */
+/* A command that was refused makes a second call, for the reason: the time to wait for it after a call, and since the
+ * daemon's start. */
 #define FOLLOW_UP_NS       (200 * FACET_NS_PER_MS)
 #define FOLLOW_UPS_MOST_NS (2 * FACET_NS_PER_S)
 
@@ -78,8 +79,8 @@ static bool is_idle(struct main_loop *loop, uint64_t now_ns)
 }
 
 /*
- * Hides the socket, so that a new caller starts another daemon, which waits for the lock, and serves the earlier
- * callers. Shows the socket again, and returns false, when one of them created work.
+ * Hides the socket: a new caller then starts another daemon, which waits for the lock. This daemon still serves the
+ * callers that it has. When one of them created work, shows the socket again and returns false.
  */
 static bool prepare_exit(struct main_loop *loop)
 {
@@ -186,7 +187,7 @@ static enum facet_status serve_registry(const struct options *options, struct da
     return status;
 }
 
-/* The parts that the registry uses. */
+/* Opens the parts that must exist before the registry is opened. */
 static enum facet_status open_parts(const struct options *options, struct daemon *daemon, struct registry_parts *parts,
                                     struct facet_error *error)
 {
@@ -307,7 +308,7 @@ static void warn_of_variables(void)
 
 /*
  * Prepares streams, signals and limits. Limits that are too low for other shells' programs only get a warning, except
- * in a private daemon, whose user does not know that it serves them too: it is refused.
+ * in a private daemon, whose user does not know that it serves these programs too: such a daemon does not start.
  */
 static enum facet_status prepare_process(const struct options *options, sigset_t *ret_signals,
                                          struct facet_error *error)

@@ -14,13 +14,13 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#define POINTS 16u /* measurements that statistics cover */
+#define POINTS 16u /* samples that statistics cover */
 
 struct measured {
     pthread_mutex_t lock; /* held during a sample, since only one thread may use a subject */
     const struct facet_device_table *devices;
     struct sessions *sessions;
-    int proc;
+    int proc;                        /* the directory /proc */
     struct facet_subject **subjects; /* the node, then the devices of the table */
     size_t count;
 };
@@ -102,7 +102,7 @@ static enum facet_status sample_device(struct measured *measured, uint32_t index
     return status;
 }
 
-static enum facet_status sample_file(struct measured *measured, struct facet_error *error)
+static enum facet_status sample_subjects(struct measured *measured, struct facet_error *error)
 {
     struct facet_measurement measurements[FACET_GATHER_MOST];
     uint32_t count = FACET_GATHER_MOST;
@@ -119,7 +119,7 @@ enum facet_status measured_look(struct measured *measured, char **ret_text, stru
 {
     sessions_watch(measured->sessions);
     pthread_mutex_lock(&measured->lock);
-    enum facet_status status = sample_file(measured, error);
+    enum facet_status status = sample_subjects(measured, error);
     if (status == FACET_OK)
         status = facet_subjects_json(measured->subjects, measured->count, ret_text, error);
     pthread_mutex_unlock(&measured->lock);

@@ -15,7 +15,7 @@
 struct occupancy {
     const struct facet_spec *spec;
     struct facet_maps *maps;
-    int64_t *withheld; /* by place */
+    int64_t *withheld; /* for each place, what vGPUs outside reservations have of it */
 };
 
 /* --- from the document -------------------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static bool find_device(const struct facet_spec *spec, const char *name, size_t 
     return false;
 }
 
-/* One map for each kind of device: a provider's slots are parts of the same devices. */
+/* Finds or adds the map of the slot's kind of device. A provider's slots share it: they are of the same devices. */
 static enum facet_status find_map(struct map_plan *map_plan, const char *slot, uint32_t strategy, uint32_t *ret_map,
                                   struct facet_error *error)
 {
@@ -83,14 +83,14 @@ static enum facet_status add_slot(struct map_plan *map_plan, const struct facet_
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the places of slot '%.60s'", slot->slot_name);
     map_plan->devices = devices;
     for (uint32_t i = 0; facet_spec_get_share(spec, index, i, &share, NULL) == FACET_OK; i++) {
-        bool near = find_device(spec, slot->slot_name, length, share.device_id, &device) &&
-                    (device.valid & FACET_SPEC_DEVICE_HAS_NUMA);
+        bool has_node = find_device(spec, slot->slot_name, length, share.device_id, &device) &&
+                        (device.valid & FACET_SPEC_DEVICE_HAS_NUMA);
         devices[map_plan->count++] =
             (struct facet_map_device){.id = share.device_id,
                                       .slot = slot->slot_name,
                                       .map = map,
                                       .type = slot->type,
-                                      .numa_node = near ? (int32_t)device.numa_node : FACET_NUMA_UNKNOWN,
+                                      .numa_node = has_node ? (int32_t)device.numa_node : FACET_NUMA_UNKNOWN,
                                       .capacity = share.amount_micro};
     }
     return FACET_OK;
@@ -161,11 +161,11 @@ static void copy_facet_id(const struct occupancy *occupancy, const struct facet_
 static void explain_absence(const struct occupancy *occupancy, struct reservation_part *part)
 {
     struct facet_spec_device device;
-    bool capacity_text = !strchr(part->slot, ':');
+    bool is_whole_device = !strchr(part->slot, ':');
 
     if (!find_device(occupancy->spec, part->slot, device_name_length(part->slot), part->device, &device))
         snprintf(part->trouble, sizeof part->trouble, "%s %.60s is not there",
-                 capacity_text ? "device" : "the partition of", part->facet_id);
+                 is_whole_device ? "device" : "the partition of", part->facet_id);
     else if (device.health == FACET_SPEC_UNAVAILABLE)
         snprintf(part->trouble, sizeof part->trouble, "device %.40s is not available%s%.100s", part->facet_id,
                  device.status_info ? ": " : "", device.status_info ? device.status_info : "");
@@ -272,7 +272,7 @@ static void name_argument(struct facet_error *error)
         snprintf(error->argument, sizeof error->argument, "slots");
 }
 
-/* The capacity of all places of the slot, free or not. */
+/* Sums the capacity of all places of the slot, free or not. Returns how many places there are. */
 static uint32_t sum_capacity(const struct occupancy *occupancy, const char *slot, int64_t *ret_capacity)
 {
     uint32_t places = facet_maps_place_count(occupancy->maps), found = 0;

@@ -43,7 +43,7 @@ static const struct option long_options[] = {
 };
 
 /* Prints `text` and exits. Closes the stream to see errors such as a full disk. */
-_Noreturn static void answer(const char *text)
+_Noreturn static void print_and_exit(const char *text)
 {
     if (fputs(text, stdout) < 0 || fclose(stdout) != 0) {
         fprintf(stderr, "facetd: cannot write standard output: %s\n", strerror(errno));
@@ -92,9 +92,9 @@ static void read_option(int option, struct options *options)
         options->ready_fd = read_descriptor(optarg);
         break;
     case 'V':
-        answer("facetd " FACET_VERSION "\n");
+        print_and_exit("facetd " FACET_VERSION "\n");
     case 'h':
-        answer(help);
+        print_and_exit(help);
     default:
         fputs("Try 'facetd --help'.\n", stderr);
         exit(EXIT_USAGE);

@@ -22,9 +22,9 @@ static enum facet_status check_mode(const struct facet_device_record *device, ui
 
     if (!facet_device_takes_programs(device))
         return facet_error_argument(error, FACET_UNSUPPORTED, "device",
-                                    "device %s runs kernels only, with 'facet kernel run -d %s': nothing enters "
-                                    "programs there; use another device, or install a driver (pocl-opencl-icd "
-                                    "for the processor)",
+                                    "device %s runs kernels only, with 'facet kernel run -d %s': no program can enter "
+                                    "a vGPU there; use another device, or install a driver (pocl-opencl-icd for the "
+                                    "processor)",
                                     device->id, device->id);
     if (device->info.modes & FACET_DEVICE_MODE(mode))
         return FACET_OK;
@@ -126,7 +126,7 @@ static enum facet_status fill_plan(const struct request *request, const struct f
                                    struct facet_limits *limits, struct facet_error *error)
 {
     if (mode_is_spatial(limits->mode))
-        limits->compute_limit_milli = FACET_MILLI_WHOLE; /* of its own part */
+        limits->compute_limit_milli = FACET_MILLI_WHOLE; /* no cap within the vGPU's own part of the device */
     if (limits->mode == FACET_MODE_HARD)
         return fill_hard(request, device, limits, error);
     if (limits->mode == FACET_MODE_PARTITIONED)

@@ -127,7 +127,7 @@ void vgpu_describe(const struct registry *registry, const struct vgpu *vgpu, str
 
 /* --- the list -------------------------------------------------------------------------------------------------- */
 
-enum facet_status registry_reserve(struct registry *registry, struct facet_error *error)
+enum facet_status registry_ensure_capacity(struct registry *registry, struct facet_error *error)
 {
     if (registry->count < registry->capacity)
         return FACET_OK;

@@ -49,16 +49,17 @@ struct vgpu_removal {
     char warning[360]; /* empty when there is none */
 };
 
-/*
- * Restores the vGPUs of the database: adopts existing segments, makes missing ones, moves corrupt ones aside, and
- * removes those that belong to no vGPU. A vGPU whose device is missing is kept, with a warning. `parts` are borrowed,
- * and must outlive the registry.
- */
+/* The parts of the daemon that the registry uses. */
 struct registry_parts {
     const struct facet_device_table *devices;
     struct scheduler *scheduler;
     struct sessions *sessions;
 };
+/*
+ * Restores the vGPUs of the database: adopts existing segments, makes missing ones, moves corrupt ones aside, and
+ * removes those that belong to no vGPU. A vGPU whose device is missing is kept, with a warning. `parts` are borrowed,
+ * and must outlive the registry.
+ */
 enum facet_status registry_open(const char *runtime_dir, const char *state_dir, const struct registry_parts *parts,
                                 struct registry **ret_registry, struct facet_error *error);
 
@@ -81,13 +82,13 @@ enum facet_status registry_set_frozen(struct registry *registry, const char *ref
 
 /*
  * FACET_BUSY while a process or holder has the vGPU, unless `force`. If its device is missing or, with force, its
- * provider is lost, it is removed as far as possible now, and entirely when they are back. A second call with force
- * forgets the rest of a vGPU whose device is missing.
+ * provider is lost, it is removed as far as possible now, and entirely when the device or the provider is back. A
+ * second call with force forgets the rest of a vGPU whose device is missing.
  */
 enum facet_status registry_destroy(struct registry *registry, const char *ref, bool force,
                                    struct vgpu_removal *ret_removal, struct facet_error *error);
 
-/* All of them, in the order of their creation. The caller frees *ret_infos. */
+/* Lists all vGPUs, in the order of their creation. The caller frees *ret_infos. */
 enum facet_status registry_list(struct registry *registry, struct vgpu_info **ret_infos, size_t *ret_count,
                                 struct facet_error *error);
 size_t registry_count(struct registry *registry);

@@ -179,7 +179,7 @@ static bool record_fits(const struct facet_resources_record *record)
             (!record->text[1] || strlen(record->text[1]) < RESERVATION_DEVICE_SIZE));
 }
 
-static void take_place(struct reservation *reservation, const struct facet_resources_record *record)
+static void take_facet_id(struct reservation *reservation, const struct facet_resources_record *record)
 {
     char key[PLACE_KEY_SIZE];
 
@@ -205,7 +205,7 @@ static enum facet_status take_record(struct reservation *reservation, const stru
     case FACET_RESOURCES_GRANT:
         return reservation_add_part(reservation, record->text[0], record->text[1], "", record->number, error);
     case FACET_RESOURCES_DATA:
-        take_place(reservation, record);
+        take_facet_id(reservation, record);
         return FACET_OK;
     default:
         return FACET_OK;
@@ -238,9 +238,9 @@ static bool is_requested_part(const struct reservation *reservation, const struc
 }
 
 /* Refuses an incomplete reservation: the checksum proves only that its text is undamaged. */
-static enum facet_status check_whole(const struct reservation *reservation, bool named, struct facet_error *error)
+static enum facet_status check_whole(const struct reservation *reservation, bool has_handle, struct facet_error *error)
 {
-    bool whole = named && reservation->item_count > 0 && reservation->item_count <= RESERVATION_ITEMS_MOST;
+    bool whole = has_handle && reservation->item_count > 0 && reservation->item_count <= RESERVATION_ITEMS_MOST;
 
     for (uint32_t i = 0; whole && i < reservation->item_count; i++)
         whole = is_granted(reservation, &reservation->items[i]);
@@ -261,7 +261,7 @@ enum facet_status reservation_from_row(const struct reservation_row *row, struct
         .strategy = row->strategy, .affinity = row->affinity, .created_ns = row->created_ns};
     struct facet_resources_record record = {.size = sizeof record};
     struct facet_error reason;
-    bool named = false;
+    bool has_handle = false;
 
     memcpy(reservation.id, row->id, sizeof reservation.id);
     memcpy(reservation.name, row->name, sizeof reservation.name);
@@ -269,11 +269,11 @@ enum facet_status reservation_from_row(const struct reservation_row *row, struct
     if (status != FACET_OK)
         return facet_error_set(error, status, "reservation '%s' (%s): %s", row->name, row->id, reason.message);
     for (uint32_t i = 0; status == FACET_OK && facet_resources_get(resources, i, &record, NULL) == FACET_OK; i++) {
-        named = named || record.kind == FACET_RESOURCES_HANDLE;
+        has_handle = has_handle || record.kind == FACET_RESOURCES_HANDLE;
         status = take_record(&reservation, &record, error);
     }
     if (status == FACET_OK)
-        status = check_whole(&reservation, named, error);
+        status = check_whole(&reservation, has_handle, error);
     if (status != FACET_OK)
         return status;
     *ret_reservation = reservation;

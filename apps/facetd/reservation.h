@@ -33,7 +33,7 @@ struct reservation_part {
     char device[RESERVATION_DEVICE_SIZE];
     char facet_id[FACET_DEVICE_ID_SIZE]; /* of the device, or of the device that holds the partition, as last read */
     int64_t amount;
-    char trouble[160]; /* why it cannot be used now; empty when it can. Not in the text form */
+    char trouble[160]; /* why the part cannot be used now; empty when it can. Not in the text form */
 };
 
 struct reservation {

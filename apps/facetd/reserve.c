@@ -183,7 +183,7 @@ static enum facet_status choose_id(const struct registry *registry, struct reser
 }
 
 /* Makes room for another reservation, so that adding it cannot fail once it is in the database. */
-static enum facet_status reserve_entry(struct registry *registry, struct facet_error *error)
+static enum facet_status ensure_reservation_capacity(struct registry *registry, struct facet_error *error)
 {
     struct reservation_list *list = &registry->reservations;
 
@@ -222,7 +222,7 @@ static enum facet_status settle_reservation(struct registry *registry, const str
                                             struct facet_error *error)
 {
     CLEANUP_RESERVATION struct reservation copy = {0};
-    enum facet_status status = reserve_entry(registry, error);
+    enum facet_status status = ensure_reservation_capacity(registry, error);
 
     if (status == FACET_OK)
         status = reservation_copy(reservation, &copy, error);
@@ -392,7 +392,7 @@ static int64_t reserved_by(const struct registry *registry, const struct reserva
     return sum;
 }
 
-/* The sum of the parts of a device that vGPUs of mode hard have, in the reservation `id`, or ("") in none. */
+/* The sum of the parts of a device that vGPUs of mode hard have in the reservation `id`; "": in no reservation. */
 static int64_t sum_hard_shares(const struct registry *registry, const struct facet_device_record *device,
                                const char *id)
 {
@@ -413,8 +413,9 @@ static enum facet_status check_unreserved(const struct reservation *reservation,
     for (uint32_t i = 0; i < reservation->part_count; i++)
         if (strcmp(reservation->parts[i].facet_id, device->id) == 0)
             return facet_error_argument(error, FACET_BAD_STATE, "reservation",
-                                        "reservation %s has a partition of device %s, and nothing of the whole: no "
-                                        "vGPU goes in it; its workload's configuration leads there",
+                                        "reservation %s has a partition of device %s, and nothing of the whole "
+                                        "device: no vGPU can be made in it; programs get the partition by "
+                                        "'facet place show --render'",
                                         reservation->name, device->id);
     return facet_error_argument(error, FACET_BAD_STATE, "reservation",
                                 "reservation %s has nothing of device %s; expected one of its devices",
@@ -486,7 +487,7 @@ static const struct reservation_part *usable_part(const struct reservation *rese
     return NULL;
 }
 
-/* The first usable device. If there was none at the last look, looks at the devices again. */
+/* Finds the first usable device. If there was none at the last look, looks at the devices again. */
 static enum facet_status first_device(struct registry *registry, const char *id, const char **ret_device,
                                       struct facet_error *error)
 {
@@ -566,7 +567,7 @@ enum facet_status reserve_restore(struct registry *registry, struct facet_error 
     enum facet_status status = store_load_reservations(registry->store, &rows, &count, error);
 
     for (size_t i = 0; status == FACET_OK && i < count; i++) {
-        status = reserve_entry(registry, error);
+        status = ensure_reservation_capacity(registry, error);
         if (status == FACET_OK)
             status = reservation_from_row(&rows[i], &registry->reservations.items[registry->reservations.count], error);
         registry->reservations.count += status == FACET_OK;

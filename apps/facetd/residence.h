@@ -3,7 +3,7 @@
  * Connects the segments of oversubscribed vGPUs with the policy of their turns (src/compute/residence.h).
  *
  * Owns: reading a segment's demand, and telling a vGPU how much of its memory may be on the device.
- * Never: decides; has a lock: the device's scheduler holds its own.
+ * Never: decides, or takes a lock: the caller, a device's scheduler, holds the device's lock.
  */
 #ifndef FACETD_RESIDENCE_H
 #define FACETD_RESIDENCE_H
@@ -20,7 +20,7 @@ int residence_add(struct facet_residence *residence, const struct facet_owner *o
 void residence_remove(struct facet_residence *residence, int index);
 void residence_set_limits(struct facet_residence *residence, int index, const struct facet_limits *limits);
 
-/* Called before a step of the policy, and after it. */
+/* residence_look() is called before each step of the policy, residence_publish_limit() after it. */
 void residence_look(struct facet_residence *residence, int index, const struct facet_usage_totals *totals, bool frozen);
 void residence_publish_limit(const struct facet_residence *residence, int index, struct facet_owner *owner);
 

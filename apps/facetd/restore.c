@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: opening the registry, and restoring the state that an earlier daemon or provider left: rows, parts of devices,
- * segments, strays.
+ * and segments, of which those without a vGPU ("strays") are removed.
  * Never: gives up an acknowledged vGPU; it keeps one that cannot be served now, with the reason.
  */
 #include "vgpu.h"
@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-#define ASIDE_MAX 1000
+#define ASIDE_MAX 1000 /* unusable segments of one vGPU that are kept */
 
 /* Finds the row's device by uuid, since an index changes when devices come and go. */
 static const struct facet_device_record *find_device(const struct registry *registry, const struct vgpu_row *row)
@@ -51,19 +51,19 @@ static enum facet_status move_aside(const struct registry *registry, const char 
 
 /* --- serving a vGPU --------------------------------------------------------------------------------------------- */
 
-static bool is_same_part(const struct vgpu_row *one, const struct vgpu_row *other)
+static bool is_same_part(const struct vgpu_row *left, const struct vgpu_row *right)
 {
-    return strcmp(one->slice.partition_uuid, other->slice.partition_uuid) == 0 &&
-           strcmp(one->slice.address, other->slice.address) == 0 && one->slice.start == other->slice.start &&
-           one->slice.memory_bytes == other->slice.memory_bytes &&
-           one->slice.compute_milli == other->slice.compute_milli &&
-           one->slice.compute_units == other->slice.compute_units &&
-           one->limits.memory_bytes == other->limits.memory_bytes &&
-           one->limits.compute_request_milli == other->limits.compute_request_milli;
+    return strcmp(left->slice.partition_uuid, right->slice.partition_uuid) == 0 &&
+           strcmp(left->slice.address, right->slice.address) == 0 && left->slice.start == right->slice.start &&
+           left->slice.memory_bytes == right->slice.memory_bytes &&
+           left->slice.compute_milli == right->slice.compute_milli &&
+           left->slice.compute_units == right->slice.compute_units &&
+           left->limits.memory_bytes == right->limits.memory_bytes &&
+           left->limits.compute_request_milli == right->limits.compute_request_milli;
 }
 
 /* Keeps the vGPU's part of the device, or takes it again. The database records a change before the part is used. */
-static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu, bool *ret_moved,
+static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu, bool *ret_changed,
                                    struct facet_error *error)
 {
     struct vgpu_row row = vgpu->row;
@@ -75,8 +75,8 @@ static enum facet_status keep_part(struct registry *registry, struct vgpu *vgpu,
     enum facet_status status = grant_keep(registry->parts.sessions, vgpu->device, &row, &others, error);
     if (status != FACET_OK)
         return status;
-    *ret_moved = !is_same_part(&row, &vgpu->row);
-    if (*ret_moved)
+    *ret_changed = !is_same_part(&row, &vgpu->row);
+    if (*ret_changed)
         status = registry_write_row(registry, store_update, &row, error);
     if (status == FACET_OK)
         vgpu->row = row;
@@ -116,13 +116,14 @@ static enum facet_status attach_segment(struct registry *registry, struct vgpu *
     return status;
 }
 
-/* Adopts the segment. It names its part, so a part that changed gets a new segment, and tenants must start again. */
-static enum facet_status attach_part(struct registry *registry, struct vgpu *vgpu, bool moved,
+/* Adopts the segment. A segment names its vGPU's part of the device, so a part that changed gets a new segment, and
+ * tenants must start again. */
+static enum facet_status attach_part(struct registry *registry, struct vgpu *vgpu, bool has_changed,
                                      struct facet_error *error)
 {
-    if (vgpu->scheduled && !moved)
+    if (vgpu->scheduled && !has_changed)
         return FACET_OK;
-    if (!moved)
+    if (!has_changed)
         return attach_segment(registry, vgpu, error);
     if (vgpu->scheduled)
         snprintf(vgpu->notice, sizeof vgpu->notice,
@@ -134,15 +135,15 @@ static enum facet_status attach_part(struct registry *registry, struct vgpu *vgp
 static enum facet_status serve_vgpu(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct sessions *sessions = registry->parts.sessions;
-    bool spatial = mode_is_spatial(vgpu->row.limits.mode), moved = false;
+    bool spatial = mode_is_spatial(vgpu->row.limits.mode), has_changed = false;
     struct facet_error reason;
 
     if (!vgpu->device)
         return facet_error_set(error, FACET_DEVICE_LOST, "its device %s (%s) is not there", vgpu->row.device_id,
                                vgpu->row.device_name);
-    enum facet_status status = keep_part(registry, vgpu, &moved, error);
+    enum facet_status status = keep_part(registry, vgpu, &has_changed, error);
     if (status == FACET_OK)
-        status = attach_part(registry, vgpu, moved, error);
+        status = attach_part(registry, vgpu, has_changed, error);
     if (status != FACET_OK)
         return status;
     status = grant_environment(sessions, vgpu->device, &vgpu->row, &vgpu->environment, &reason);
@@ -203,7 +204,7 @@ static enum facet_status restore_vgpu(struct registry *registry, const struct vg
 {
     struct vgpu vgpu = {.row = *row, .device = find_device(registry, row)};
 
-    enum facet_status status = registry_reserve(registry, error);
+    enum facet_status status = registry_ensure_capacity(registry, error);
     if (status != FACET_OK)
         return status;
     if (vgpu.device)

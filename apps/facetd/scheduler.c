@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: one scheduling thread per device. Never: HTTP, database, segment folders. See scheduler.h. */
+/* Owns: one scheduling thread per device; see scheduler.h. Never: speaks HTTP, or touches the database or folders. */
 #include "scheduler.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@
 /* The interval of heartbeats and samples; tenants take a daemon for dead after four of them. */
 #define TICK_NS (100 * FACET_NS_PER_MS)
 
-/* The most age of the numbers in an answer. */
+/* The greatest age of the numbers in an answer. */
 #define VIEW_NS (2 * FACET_NS_PER_MS)
 
 /* The most steps in a row while gates change: a launch may have raced with a gate that closes. */

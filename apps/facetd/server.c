@@ -25,8 +25,8 @@ enum {
     BACKLOG = 512,
     CONNECTIONS_MAX = 256,
     IDLE_TIMEOUT_S = 30,
-    CONNECTION_MEMORY = 64 * 1024, /* the largest head (head.h), the library's copy of it, and its answer's head */
-    FULL_PAUSE_NS = 5 * 1000 * 1000,
+    CONNECTION_MEMORY = 64 * 1024,   /* the largest head (head.h), the library's copy of it, and its answer's head */
+    FULL_PAUSE_NS = 5 * 1000 * 1000, /* how often a new connection looks for room among CONNECTIONS_MAX */
 };
 
 struct server {
@@ -511,7 +511,7 @@ unsigned server_connections(struct server *server)
     unsigned in_front = front_connections(server->front), unstarted = atomic_load(&server->unstarted);
 
     if (unstarted && facet_clock_now_ns() - atomic_load(&server->last_handed_ns) > IDLE_TIMEOUT_S * FACET_NS_PER_S)
-        unstarted = 0; /* the library gave it up */
+        unstarted = 0; /* the library had no memory for them */
     return in_front + unstarted + atomic_load(&server->connections);
 }
 

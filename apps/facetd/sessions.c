@@ -298,12 +298,12 @@ static struct provided_device *provided_device_of(struct live_provider *live, co
 static void request_restart(struct live_provider *live)
 {
     struct facet_error reason = {0};
-    bool found = live->state == LIVE_PROVIDER_ALIVE && !facet_session_alive(live->session, &reason);
+    bool found_dead = live->state == LIVE_PROVIDER_ALIVE && !facet_session_alive(live->session, &reason);
 
-    if (found)
+    if (found_dead)
         become_lost(live, &reason);
     if (live->state == LIVE_PROVIDER_ALIVE || !live->alive_since_ns || live->reports_restart ||
-        (!found && live->failures > 1))
+        (!found_dead && live->failures > 1))
         return;
     unsigned attempts = live->attempts;
     live->retry_at_ns = facet_clock_now_ns();
@@ -452,7 +452,8 @@ static enum facet_status copy_reading(const struct live_provider *live, const st
         reading.links = copy_of(from->links, from->link_count * sizeof *from->links);
         if ((from->process_count && !reading.processes) || (from->link_count && !reading.links)) {
             device_reading_free(&reading);
-            return facet_error_set(error, FACET_NO_MEMORY, "no memory for what device %s does", provided->record->id);
+            return facet_error_set(error, FACET_NO_MEMORY, "no memory for the metrics of device %s",
+                                   provided->record->id);
         }
     }
     reading.health = health_of(live, provided, reading.reason, sizeof reading.reason);

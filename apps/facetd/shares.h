@@ -16,7 +16,7 @@
 
 struct shares {
     struct facet_settle settle;
-    uint64_t at_ns[SHARES_SAMPLES + 1]; /* of all vGPUs at the same moments, so that their shares add up */
+    uint64_t at_ns[SHARES_SAMPLES + 1]; /* when each sample was taken, of all vGPUs at once, so that shares add up */
     uint64_t published_ns[FACET_SETTLE_CLIENTS][SHARES_SAMPLES + 1];
     uint32_t first_sample[FACET_SETTLE_CLIENTS]; /* `count` when the vGPU was added */
     uint32_t count;                              /* samples ever taken */

@@ -412,7 +412,7 @@ static enum facet_status check_identity(const struct store *store, const char *k
 static enum facet_status check_numbers(const struct store *store, sqlite3_stmt *statement, struct facet_error *error)
 {
     static const struct {
-        int column;
+        int column; /* in the query of store_load() */
         int64_t most;
     } numbers[] = {{5, INT64_MAX},  {12, INT64_MAX}, {15, UINT32_MAX}, {18, INT64_MAX},
                    {19, INT32_MAX}, {20, INT32_MAX}, {21, UINT32_MAX}};

@@ -47,7 +47,7 @@ struct vgpu_slice {
 struct vgpu_row {
     char id[VGPU_ID_SIZE];
     char name[FACET_NAME_SIZE];
-    char device_id[64]; /* the device's id when the vGPU was made, which may change */
+    char device_id[64]; /* the device's id, which may change, as it was when the vGPU was made */
     char device_uuid[64];
     char device_name[128];
     struct facet_limits limits; /* memory_bytes resolved, never 0 */

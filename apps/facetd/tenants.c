@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t add_tenant(struct tenants *tenants, const struct vgpu_info *info)
+/* Adds the processes of a vGPU. Returns how many; SIZE_MAX: no memory. */
+static size_t add_tenants(struct tenants *tenants, const struct vgpu_info *info)
 {
     struct facet_segment_process processes[FACET_SEGMENT_SLOTS];
     uint32_t count = 0;
@@ -28,7 +29,7 @@ enum facet_status tenants_read(const struct vgpu_info *infos, size_t count, stru
     struct tenants tenants = {0};
 
     for (size_t i = 0; i < count; i++)
-        if (add_tenant(&tenants, &infos[i]) == SIZE_MAX) {
+        if (add_tenants(&tenants, &infos[i]) == SIZE_MAX) {
             tenants_free(&tenants);
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for the processes of %zu vGPUs", count);
         }

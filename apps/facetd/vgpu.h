@@ -48,7 +48,7 @@ void vgpu_describe(const struct registry *registry, const struct vgpu *vgpu, str
 
 /* Called with the change lock: makes room for another vGPU, so that adding cannot fail at the end of a change; adds
  * one; removes one. The last two take `lock`. */
-enum facet_status registry_reserve(struct registry *registry, struct facet_error *error);
+enum facet_status registry_ensure_capacity(struct registry *registry, struct facet_error *error);
 void registry_add(struct registry *registry, const struct vgpu *vgpu);
 void registry_forget(struct registry *registry, const struct vgpu *vgpu);
 

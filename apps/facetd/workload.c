@@ -108,9 +108,9 @@ static const struct facet_device_record *device_of(const struct building *buildi
     return NULL;
 }
 
-static enum facet_status ask_for_environment(struct building *building, const struct facet_device_record *device,
-                                             const struct reservation_part *part, void **ret_items, uint32_t *ret_count,
-                                             struct facet_error *error)
+static enum facet_status read_container_items(struct building *building, const struct facet_device_record *device,
+                                              const struct reservation_part *part, void **ret_items,
+                                              uint32_t *ret_count, struct facet_error *error)
 {
     CLEANUP_USE struct provider_use use = {0};
     bool whole = strcmp(part->device, facet_node_device_id(building->devices, device)) == 0;
@@ -138,15 +138,15 @@ static enum facet_status add_part(struct building *building, const struct reserv
         warn_of_part(building, part, part->trouble[0] ? part->trouble : "the device is not there");
         return FACET_OK;
     }
-    bool says = device->info.capabilities & FACET_CAN_CONTAINER;
+    bool lists_items = device->info.capabilities & FACET_CAN_CONTAINER;
     if (!facet_device_takes_programs(device))
         warn_of_part(building, part,
-                     "it runs kernels only, as 'facet kernel run' or the library has it: no program enters it");
-    else if (!says)
+                     "it runs kernels only, of 'facet kernel run' and the library: no program can enter a vGPU there");
+    else if (!lists_items)
         warn_of_part(building, part, "its provider does not say what a container needs");
-    if (!says)
+    if (!lists_items)
         return FACET_OK;
-    if (ask_for_environment(building, device, part, &items, &count, &reason) != FACET_OK) {
+    if (read_container_items(building, device, part, &items, &count, &reason) != FACET_OK) {
         warn_of_part(building, part, reason.message);
         return FACET_OK;
     }
@@ -237,14 +237,14 @@ static enum facet_status add_lines(struct facet_workload *workload, const struct
     return status;
 }
 
-/* Sets the variable to "own", or to "own:before" when the configuration already has a list in it. */
-static enum facet_status put_in_front(struct facet_workload *workload, const char *variable, const char *own,
+/* Sets the variable to "first", or to "first:before" when the configuration already has a list in it. */
+static enum facet_status put_in_front(struct facet_workload *workload, const char *variable, const char *first,
                                       const json_t *environment, struct facet_error *error)
 {
     const char *before = json_string_value(json_object_get(environment, variable));
     char list[4 * FACET_PATH_SIZE];
 
-    if ((size_t)snprintf(list, sizeof list, "%s%s%s", own, before ? ":" : "", before ? before : "") >= sizeof list)
+    if ((size_t)snprintf(list, sizeof list, "%s%s%s", first, before ? ":" : "", before ? before : "") >= sizeof list)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: its list is too long", variable);
     return facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, variable, list, error);
 }

@@ -2,7 +2,7 @@
 """A plain model of Backend.AI's allocation maps, in exact fractions, and random vectors recorded from it.
 
 Owns: the rules of docs/allocation.md ("as Backend.AI") written down as simply as they can be, for one slot.
-Never: shares anything with the C library; is fast; records an outcome that breaks a rule.
+Never: shares code with the C library, is optimized for speed, or records an outcome that breaks a rule.
 """
 from fractions import Fraction as F
 
@@ -39,14 +39,14 @@ class Model:
         return order
 
     def order(self, hint):
-        everything = range(len(self.capacities))
+        all_devices = range(len(self.capacities))
         if not self.policy:
-            return self.most_free_first(everything)
+            return self.most_free_first(all_devices)
         if hint:
             wanted = sorted({self.nodes[device] for device in hint})
-            near = [self.most_free_first(d for d in everything if self.nodes[d] == node) for node in wanted]
-            return self.interleave(near) + self.most_free_first(d for d in everything if self.nodes[d] not in wanted)
-        groups = [[d for d in everything if self.nodes[d] == node] for node in dict.fromkeys(self.nodes)]
+            near = [self.most_free_first(d for d in all_devices if self.nodes[d] == node) for node in wanted]
+            return self.interleave(near) + self.most_free_first(d for d in all_devices if self.nodes[d] not in wanted)
+        groups = [[d for d in all_devices if self.nodes[d] == node] for node in dict.fromkeys(self.nodes)]
         groups.sort(key=len, reverse=True)
         groups.sort(key=lambda group: sum(self.taken[device] for device in group))
         groups = [self.most_free_first(group) for group in groups]
@@ -117,6 +117,8 @@ class Model:
     # --- the guard ---
 
     def guard(self, amount, devices):
+        """Refuses an amount that no number of devices can hold in nearly equal shares: `share` on each device, and a
+        quantum more on `extra` devices."""
         largest = self.capacities[self.most_free_first(devices)[0]]
         fewest = -(-amount // largest)
         for count in range(fewest, fewest + 1 if amount <= largest else len(self.capacities) + 1):

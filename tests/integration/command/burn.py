@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place whose tenants run examples/opencl_burn, with kernels of about a millisecond.
 
-Owns: starting it, and reading its output. Never: tests anything.
+Owns: starting that program, and reading its output. Never: tests anything.
 """
 import json
 import subprocess
@@ -13,10 +13,10 @@ class Tenants(Real):
     def __init__(self):
         super().__init__()
         self.burn = needs(BURN)
-        lines = self.facet_outside("--seconds", "0.1", "--kernel-us", "1000")
+        lines = self.burn_outside("--seconds", "0.1", "--kernel-us", "1000")
         self.steps = str(lines[-1]["steps"])
 
-    def facet_outside(self, *arguments):
+    def burn_outside(self, *arguments):
         done = subprocess.run([self.burn, *arguments], env=self.env, capture_output=True, text=True, timeout=120,
                               check=True)
         return [json.loads(line) for line in done.stdout.splitlines()]

@@ -43,7 +43,8 @@ class CudaPlace(Real):
         return json.loads(done.stdout)
 
     def smi(self, fields, *limits):
-        """A monitor's output, in a vGPU with the options `limits`, or without any in no vGPU: a list of cells per GPU."""
+        """The output of `gpu-smi`, a list of cells for each GPU. It runs in a vGPU with the options `limits`, or in
+        none if there are no options."""
         query = [SMI, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
         if limits:
             output = self.facet("run", *limits, "--", *query).stdout
@@ -52,7 +53,7 @@ class CudaPlace(Real):
         return [line.split(", ") for line in output.splitlines()]
 
     def granted(self, *options):
-        """The bytes that a program gets that requests more than any device has."""
+        """How many bytes a program gets if it requests more than any device has."""
         return self.tenant(options, "grab", "plain", "512", TOO_MUCH_MIB, "0")["granted_bytes"]
 
     def holding(self, *options, kind="plain", seconds=30):

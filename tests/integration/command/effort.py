@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many steps a random test makes, and its seed: tests/effort.h for tests in Python.
+"""How many steps a random test makes, and its seed: the counterpart of tests/effort.h for tests in Python.
 
-Owns: FACET_TEST_EFFORT (percent) and FACET_TEST_SEED. Never: draws a number itself.
+Owns: reading FACET_TEST_EFFORT (percent) and FACET_TEST_SEED. Never: draws a random number itself.
 """
 import os
 

@@ -15,6 +15,7 @@ PORTS = ("rp1", "rp2")
 
 def machine(place, **drivers):
     """The tree of a machine: bus 01 has a GPU and its audio function, bus 02 another GPU, bus 03 a disk."""
+    # Each function has a class, and BARs as the file "resource" lists them: first address, last address, flags.
     functions = {"0000:01:00.0": ("0x030000", [(0x90000000, 0x90ffffff, 0x40200), (0x38000000000, 0x387ffffffff, 0x14220c)]),
                  "0000:01:00.1": ("0x040300", [(0x91000000, 0x91003fff, 0x40200)]),
                  "0000:02:00.0": ("0x030200", [(0x38800000000, 0x388ffffffff, 0x14220c)]),
@@ -147,7 +148,8 @@ class _Api(http.server.BaseHTTPRequestHandler):
 
 
 class CloudHypervisor(Served):
-    """It refuses the change with number `refuse`, and `slow` queries still list a removed device."""
+    """A running Cloud Hypervisor. It refuses the change with number `refuse` (the first is 1), and goes on listing a
+    removed device in the next `slow` queries; `info` replaces its answer about the VM."""
 
     def __init__(self, path, refuse=None, slow=2, info=None):
         super().__init__(path, _Api)

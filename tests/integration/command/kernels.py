@@ -36,6 +36,7 @@ class Kernels(Place):
         return "was built without a code generator" not in errors
 
     def compiles(self):
+        """How many compiles the stand-in has made; it appends a byte to a file for each."""
         return len(self.read("compiles")) if self.exists("compiles") else 0
 
 

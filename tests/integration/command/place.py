@@ -17,7 +17,7 @@ SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..
 BUILD = os.environ.get("FACET_BUILD_DIR", os.path.join(SOURCE, "build"))
 FACET = os.path.join(BUILD, "facet")
 LAYER = "libfacet-opencl-layer.so"
-DEADLINE = 30
+DEADLINE = 30  # seconds that wait_until() waits
 # Variables of fakes and sanitizers that a daemon must inherit.
 INHERITED_VARIABLES = "FAKE_*,LD_LIBRARY_PATH,ASAN_OPTIONS,LSAN_OPTIONS,TSAN_OPTIONS,UBSAN_OPTIONS"
 
@@ -39,8 +39,8 @@ def listens(path):
 
 
 def provider_processes(user):
-    """The processes that run a provider for process `user`. Each names that process as its last argument. So does its
-    supervisor, which is its parent and is left out."""
+    """The processes that run a provider for process `user`. Each has the number of `user` as its last argument. So has
+    its supervisor, which is its parent and is left out."""
     parents = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -55,7 +55,7 @@ def provider_processes(user):
 
 
 def kill_and_wait(pid):
-    """Kills a process and waits for its end, as its socket takes connections, and resets them, until then."""
+    """Kills a process and waits for its end: until then its socket takes connections, only to reset them."""
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:

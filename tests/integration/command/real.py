@@ -15,7 +15,7 @@ BURN = os.path.join(BUILD, "examples", "opencl_burn")
 
 
 class Real(Place):
-    """Ends the daemon that the test started, which is the process that holds the socket."""
+    """Finds the daemon that the test started by its name and its FACET_RUNTIME_DIR, and ends it."""
 
     def __init__(self):
         super().__init__(real=True)

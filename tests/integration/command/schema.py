@@ -27,4 +27,4 @@ def refuses(name, document):
         keeps_to(name, document)
     except jsonschema.ValidationError:
         return
-    raise AssertionError(f"{name} takes {document!r}")
+    raise AssertionError(f"{name} accepts {document!r}, expected a refusal")

@@ -15,6 +15,7 @@ import time
 from place import listens, wait_until
 from tap import equal
 
+# The reported device time must lie between these parts of the time that the programs measured themselves.
 LEAST_PART, MOST_PART = 0.6, 1.2
 
 
@@ -70,13 +71,15 @@ def take_readings(place, processes, most=-1):
 def check(readings):
     """Checks that between any two readings the sum of device times is at most the time that passed."""
     for reading in readings:
-        equal(sum(reading.milli.values()) <= 1000.5, True, f"shares add up: {reading.milli}")
+        # In thousandths of the device; the half allows for rounding.
+        equal(sum(reading.milli.values()) <= 1000.5, True, f"shares of at most 1000 in total: {reading.milli}")
     most = 0
     for first, last in itertools.combinations(readings, 2):
         had = sum(last.time_ns[name] - first.time_ns[name] for name in first.time_ns if name in last.time_ns)
         window = last.after_ns - first.before_ns
         most = max(most, had / window)
-        equal(had <= window + 1000, True, f"{had} ns of {window} ns")
+        # The metrics are decimal numbers of seconds, so a microsecond is allowed for rounding.
+        equal(had <= window + 1000, True, f"device time {had} ns in a window of {window} ns")
         for name in first.time_ns:
             equal(last.time_ns.get(name, first.time_ns[name]) >= first.time_ns[name], True, f"{name} never falls")
     print(f"# {len(readings)} readings: in no window more than {100 * most:.1f} % of it")
@@ -108,10 +111,10 @@ def check_reports(reports, measured, readings, begun_ns, ended_ns, arbiter=True)
     print(f"# reports: {100 * had / passed:.1f} % of the time, programs measured {100 * measured.any_ns / passed:.1f} %, "
           f"{100 * measured.all_ns / passed:.1f} % with overlaps counted twice")
     # If launches of two vGPUs overlap on the device, the part that counts for each depends on which came first.
-    equal(had > LEAST_PART * measured.any_ns, True, f"{had} ns, measured {measured.any_ns} ns")
+    equal(had > LEAST_PART * measured.any_ns, True, f"reported {had} ns, measured {measured.any_ns} ns")
     equal(had < MOST_PART * (measured.any_ns if arbiter else measured.all_ns), True,
-          f"{had} ns, measured {measured.any_ns} ns, {measured.all_ns} ns with overlaps counted twice")
-    equal(had <= passed, True, f"{had} ns of {passed} ns")
+          f"reported {had} ns, measured {measured.any_ns} ns, {measured.all_ns} ns with overlaps counted twice")
+    equal(had <= passed, True, f"reported {had} ns, passed {passed} ns")
     last = [reading for reading in readings if len(reading.time_ns) == len(reports)][-1]
     late = sum(last.time_ns.values()) + len(reports) * (ended_ns - last.before_ns + measured.longest_ns)
     equal(late >= had, True, f"{late} ns at the last reading and since, {had} ns in the end")

@@ -42,7 +42,8 @@ def _run(number, function):
 
 
 def main(at_once=1):
-    """Tests that wait and share nothing may run several at once, in threads."""
+    """Runs all tests of the file, `at_once` at a time, and exits. Only tests that share nothing may run together; it
+    saves time if they mostly wait."""
     print(f"1..{len(_tests)}", flush=True)
     several = map if at_once == 1 else ThreadPoolExecutor(at_once).map
     results = []

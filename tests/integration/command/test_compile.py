@@ -40,6 +40,7 @@ def a_compiled_image_is_found_again():
                 for more in ([], [], ["-O0"], ["-DN=1"], ["-DN=2"], ["--std", "CL1.2"], ["--no-cache"], ["-DN=1"])]
         equal(hits, [False, True, False, False, False, False, False, True])
         equal(place.compiles(), 6)
+        # The compile with --no-cache left no image in the cache.
         contains(output_of(place.facet("compile", "k.cl", "--stats")), "5 images")
 
 
@@ -132,7 +133,7 @@ def a_check_that_the_target_lacks_is_reported():
 
 
 @test
-def code_is_not_compiled_again():
+def an_image_is_refused_as_a_source():
     with Kernels() as place:
         place.write("k.cl", "ok")
         output_of(place.facet("compile", "k.cl", "--target", "sm_90", "-o", "k.cubin"))
@@ -295,7 +296,7 @@ def infinity_must_be_spelled_out():
 
 
 @test
-def numbers_of_dimensions_that_there_are_not_are_refused():
+def numbers_for_missing_dimensions_are_refused():
     with Kernels("real") as place:
         run_saxpy(place)
         for more, says in (
@@ -398,13 +399,13 @@ def arguments_of_another_type_are_refused():
     with Kernels("real") as place:
         run_saxpy(place)
         place.write("typed.cl", TYPED)
-        fine = ["f32:2", "buffer:f32:16", "u64:3", "buffer:i8:16", "buffer:u32:4", "buffer:u8:4"]
+        valid = ["f32:2", "buffer:f32:16", "u64:3", "buffer:i8:16", "buffer:u32:4", "buffer:u8:4"]
 
         def run_with(arguments):
             return place.facet("kernel", "run", "typed.cl", *(word for one in arguments for word in ("--arg", one)))
 
         for index, given in ((2, "i64:3"), (3, "buffer:f64:2"), (4, "buffer:f64:2"), (5, "buffer:i8:4")):
-            done = run_with(fine[:index] + [given] + fine[index + 1:])
+            done = run_with(valid[:index] + [given] + valid[index + 1:])
             equal((done.returncode, done.stdout[:2]), (0, "b "), f"{given}: {done.stderr}")
         for index, given, expected, says in (
                 (0, "i32:2", "f32", "argument 0 (float a) of kernel typed is given i32"),
@@ -413,7 +414,7 @@ def arguments_of_another_type_are_refused():
                 (2, "f64:3", "u64", "argument 2 (ulong c) of kernel typed is given f64"),
                 (2, "i32:3,0", "u64", "given i32"),
                 (5, "buffer:i32:1", "buffer:u8", "argument 5 (uchar* f) of kernel typed is given buffer:i32")):
-            done = run_with(fine[:index] + [given] + fine[index + 1:])
+            done = run_with(valid[:index] + [given] + valid[index + 1:])
             equal((done.returncode, done.stdout), (2, ""), given)
             contains(done.stderr, f"{says}; expected {expected}\n")
 

@@ -54,7 +54,7 @@ def options_for_a_compile_are_refused_with_an_image():
 
 
 @test
-def the_real_compiler_s_words_do_not_speak_to_a_terminal():
+def no_control_character_of_the_real_compiler_reaches_the_terminal():
     with Kernels("real") as place:
         with open(place.path("bad.cl"), "wb") as file:
             file.write(b"#error " + HOSTILE + b"\n\t/* " + HOSTILE + b" \xc3\xa9 */ constant int x = y;\n")
@@ -78,7 +78,7 @@ def the_real_compiler_s_words_do_not_speak_to_a_terminal():
 
 
 @test
-def names_that_speak_to_a_terminal_are_refused():
+def names_with_control_characters_are_refused():
     with Kernels("real") as place:
         for name, shown in (("\\1B[31m", "<U+001B>"), ("\\C2\\9B", "<U+009B>"), ("\\FF", "<FF>")):
             place.write("k.ll", f'; ModuleID = "k"\ndefine spir_kernel void @"k{name}"(ptr addrspace(1) %x) {{\n  ret void\n}}\n')
@@ -89,7 +89,7 @@ def names_that_speak_to_a_terminal_are_refused():
 
 
 @test
-def the_generator_s_words_do_not_speak_to_a_terminal():
+def no_control_character_of_the_generator_reaches_the_terminal():
     """LLVM prints a module's unknown processor attributes itself, not as a diagnostic."""
     with Kernels("real") as place:
         place.write("k.ll", 'target triple = "spir64-unknown-unknown"\ndefine spir_kernel void @k(ptr addrspace(1) %a)'
@@ -99,7 +99,7 @@ def the_generator_s_words_do_not_speak_to_a_terminal():
 
 
 @test
-def folders_of_a_killed_compile_go_with_the_next_one():
+def folders_of_a_killed_compile_are_removed_by_the_next_one():
     with Kernels("real") as place:
         folders = [tempfile.mkdtemp(prefix="facet-compile-", dir="/dev/shm") for _ in range(3)]
         try:

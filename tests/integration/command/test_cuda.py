@@ -43,7 +43,7 @@ def no_kind_of_memory_goes_beyond_the_quota():
 
 
 @test
-def the_device_has_no_more_taken_than_the_quota():
+def the_driver_counts_no_more_than_the_quota():
     with CudaPlace() as place:
         process, got = place.holding("-d", "cuda:0", "-m", "4G", "--name", "holder")
         equal(got["total_bytes"], 4 * GIB)
@@ -70,7 +70,7 @@ def a_monitor_inside_shows_the_vgpu_and_its_own_processes():
 
 
 @test
-def everything_is_seen_from_outside():
+def commands_outside_show_devices_and_programs():
     with CudaPlace() as place:
         devices = place.json("devices", "--json")["devices"]
         equal([(one["id"], one["uuid"], one["memory_bytes"], one["compute_units"]) for one in devices],
@@ -155,7 +155,7 @@ def vgpus_that_do_not_go_together_are_refused():
         done = place.facet("run", "--vgpu", "a", "--vgpu", "s", "--report", "-", "true")
         equal(done.returncode, 2)
         contains(done.stderr, "--report is about one virtual GPU")
-        done = place.facet("run", *["--vgpu", "a"] * 17, "true")
+        done = place.facet("run", *["--vgpu", "a"] * 17, "true")  # one more than a program can have
         equal(done.returncode, 2)
         contains(done.stderr, "16 virtual GPUs at most")
 
@@ -173,6 +173,7 @@ def a_quota_below_the_cost_of_a_context_is_refused_clearly():
         # The command gives this reason, as the program cannot; for other refusals it prints nothing.
         said = "small: the memory quota, 100 MiB, is too small to use cuda:0: the first allocation, as a rule a CUDA context"
         contains(done.stderr, f"facet run: warning: {said}")
+        # 301M has room for a context (CONTEXT), and 100M has not.
         for limits, expected in ((["--vgpu", "small"], 1), (["-d", "cuda:1", "-m", "100M"], 1), (["-m", "301M"], 0)):
             done = place.facet("run", *limits, "--", TENANT, "grab", "plain", "64", TOO_MUCH_MIB, "0")
             equal(done.stderr.count("is too small to use"), expected, done.stderr)
@@ -316,7 +317,7 @@ def a_driver_that_is_named_and_not_there_is_refused():
             done = place.facet("run", "-d", "cuda:0", "--", "touch", "started", env={name: "/nowhere/lib.so.1"})
             equal((done.returncode, done.stderr.count("\n"), place.exists("started")), (1, 1, False), done.stderr)
             contains(done.stderr, f"{name} is '/nowhere/lib.so.1': No such file or directory; expected the path of")
-        for what, says in ((b"", "no shared library"), (b"#!/bin/sh\n" * 20, "no shared library"),
+        for what, says in ((b"", "not a shared library"), (b"#!/bin/sh\n" * 20, "not a shared library"),
                            (b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\x01\x00" + bytes(80), "for other processors")):
             path = place.path("libother.so")
             with open(path, "wb") as file:
@@ -372,7 +373,8 @@ def a_reservation_rendered_for_containers_mounts_the_libraries():
             contains(text, f'"{folder}"')
 
 
-PLAYED = {"python": [TENANT, "info"], "nvidia-smi": [SMI, "--query-gpu=memory.total"]}  # programs of docs/cuda.md
+# Programs that docs/cuda.md runs, and the commands that stand in for them.
+STAND_INS = {"python": [TENANT, "info"], "nvidia-smi": [SMI, "--query-gpu=memory.total"]}
 
 
 def page_commands():
@@ -383,7 +385,7 @@ def page_commands():
         words = shlex.split(line.removeprefix("$ "), comments=True)
         if words and words[0] in ("facet", "./build/facet"):
             end = words.index("--") + 1 if "--" in words else len(words)
-            yield words[1:end], PLAYED[words[end]] if end < len(words) else []
+            yield words[1:end], STAND_INS[words[end]] if end < len(words) else []
 
 
 @test

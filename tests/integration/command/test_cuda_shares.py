@@ -24,6 +24,8 @@ def kernels_of(process):
 
 
 def start_spin(place, options, start_ns, seconds=4, kernel_us="1000"):
+    """Starts kernels of `kernel_us` in a vGPU, from `start_ns` on, with at most 8 in flight. The program prints how
+    many kernels have ended in each bin of 100 ms."""
     return place.start("run", *options, "--", TENANT, "spin", str(seconds), kernel_us, "1000", "8", str(start_ns))
 
 
@@ -32,7 +34,7 @@ def a_cap_holds_alone_and_shares_beside_others():
     with CudaPlace() as place:
         start_ns = time.monotonic_ns() + 10**9
         alone = kernels_of(start_spin(place, ["-d", "cuda:0", "-c", "25:25"], start_ns))
-        share = sum(alone["bins"][10:]) / 3000  # kernels of a millisecond, in three seconds
+        share = sum(alone["bins"][10:]) / 3000  # without the first of four seconds; 3000 kernels of 1 ms fit in three
         print(f"# {100 * share:.1f} % under a cap of 25 %")
         # Other load on this machine reduces the share, so the lower bound only shows that the program was not stopped.
         equal(0.08 < share < 0.30, True, f"{share} of the device under a cap of 25 %")
@@ -85,7 +87,7 @@ def launches_go_on_while_the_daemon_is_away():
         wait_until(lambda: time.monotonic_ns() > start_ns + 2 * 10**9, "two seconds of launches")
         place.kill_daemon()
         bins = kernels_of(process)["bins"]
-        without = sum(bins[40:60]) / 2000
+        without = sum(bins[40:60]) / 2000  # in the last two of six seconds, in which 2000 kernels of 1 ms fit
         print(f"# {100 * without:.1f} % without a daemon, guaranteed 25 %")
         equal(0.04 < without < 0.40, True, f"{without} of the device")
         equal(place.names(), ["a"], "vGPUs of the next daemon")

@@ -31,7 +31,7 @@ def first_run_starts_a_private_daemon_and_the_next_uses_it():
 
 
 @test
-def private_daemon_keeps_nothing_of_ours():
+def a_private_daemon_inherits_no_descriptor_or_session():
     with Place() as place:
         read_end, write_end = os.pipe()
         os.set_inheritable(write_end, True)
@@ -184,7 +184,7 @@ def stopped_daemon_is_given_up_on():
 
 
 @test
-def stale_socket_does_not_hinder():
+def a_stale_socket_does_not_keep_a_daemon_from_starting():
     with Place() as place:
         equal(place.facet("run", "true").returncode, 0)
         place.kill_daemon()
@@ -236,7 +236,7 @@ def asking_does_not_start_a_daemon():
 
 
 @test
-def proxies_of_the_user_are_left_out():
+def proxies_of_the_user_are_ignored():
     with Place() as place:
         equal(place.facet("run", "true", env={"http_proxy": "http://127.0.0.1:1", "all_proxy": "http://127.0.0.1:1"})
               .returncode, 0)

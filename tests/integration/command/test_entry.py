@@ -15,7 +15,7 @@ from place import BUILD
 from real import Real, needs
 from tap import Skip, contains, equal, main, test
 
-SLOTS = 4096
+SLOTS = 4096  # FACET_SEGMENT_SLOTS
 SILENCED = "FACET_QUIET=1 silences this"
 
 
@@ -57,7 +57,7 @@ def check_each_reason(place, device, command):
         done = place.facet("run", "--vgpu", "a", "--", *command, env={"FACET_QUIET": "1"})
         equal(messages_of(done.stderr), [], "silenced")
     equal(place.json("vgpu", "show", "a", "--json")["refused_processes"], 2, "silenced refusals are counted, too")
-    # The program is given a copy of the folder that is no segment, or is one of another release.
+    # The program is given a copy of the segment, with `data` at an offset of a file: another version, or no segment.
     copy = place.path("copy")
     for file, offset, data, fragment in (("policy", 8, b"\x01\0\0\0", "segment version 1"),
                                          ("usage", 0, b"\0" * 8, "not a segment file")):

@@ -32,7 +32,7 @@ def help_of(place, command):
 
 
 @test
-def help_texts_are_as_agreed():
+def help_texts_match_the_golden_files():
     with Place() as place:
         for command in COMMANDS:
             matches_golden("-".join(["help", *command]) + ".txt", help_of(place, command))
@@ -124,7 +124,7 @@ WRONG = (
     ("FACET_LIB_DIR", "/", "facetd is not in /"),
     ("FACET_PCI_RULES_DIR", "/dev/null", "expected a folder"),
     ("FACET_QUIET", "yes", "expected 0 or 1"),
-    ("FACET_REAL_CUDA", "/dev/null", "no shared library"),
+    ("FACET_REAL_CUDA", "/dev/null", "not a shared library"),
     ("FACET_ROCM_PARTITIONS", "2", "expected 0 or 1"),
     ("FACET_ROCM_STATE", "/dev/null", "expected a folder"),
     ("FACET_SIM_STATE", "/dev/null", "expected a folder"),
@@ -223,7 +223,7 @@ def man_pages_name_every_option():
 
 
 @test
-def man_pages_are_sound():
+def man_pages_pass_the_linter():
     linter = shutil.which("mandoc")
     if not linter:
         raise Skip("mandoc is not installed")

@@ -95,7 +95,8 @@ def a_reservation_of_a_kernels_only_device_has_nothing_to_render():
                 equal((done.returncode, done.stdout), (1, ""), form)
                 if form != "cdi":  # refused for any workload, for another reason
                     contains(done.stderr, "there is nothing to render: kernels:")
-                    contains(done.stderr, "it runs kernels only, as 'facet kernel run' or the library has it: no program enters it")
+                    contains(done.stderr, "it runs kernels only, of 'facet kernel run' and the library: no program can "
+                                          "enter a vGPU there")
                 if not more:
                     equal(place.facet("place", "release", form).returncode, 0)
         done = place.facet("place", "--slot", f"{slot}=1", "--render", "docker", "--json")
@@ -104,7 +105,7 @@ def a_reservation_of_a_kernels_only_device_has_nothing_to_render():
         both = place.facet("place", "--slot", f"{slot}=1", "--slot", "sim.device=1", "--render", "docker")
         equal(both.returncode, 0, both.stderr)
         contains(both.stdout, "HostConfig")
-        contains(both.stderr, "no program enters it")
+        contains(both.stderr, "no program can enter a vGPU there")
 
 
 @test

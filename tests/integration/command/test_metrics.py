@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`facet metrics` of nodes, devices, processes and control groups: both forms, refusals, unknown values."""
+"""`facet metrics` of nodes, devices, processes and control groups: both output forms, refusals, and
+unknown values."""
 import json
 import os
 import signal
@@ -64,7 +65,7 @@ def this_machine_and_a_process_are_measured():
 
 
 @test
-def one_look_has_no_rates():
+def a_single_sample_has_no_rates():
     with Place() as place:
         done = place.facet("metrics", "--json", "--pid", str(os.getpid()))
         equal(by_key(json.loads(done.stdout)["subjects"][0])["cpu_utilization"]["unmeasured"], "first")
@@ -110,10 +111,10 @@ def a_device_that_is_lost_is_refused_and_later_gone():
         process = place.start("metrics", "--json", "--node", "-d", "sim:0", "--interval", "1")
         wait_until(lambda: os.path.exists(f"/proc/{process.pid}/syscall"), "the process")
 
-        def between_looks():
+        def between_samples():
             with open(f"/proc/{process.pid}/syscall", encoding="ascii") as file:
                 return file.read().split()[0] in ("230", "115")  # clock_nanosleep of x86-64, of aarch64
-        wait_until(between_looks, "the time between the looks")
+        wait_until(between_samples, "the time between the samples")
         for provider in provider_processes(process.pid):
             os.kill(provider, signal.SIGKILL)
         node, device = json.loads(process.communicate(timeout=60)[0])["subjects"]
@@ -139,7 +140,7 @@ def the_json_keeps_to_its_schema():
 
 
 @test
-def refusals():
+def wrong_requests_are_refused():
     with Place() as place:
         simulate(place)
         strange = os.path.join(os.fsencode(place.root), b"strange\xff")

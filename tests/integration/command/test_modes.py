@@ -33,7 +33,7 @@ def a_program_in_mode_hard_sees_its_part_of_the_device():
     with Real() as place:
         device = device_of(place, "hard")
         units, memory = visible_amounts(place, "-d", device["id"], "--mode", "hard", "-c", "50")
-        equal(units, -(-device["compute_units"] // 2))
+        equal(units, -(-device["compute_units"] // 2))  # a half, rounded up
         equal(memory <= device["memory_bytes"] * (units + 1) // device["compute_units"], True, f"{memory} bytes")
         equal(place.names(), [])
 
@@ -85,7 +85,7 @@ def a_partition_survives_the_daemon():
 
 
 @test
-def modes_in_conflict_are_refused_and_say_with_whom():
+def modes_in_conflict_are_refused_and_name_the_other_vgpu():
     with Real() as place:
         device = device_of(place, "hard")
         equal(place.facet("vgpu", "create", "-d", device["id"], "--name", "turns").returncode, 0)

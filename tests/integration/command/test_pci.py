@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`facet pci scan` and `show` over machines that are described in tests/fixtures/pci.
 
-Owns: golden output (tests/golden/pci), answers to users' errors, and the proof that no file is written and no device
+Owns: golden output (tests/golden/pci), refusals of wrong use, and the proof that no file is written and no device is
 woken. Never: needs a device or a privilege.
 """
 import contextlib
@@ -30,12 +30,12 @@ DEVICES = "sys/bus/pci/devices"
 
 
 @contextlib.contextmanager
-def machine(name, more="", rights=True):
-    """The directory of a machine, with the facts `more` added. Without `rights`, no file has a restricted mode."""
+def machine(name, more="", modes=True):
+    """The directory of a machine, with the facts `more` added; without `modes`, every file can be read."""
     with tempfile.TemporaryDirectory(prefix="facet-pci-") as root:
         planted = pci_machine.machine_of(os.path.join(MACHINES, name + ".tree"))
         planted.read_text(more)
-        if not rights:
+        if not modes:
             planted.modes.clear()
         planted.plant(root)
         try:
@@ -63,10 +63,10 @@ def one_of_each_model(functions):
 
 
 @test
-def every_machine_looks_as_agreed():
+def output_for_every_machine_matches_the_golden_files():
     with Place() as place:
         for name in NAMES:
-            with machine(name, rights=False) as root:
+            with machine(name, modes=False) as root:
                 functions = scan(place, root)["functions"]
                 commands = [["scan"], *[["show", address] for address in one_of_each_model(functions)]]
                 text = ""
@@ -83,7 +83,7 @@ def the_doctor_says_of_every_machine_what_to_mend():
     text = ""
     with Place() as place:
         for name in NAMES:
-            with machine(name, rights=False) as root:
+            with machine(name, modes=False) as root:
                 done = place.facet("pci", "doctor", "--root", root)
                 findings = json.loads(place.facet("pci", "doctor", "--root", root, "--json").stdout)
                 bad = any(finding["state"] == "bad" for finding in findings)
@@ -96,7 +96,7 @@ def the_doctor_says_of_every_machine_what_to_mend():
 
 @test
 def a_probe_is_a_finding_with_advice():
-    with Place() as place, machine(NAMES[0], rights=False) as root:
+    with Place() as place, machine(NAMES[0], modes=False) as root:
         done = place.facet("pci", "doctor", "--probe", "01:00.0", "--root", root, "--json")
         found = json.loads(done.stdout)[-1]
         equal((done.returncode, found["check"], found["state"]), (1, "probe", "bad"), done.stderr)
@@ -108,7 +108,7 @@ def a_probe_is_a_finding_with_advice():
 
 
 @test
-def the_doctor_takes_nothing_for_a_host_that_is_none():
+def the_doctor_finds_nothing_good_on_an_empty_host():
     with Place() as place, tempfile.TemporaryDirectory(prefix="facet-pci-") as root:
         done = place.facet("pci", "doctor", "--root", root)
         equal((done.returncode, done.stdout), (1, ""), "no sys")
@@ -118,7 +118,7 @@ def the_doctor_takes_nothing_for_a_host_that_is_none():
         equal([line for line in done.stdout.splitlines() if line.startswith("good")], [], "good findings")
 
 
-MANY = """
+LARGE_GROUP_FUNCTION = """
 function 0000:{bus:02x}:{device:02x}.{function}
     id 10de:1f15 1043:109f 030000 a1
     config express multi
@@ -128,8 +128,9 @@ function 0000:{bus:02x}:{device:02x}.{function}
 
 
 @test
-def a_large_group_is_checked_once_and_each_function_reported_once():
-    text = "".join(MANY.format(bus=number >> 8, device=number >> 3 & 31, function=number & 7) for number in range(400))
+def a_large_group_is_reported_by_its_first_functions_and_a_count():
+    text = "".join(LARGE_GROUP_FUNCTION.format(bus=number >> 8, device=number >> 3 & 31, function=number & 7)
+                   for number in range(400))
     with Place() as place, machine("no_remapping", text) as root:
         lines = place.facet("pci", "scan", "--root", root).stdout.splitlines()
         contains("\n".join(lines), "is the last GPU that can show the host's screen "
@@ -137,7 +138,7 @@ def a_large_group_is_checked_once_and_each_function_reported_once():
 
 
 @test
-def names_of_a_machine_do_not_speak_to_terminals():
+def control_characters_in_names_of_a_machine_are_replaced():
     with Place() as place, machine("ready", "sys/bus/pci/devices/0000:01:00.0/x absent") as root:
         device = os.path.realpath(os.path.join(root, DEVICES, "0000:01:00.0")).encode()
         with open(device + b"/driver_override", "wb") as file:
@@ -158,11 +159,11 @@ def names_of_a_machine_do_not_speak_to_terminals():
 
 
 @test
-def there_are_machines_of_all_kinds():
+def there_are_ten_machines_and_a_server_of_eight_gpus():
     equal(len(NAMES) >= 10, True, "at least ten")
     with Place() as place, machine("server") as root:
         functions = scan(place, root, "--all")["functions"]
-        equal(len([function for function in functions if function.get("device") == "0x2330"]), 8)
+        equal(len([function for function in functions if function.get("device") == "0x2330"]), 8, "H100 GPUs")
         equal(len(functions) >= 40, True, "functions of the server")
 
 
@@ -196,9 +197,10 @@ def one_function_equals_its_entry_in_the_list():
                     equal(show(place, root, function["address"]), function, function["address"])
 
 
-# Obstacles that users meet, and the warnings that they get before. A scan cannot find how many mappings are left, which
-# only an ioctl of an open container reports, nor a guest that does not give up a device.
-TOLD = [
+# Errors that users meet when they pass a function through, each with a machine, one of its functions, and a part of the
+# warning that `facet pci show` gives before. A scan cannot find how many mappings are left, which only an ioctl of an
+# open container reports, nor a guest that does not give up a device.
+WARNINGS = [
     ("the group is not viable", "desktop", "0000:22:00.0", "its interface enp33s0 is up"),
     ("unbind hangs", "laptop", "0000:01:00.0", "process 812 (nvidia-persiste) has /dev/nvidia0 open"),
     ("group used in multiple address spaces", "acs_override", "0000:02:00.0", "(qemu-system-x86) has /dev/vfio/5 open"),
@@ -217,7 +219,7 @@ TOLD = [
 @test
 def warnings_come_before_the_errors_that_users_hit():
     with Place() as place:
-        for symptom, name, address, answer in TOLD:
+        for symptom, name, address, answer in WARNINGS:
             with machine(name) as root:
                 texts = [reason["text"] for reason in show(place, root, address)["passthrough"]["reasons"]]
                 equal(any(answer in text for text in texts), True, f"{symptom}: {answer!r} in {texts}")
@@ -237,6 +239,8 @@ def types_of_virtual_gpus_say_how_many_can_be_made_now():
 
 # ---- no write, no wake ----
 
+# Events of inotify: IN_OPEN; IN_ACCESS; IN_MODIFY, IN_ATTRIB, IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO, IN_CREATE and
+# IN_DELETE.
 OPEN, READ, CHANGES = 0x20, 0x1, 0x2 | 0x4 | 0x8 | 0x40 | 0x80 | 0x100 | 0x200
 
 
@@ -252,7 +256,7 @@ class Watch:
         for folder, _, _ in os.walk(root):
             watch = self.libc.inotify_add_watch(self.fd, folder.encode(), OPEN | READ | CHANGES)
             if watch < 0:
-                raise Skip("not so many watches of inotify")
+                raise Skip("inotify has too few watches for the machine's folders")
             self.paths[watch] = os.path.relpath(folder, root)
 
     def events(self):
@@ -272,6 +276,7 @@ class Watch:
         os.close(self.fd)
 
 
+# Files of a function whose reading wakes it.
 WAKING = ("config", "current_link_speed", "current_link_width", "max_link_width", "max_link_speed", "resource1_resize",
           "rom", "vpd")
 
@@ -313,7 +318,7 @@ def a_stuck_function_is_named_and_the_others_are_whole():
 
 
 @test
-def nothing_is_written():
+def a_scan_writes_nothing():
     with Place() as place:
         for name in NAMES:
             with machine(name) as root:
@@ -344,7 +349,7 @@ def drop_rights():
     if os.geteuid() == 0:
         libc = ctypes.CDLL(None, use_errno=True)
         for capability in (1, 2):
-            if libc.prctl(24, capability, 0, 0, 0) != 0:
+            if libc.prctl(24, capability, 0, 0, 0) != 0:  # PR_CAPBSET_DROP
                 raise OSError(ctypes.get_errno(), "prctl")
 
 
@@ -358,7 +363,7 @@ def without_rights(place, *arguments):
 
 
 @test
-def without_permission_to_look_the_answer_is_unknown():
+def without_permission_to_read_the_answer_is_never_yes():
     with Place() as place, machine("unprivileged") as root:
         status, answer = without_rights(place, "scan", "--root", root)
         equal(status, 0)
@@ -401,14 +406,14 @@ def wrong_use_is_refused():
                 (1, "holds no directory sys", ["scan", "--root", os.path.join(root, "dev")]),
                 (2, "", ["show"]),
                 (2, "", ["scan", "more"])):
-            elsewhere = [] if "--root" in arguments else ["--root", root]
-            done = place.facet("pci", arguments[0], *elsewhere, *arguments[1:])
+            root_option = [] if "--root" in arguments else ["--root", root]
+            done = place.facet("pci", arguments[0], *root_option, *arguments[1:])
             equal((done.returncode, done.stdout), (status, ""), str(arguments))
             contains(done.stderr, text)
 
 
 @test
-def this_machine_can_be_looked_at():
+def a_scan_of_this_machine_lists_its_functions():
     with Place() as place:
         done = place.facet("pci", "scan", "--all", "--json")
         equal((done.returncode, done.stderr), (0, ""))
@@ -417,7 +422,7 @@ def this_machine_can_be_looked_at():
 
 
 @test
-def a_list_that_is_broken_takes_only_the_names():
+def a_broken_list_of_names_costs_only_the_names():
     for more in ("usr/share/misc/pci.ids = no list", "usr/share/misc/pci.ids fifo", "usr/share/misc/pci.ids /",
                  "usr/share/misc/pci.ids -> /proc/self/environ"):
         with Place() as place, machine("ready", "usr/share/misc/pci.ids absent\n" + more) as root:
@@ -434,15 +439,15 @@ def without_names(document):
 
 
 @test
-def a_record_of_a_machine_tells_the_same():
+def a_recorded_machine_is_scanned_like_the_machine_itself():
     recorder = os.path.join(SOURCE, "tools", "record-pci")
     with Place() as place:
         for name in NAMES:
-            with machine(name, rights=False) as root, tempfile.TemporaryDirectory(prefix="facet-pci-") as again:
+            with machine(name, modes=False) as root, tempfile.TemporaryDirectory(prefix="facet-pci-") as again:
                 done = subprocess.run([recorder, root], capture_output=True, text=True, timeout=60, check=False)
                 equal((done.returncode, done.stderr), (0, ""), name)
                 if name == "hostile":
-                    continue  # it is enough that the command ends
+                    continue  # for this machine the recorder only has to succeed
                 copy = pci_machine.Machine()
                 copy.read_text(done.stdout)
                 copy.plant(again)
@@ -457,7 +462,7 @@ def a_line_that_is_not_understood_is_named():
         except (pci_machine.InvalidLine, OSError) as error:
             contains(str(error), "text:" if isinstance(error, pci_machine.InvalidLine) else "nothing-like-it")
         else:
-            raise AssertionError(f"{text!r} was taken")
+            raise AssertionError(f"{text!r} was accepted")
 
 
 main()

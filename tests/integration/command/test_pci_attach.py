@@ -27,7 +27,7 @@ def check_schema(document):
 
 
 @test
-def forms_are_as_agreed():
+def each_form_matches_its_golden_file():
     with Place() as place:
         host = machine(place)
         for name, arguments in {"qemu": ["--qemu", "01:00.0", "01:00.1", "02:00.0"],
@@ -56,7 +56,7 @@ def a_shell_reads_back_the_printed_words():
 
 
 @test
-def senseless_options_are_refused():
+def options_and_functions_that_do_not_fit_are_refused():
     with Place() as place:
         host = machine(place)
         done = place.facet("pci", "attach", "--root", host, "--qemu", "--managed", "01:00.0")
@@ -72,7 +72,7 @@ def senseless_options_are_refused():
 
 
 @test
-def the_state_of_the_host_counts():
+def functions_without_vfio_are_warned_of_and_not_sent_to_monitors():
     with Place() as place:
         host = machine(place, **{"0000_02_00_0": "nvidia", "0000_03_00_0": None})
         done = place.facet("pci", "attach", "--root", host, "--qemu", "02:00.0", "03:00.0", "09:00.0")
@@ -165,7 +165,7 @@ def a_refusal_of_qemu_names_device_and_step():
 def detach_waits_until_the_monitor_has_closed_the_device():
     with Place() as place:
         host = machine(place)
-        # The monitor's stand-in is this process, whose /proc is part of the tree.
+        # This process stands in for the monitor: the machine's /proc says which device nodes it has open.
         held = os.path.join(host, "proc", str(os.getpid()), "fd")
         os.makedirs(held)
         link = os.path.join(held, "7")
@@ -214,7 +214,7 @@ def cloud_hypervisor_gets_all_or_nothing():
 def cloud_hypervisor_may_be_slow_wrong_or_absent():
     with Place() as place:
         host = machine(place)
-        with CloudHypervisor(place.path("api"), slow=10**6) as cloud:
+        with CloudHypervisor(place.path("api"), slow=10**6) as cloud:  # never stops listing a removed device
             place.json("pci", "attach", "--root", host, f"--cloud-hypervisor={cloud.path}", "01:00.0", "--json")
             done = place.facet("pci", "detach", "--root", host, "--cloud-hypervisor", cloud.path, "--timeout", "0.5",
                                "01:00.0")
@@ -242,7 +242,8 @@ def wrong_use_is_refused():
                           ["attach", "--qemu", "1:0.0"], ["attach", "--qemu", "01:00.0", "01:00.0"],
                           ["attach", "--qemu", "--first-port", "0", "01:00.0"], ["attach", "--qemu", "--name", "a b", "01:00.0"],
                           ["attach", "--qemu", "--clique", "16", "01:00.0"], ["attach", "--qemu", "--qemu-version", "x", "01:00.0"],
-                          ["attach", "--qemu", "--timeout", "0", "01:00.0"], ["attach", "--qemu", "x" * 36],
+                          ["attach", "--qemu", "--timeout", "0", "01:00.0"],
+                          ["attach", "--qemu", "x" * 36],  # as long as the UUID of a mediated device
                           ["detach", "01:00.0"], ["detach", "--qmp", "s"], ["detach", "--qmp", "s", "--cloud-hypervisor", "s", "x"]):
             done = place.facet("pci", arguments[0], "--root", host, *arguments[1:])
             equal((done.returncode, done.stdout), (2, ""), arguments)

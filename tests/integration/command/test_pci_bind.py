@@ -25,7 +25,7 @@ import pci_machine  # noqa: E402
 
 PLANS = [("desktop", "0000:26:00.0"), ("server", "0000:1a:00.0"), ("ready", "0000:01:00.0"), ("laptop", "0000:00:02.0"),
          ("npu", "0000:c5:00.1"), ("sriov", "0000:3a:00.2")]
-GPU = "0000:1a:00.0"  # of the server
+GPU = "0000:1a:00.0"  # a GPU of the machine "server"
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def digest_of(root):
 
 
 @test
-def plans_are_as_agreed_and_write_nothing():
+def plans_match_the_golden_files_and_write_nothing():
     with Place() as place:
         for name, address in PLANS:
             with machine(name) as root:
@@ -89,7 +89,7 @@ def plans_and_states_keep_to_the_schema():
 
 
 @test
-def a_plan_as_json_says_the_same():
+def a_plan_as_json_names_its_direction_and_steps():
     with Place() as place, machine("server") as root:
         done = place.facet("pci", "plan", "--root", root, "--json", GPU)
         plan = json.loads(done.stdout)
@@ -131,7 +131,7 @@ def impossible_plans_are_refused():
 
 
 @test
-def states_of_another_machine():
+def functions_of_another_machine_are_not_bound_by_facet():
     with Place() as place, machine("ready") as root:
         listed = place.json("pci", "state", "--root", root, "--json")
         for function in listed["functions"]:
@@ -141,7 +141,7 @@ def states_of_another_machine():
 
 
 @test
-def nothing_was_interrupted_here():
+def recover_reports_that_nothing_was_interrupted():
     with Place() as place:
         done = place.facet("pci", "recover")
         equal((done.returncode, done.stdout), (0, "nothing is bound, and nothing was interrupted\n"))
@@ -179,23 +179,23 @@ def a_machine_without_accelerators_is_reported():
               "no accelerators, nothing is with vfio, and nothing was bound\n")
 
 
-def planted_rule(place, name, functions, **more):
+def plant_rule(place, name, functions, **more):
     os.makedirs(place.path("rules"), exist_ok=True)
     place.write(f"rules/{name}", json.dumps({"version": 1, "functions": functions, "whole_group": True, **more}))
 
 
 @test
-def rules_are_for_the_very_card():
+def a_rule_applies_only_to_the_card_that_it_names():
     with Place() as place, machine("server") as root:
         rules = {"FACET_PCI_RULES_DIR": place.path("rules")}
         equal(place.facet("pci", "persist", "assert", "--root", root, env=rules).returncode, 0)
         function = json.loads(place.facet("pci", "plan", "--root", root, "--json", GPU).stdout)["functions"][0]
         identity = {key: function[key] for key in ("address", "model")}
-        planted_rule(place, "same.json", [identity])
-        planted_rule(place, "other.json", [{**identity, "model": "10de:0001:0000:0000"}])
-        planted_rule(place, "serial.json", [{**identity, "serial": "00-00-00-00-00-00-00-01"}])
-        planted_rule(place, "gone.json", [{**identity, "address": "0000:7f:00.0"}])
-        planted_rule(place, "unknown.json", [identity], colour="red")
+        plant_rule(place, "same.json", [identity])
+        plant_rule(place, "other.json", [{**identity, "model": "10de:0001:0000:0000"}])
+        plant_rule(place, "serial.json", [{**identity, "serial": "00-00-00-00-00-00-00-01"}])
+        plant_rule(place, "gone.json", [{**identity, "address": "0000:7f:00.0"}])
+        plant_rule(place, "unknown.json", [identity], colour="red")
         place.write("rules/notes.txt", "not a rule")
         before = digest_of(root)
         done = place.facet("pci", "persist", "assert", "--root", root, "--json", env=rules)
@@ -214,7 +214,7 @@ def rules_are_for_the_very_card():
 def nothing_is_applied_to_another_card():
     with Place() as place:
         rules = {"FACET_PCI_RULES_DIR": place.path("rules")}
-        planted_rule(place, "gone.json", [{"address": "0000:7f:1f.7", "model": "10de:0001:0000:0000"}])
+        plant_rule(place, "gone.json", [{"address": "0000:7f:1f.7", "model": "10de:0001:0000:0000"}])
         done = place.facet("pci", "persist", "apply", env=rules)
         equal(done.returncode, 1)
         contains(done.stdout, "gone.json: drift: 0000:7f:1f.7 is not on this machine")

@@ -37,8 +37,9 @@ def released(step, state):
     return {"op": "free", "result_of": step, "expect": {"state_after": {"x": state}}}
 
 
-GOOD = vector("a life", [allocate("3", {"a0": "2", "a1": "1"}, {"a0": "2", "a1": "1"}),
-                         refused("2", "InsufficientResource", {"a0": "2", "a1": "1"}), released(0, {})])
+GOOD = vector("allocate and free",
+              [allocate("3", {"a0": "2", "a1": "1"}, {"a0": "2", "a1": "1"}),
+               refused("2", "InsufficientResource", {"a0": "2", "a1": "1"}), released(0, {})])
 
 
 def replay(place, document, *options):
@@ -59,7 +60,7 @@ def recorded_vectors_pass():
     with Place() as place:
         done = replay(place, file_of(GOOD, {**GOOD, "id": "again"}))
         equal((done.returncode, done.stderr), (0, ""))
-        equal(done.stdout.splitlines(), ["TAP version 13", "ok 1 - a life", "ok 2 - again", "1..2",
+        equal(done.stdout.splitlines(), ["TAP version 13", "ok 1 - allocate and free", "ok 2 - again", "1..2",
                                          "# 2 passed, 0 failed; 0 recorded a defect of the original"])
 
 
@@ -84,17 +85,17 @@ def any_changed_number_fails_and_is_shown():
                 inner = inner[key]
             inner[path[-1]] = "0.5"
             done = replay(place, file_of(GOOD, wrong))
-            equal((done.returncode, verdicts(done)), (1, ["ok 1 - a life", "not ok 2 - a life"]))
+            equal((done.returncode, verdicts(done)), (1, ["ok 1 - allocate and free", "not ok 2 - allocate and free"]))
             contains(done.stdout, "recorded 0.5")
         wrong = copy.deepcopy(GOOD)
         wrong["steps"][1]["expect"]["error"] = "NotMultipleOfQuantum"
         done = replay(place, file_of(wrong))
-        equal((done.returncode, verdicts(done)), (1, ["not ok 1 - a life"]))
+        equal((done.returncode, verdicts(done)), (1, ["not ok 1 - allocate and free"]))
         contains(done.stdout, "refused as InsufficientResource: slot 'x': 2 asked for, 1 can be had")
 
 
 @test
-def a_device_that_is_not_there_is_no_match():
+def a_recorded_result_on_an_unknown_device_fails():
     with Place() as place:
         done = replay(place, file_of(vector("v", [allocate("1", {"zz": "1"}, {"zz": "1"})])))
         equal((done.returncode, verdicts(done)), (1, ["not ok 1 - v"]))
@@ -122,7 +123,7 @@ def a_recorded_defect_is_reported_and_passes_only_in_a_probe():
 
 
 @test
-def a_difference_that_breaks_no_rule_fails_with_any_origin():
+def a_difference_that_breaks_no_rule_fails_even_in_a_probe():
     with Place() as place:
         done = replay(place, file_of(vector("v", [allocate("1", {"a1": "1"}, {"a1": "1"})], origin="executed_probe")))
         equal((done.returncode, verdicts(done)), (1, ["not ok 1 - v"]))
@@ -183,26 +184,27 @@ def wrong_use_is_refused():
 
 
 @test
-def json_says_the_same():
+def results_as_json_count_and_name_the_vectors():
     with Place() as place:
         wrong = vector("w", [allocate("1", {"a1": "1"}, {"a1": "1"})])
         done = replay(place, file_of(GOOD, wrong), "--json")
         answer = json.loads(done.stdout)
         equal(done.returncode, 1)
         equal((answer["passed"], answer["failed"], answer["defects"]), (1, 1, 0))
-        equal([(result["id"], result["passed"]) for result in answer["results"]], [("a life", True), ("w", False)])
+        equal([(result["id"], result["passed"]) for result in answer["results"]],
+              [("allocate and free", True), ("w", False)])
         contains(answer["results"][1]["fault"], "recorded 1")
 
 
 @test
-def names_speak_neither_to_the_terminal_nor_to_the_reader_of_tap():
+def names_control_neither_the_terminal_nor_the_reader_of_tap():
     with Place() as place:
         done = replay(place, file_of({**GOOD, "id": "a\n2..1 # SKIP \u001b[31m"}))
         equal(verdicts(done), ["ok 1 - a?2..1 ? SKIP ?[31m"])
 
 
 @test
-def densities_agents_and_aligned_memory():
+def vectors_of_densities_agents_and_aligned_memory_are_checked():
     table = {"device_capacity": "1", "quantum": "0.1",
              "rows": [{"requested": "2.5", "devices": 3, "quantized_share": "0.8", "extra_devices": 1}]}
     split = {"id": "s", "map": "agent_partition", "mode": "auto-split", "num_agents": 2, "total_slots": "16",

@@ -62,7 +62,7 @@ def hashcat_cracks_the_same_hash():
 
 
 @test
-def clpeak_measures_the_same_things():
+def clpeak_prints_the_same_labels():
     clpeak = needs("clpeak")
     with Program() as place:
         command = [clpeak, "--kernel-latency"]

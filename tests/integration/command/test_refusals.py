@@ -105,13 +105,14 @@ def command_is_found_behind_one_that_cannot_be_executed():
         equal(done.returncode, 0, done.stderr)
 
 
+# Variables that are read only if another one is set.
 DEPENDS = {name: {"FACET_SIM_PROFILE": "h100"} for name in ("FACET_SIM_FAULTS", "FACET_SIM_VISIBLE_DEVICES",
                                                             "FACET_SIM_STATE")}
 
 # Variables whose wrong values other programs report (users of the interposers and of TensorFusion, 'facet pci',
 # 'facet provider check'), or which may have any text.
-ELSEWHERE = {"FACET_PCI_RULES_DIR", "FACET_QUIET", "FACET_REAL_CUDA", "FACET_REAL_HIP", "FACET_REAL_NVML",
-             "FACET_TENSORFUSION_IDLE_MS", "FACET_TENSORFUSION_PLACE", "FACET_VGPU_DIR", "FACET_ROCM_STATE"}
+CHECKED_ELSEWHERE = {"FACET_PCI_RULES_DIR", "FACET_QUIET", "FACET_REAL_CUDA", "FACET_REAL_HIP", "FACET_REAL_NVML",
+                     "FACET_TENSORFUSION_IDLE_MS", "FACET_TENSORFUSION_PLACE", "FACET_VGPU_DIR", "FACET_ROCM_STATE"}
 
 
 @test
@@ -122,25 +123,25 @@ def no_wrong_value_of_a_variable_is_passed_over():
         names = [entry["variable"] for entry in shown["settings"] + shown["variables"]]
         equal(len(names) > 40, True, "the variables")
         listed = place.json("provider", "list", "--json")["providers"]
-        there = {provider["name"] for provider in listed}
+        built = {provider["name"] for provider in listed}
         passed_over = []
         for name in names:
             owner = name.split("_")[1].lower()
-            if name in ELSEWHERE or (owner in ("cpu", "cuda", "rocm", "ascend", "sim") and owner not in there):
+            if name in CHECKED_ELSEWHERE or (owner in ("cpu", "cuda", "rocm", "ascend", "sim") and owner not in built):
                 continue
             for value in ("nowhere/at all", "0.5?"):
                 if value == "0.5?" and (owner in ("cuda", "rocm", "ascend", "provider") or name == "FACET_SIM_STATE"):
-                    continue  # may be the name of a library that the loader searches, or of a folder
+                    continue  # the value may be the name of a library that the loader searches, or of a folder
                 done = place.facet("provider", "list", env={name: value, **DEPENDS.get(name, {})})
                 said = [line for line in (done.stdout + done.stderr).splitlines() if value in line and
-                        (name in line or name == "FACET_PROVIDER_PATH")]  # whose messages name a file instead
+                        (name in line or name == "FACET_PROVIDER_PATH")]  # its messages name a file, not the variable
                 if not said:
                     passed_over.append(f"{name}={value}: {done.stdout}{done.stderr}")
         equal(passed_over, [])
 
 
 @test
-def usage_is_refused():
+def wrong_usage_is_refused():
     with Place() as place:
         refused(place, ["run"], 2, "command is missing")
         refused(place, ["run", "-d", "0", "-d", "1", "true"], 2, "--device is given twice, '0' and '1'")
@@ -258,7 +259,7 @@ def refusals_are_json_too():
 
 
 @test
-def a_machine_without_devices_gets_advice():
+def listing_a_machine_without_devices_is_refused():
     with Place() as place:
         refused(place, ["devices"], 1, "facet devices: ")
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`facet place` on a simulated node with the real daemon, and `facet place fleet`.
 
-Owns: the words and exit statuses of the command. Never: checks placements (tests/unit/placement), or kills a daemon.
+Owns: the output and exit statuses of the command. Never: checks which devices a request gets (tests/unit/placement).
 """
 import json
 import os
@@ -27,7 +27,7 @@ class Node(Real):
         super().__init__()
 
     def facet(self, *arguments, **options):
-        if not self.prepared:
+        if not self.prepared:  # the base class's constructor already runs a command
             self.prepared = True
             self.env.update(FACET_PROVIDER_PATH=PROVIDER, FACET_SIM_STATE=self.path("machine"), FACET_IDLE_EXIT_S="30",
                             FACET_SIM_PROFILE=os.path.join(SOURCE, "providers", "sim", "profiles", "h200x8.json"))
@@ -211,6 +211,7 @@ def placed_jobs_are_known_to_the_next_decision():
         contains(done.stderr, "no node has room")
         done = fleet(node, job, "--placed", placed, "--json")
         equal((done.returncode, json.loads(done.stdout)["error"]["code"]), (1, "no_space"))
+        # After an empty line and four jobs, line 6 has a job more than the GPUs have room for.
         with open(placed, "a", encoding="ascii") as file:
             file.write(text)
         done = fleet(node, job, "--placed", placed)
@@ -219,8 +220,8 @@ def placed_jobs_are_known_to_the_next_decision():
 
 
 @test
-def fleet_decides_as_the_simulation_does():
-    """Jobs placed one by one fill the fleet with exactly as many as `facet simulate` has room for."""
+def jobs_placed_one_by_one_fill_the_fleet():
+    """With each policy, as many jobs can be placed one by one as the fleet's GPUs have room for."""
     with Node() as node:
         node.write("jobs.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1024,1,370\n")
         job = {"num_gpu": 1, "gpu_milli": 370, "cpu_milli": 1000, "memory_mib": 1024}

@@ -61,24 +61,24 @@ def program_finds_its_vgpu_and_layer():
 
 CUDA_SCRIPT = 'echo "$LD_LIBRARY_PATH|$LD_PRELOAD|$CUDA_VISIBLE_DEVICES"'
 GPU = "GPU-66616b65-2d67-7075-0000-000000000001"
-BARE = {"LD_LIBRARY_PATH": "", "LD_PRELOAD": "", "CUDA_VISIBLE_DEVICES": ""}
+EMPTY = {"LD_LIBRARY_PATH": "", "LD_PRELOAD": "", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @test
-def cuda_program_finds_our_library_in_front():
+def cuda_program_finds_facets_library_in_front():
     with Place() as place:
         place.write("lib/cuda/libcuda.so.1", "")
         folder = place.path("lib/cuda")
-        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={**BARE, "FAKE_ADDRESS": GPU}).stdout,
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={**EMPTY, "FAKE_ADDRESS": GPU}).stdout,
               f"{folder}|{folder}/libcuda.so.1|{GPU}\n")
         place.write("lib/cuda/libnvidia-ml.so.1", "")
         equal(place.facet("run", "sh", "-c", CUDA_SCRIPT,
-                          env={**BARE, "LD_LIBRARY_PATH": "/other", "CUDA_VISIBLE_DEVICES": "3"}).stdout,
+                          env={**EMPTY, "LD_LIBRARY_PATH": "/other", "CUDA_VISIBLE_DEVICES": "3"}).stdout,
               f"{folder}:/other|{folder}/libcuda.so.1:{folder}/libnvidia-ml.so.1|{GPU}\n")
 
 
 @test
-def partition_of_a_gpu_is_entered_the_same_way():
+def a_cuda_program_finds_the_partition_of_a_gpu():
     with Place() as place:
         place.write("lib/cuda/libcuda.so.1", "")
         contains(place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"FAKE_ADDRESS": "MIG-1-2"}).stdout, "|MIG-1-2")
@@ -88,11 +88,11 @@ def partition_of_a_gpu_is_entered_the_same_way():
 def nothing_of_cuda_is_set_for_other_devices():
     with Place() as place:
         place.write("lib/cuda/libcuda.so.1", "")
-        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env=BARE).stdout, "||\n")
+        equal(place.facet("run", "sh", "-c", CUDA_SCRIPT, env=EMPTY).stdout, "||\n")
 
 
 @test
-def cuda_device_without_our_library_is_refused():
+def cuda_device_without_facets_library_is_refused():
     with Place() as place:
         done = place.facet("run", "sh", "-c", CUDA_SCRIPT, env={"FAKE_ADDRESS": GPU})
         equal(done.returncode, 1)
@@ -128,14 +128,14 @@ def report_is_exact():
 
 
 @test
-def report_of_a_killed_command():
+def report_of_a_killed_command_has_its_exit_status():
     with Place() as place:
         equal(place.facet("run", "--report", "r", "sh", "-c", "kill -KILL $$").returncode, 137)
         equal(json.loads(place.read("r"))["exit_status"], 137)
 
 
 @test
-def report_on_standard_output_and_through_a_link():
+def report_goes_to_standard_output_or_through_a_link():
     with Place() as place:
         equal(json.loads(place.facet("run", "--report", "-", "true").stdout)["exit_status"], 0)
         place.write("target", "old")
@@ -217,7 +217,7 @@ def signals_sent_to_facet_alone_are_passed_on():
 
 
 @test
-def command_killed_by_a_passed_signal_gives_128_plus():
+def command_killed_by_a_passed_signal_gives_128_plus_its_number():
     with Place() as place:
         process = start_script(place, f"exec 2>/dev/null; touch started; exec sleep 60")
         process.send_signal(signal.SIGTERM)
@@ -236,7 +236,7 @@ def child_of(pid):
 
 
 @test
-def stop_and_continue_reach_both():
+def stop_and_continue_reach_facet_and_the_command():
     with Place() as place:
         process = start_script(place, "touch started; exec sleep 60", process_group=0)
         child = child_of(process.pid)
@@ -313,6 +313,7 @@ def missing_interpreter_is_127():
 REACHES = "limits do not reach them"
 UNUSED = "no program entered"
 
+# Commands whose program does not enter the vGPU: another process starts it, or the variables of the vGPU are removed.
 OUT_OF_REACH = [
     ["podman", "run", "--rm", "image"], ["docker", "--context", "c", "exec", "x", "y"], ["nerdctl", "run", "image"],
     ["sudo", "id"], ["su", "-c", "id"], ["doas", "id"], ["ssh", "host", "id"], ["systemd-run", "--user", "id"],
@@ -339,6 +340,7 @@ OUT_OF_REACH = [
     ["env", "-u", "OPENCL_LAYERS", "id"], ["env", "OPENCL_LAYERS=", "id"], ["env", "FACET_VGPU_DIR=", "id"],
     ["env", "--unset=FACET_VGPU_DIR", "id"],
 ]
+# Commands that only resemble those of OUT_OF_REACH.
 WITHIN_REACH = [
     ["echo", "sudo"], ["podman", "images"], ["env", "A=sudo", "echo", "ssh"], ["sh", "-c", 'echo "a; sudo b"'],
     ["sh", "-c", "command -v ssh"], ["sh", "-c", "command -pv sudo"], ["xargs", "-I", "ssh", "echo", "ssh"],
@@ -363,6 +365,7 @@ def launchers_that_leave_the_vgpu_are_reported_before_they_start():
             lines = done.stderr.splitlines()
             equal((done.returncode, lines[0].count(REACHES)), (0, 1), f"{command}: {done.stderr}")
             equal(done.stderr.count(REACHES), 1, command)
+            # A command with one of these words prints other lines, or runs a program that prints nothing.
             if not {"-i", "-iS", "exec -c id", "-vS"} & set(command):
                 equal(lines[1:], ["started"], command)
         for command in WITHIN_REACH:
@@ -370,7 +373,7 @@ def launchers_that_leave_the_vgpu_are_reported_before_they_start():
 
 
 @test
-def a_run_that_nothing_entered_says_so_where_limits_were_to_hold():
+def a_run_with_limits_that_no_program_entered_is_warned_of():
     with Place(fault="unused") as place:
         place.write("bin/podman", "#!/bin/sh\n", 0o755)
         env = {"PATH": f"{place.path('bin')}:{os.environ['PATH']}"}
@@ -387,7 +390,7 @@ def a_run_that_nothing_entered_says_so_where_limits_were_to_hold():
 
 
 @test
-def unread_warnings_end_nothing():
+def a_lost_reader_of_warnings_does_not_end_the_run():
     """Without a reader of standard error the program still runs, and its end is reported."""
     with Place() as place:
         readable, writable = os.pipe()

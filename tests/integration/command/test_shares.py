@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shares and caps hold in real programs, with the daemon and without.
 
-Owns: all tests that measure; the file runs alone. Never: tests a limit of memory (test_limits.py).
+Owns: all tests that measure shares of an OpenCL device; no other test runs at the same time.
+Never: tests a limit of memory (test_limits.py).
 """
 import json
 import os
@@ -21,8 +22,8 @@ from tap import equal, main, test
 ROUNDS = 4
 
 
-def sum_between(lines, what, begin_ns, end_ns):
-    return sum(line[what] for line in lines
+def sum_between(lines, member, begin_ns, end_ns):
+    return sum(line[member] for line in lines
                if line["event"] == "window" and begin_ns <= line["start_ns"] and line["end_ns"] <= end_ns)
 
 
@@ -31,19 +32,19 @@ def kernels_between(lines, begin_ns, end_ns):
 
 
 def start_reading(processes):
-    """Futures of the processes' output. A pipe holds less than that, so a process would not end if it were not read."""
+    """Futures of the processes' output. A pipe holds less than the whole output, so an unread process would not end."""
     pool = ThreadPoolExecutor(len(processes))
     return [pool.submit(lines_of, process) for process in processes]
 
 
-def end(runs):
-    """Waits until all have ended; returns that time, and their measurements."""
+def wait_for_end(runs):
+    """Waits until all programs have ended; returns the time when they had, and their measurements of their kernels."""
     spans = [span for lines in runs for line in lines.result() if line["event"] == "device" for span in line["spans"]]
     return time.monotonic_ns(), sums.Measured(spans)
 
 
 def shares_of(place, percents):
-    """Each tenant's part of the device time while all of them ran, in percent; the tenants have these guarantees."""
+    """Each tenant's part of the device time while all of them ran, in percent; `percents` are their guarantees."""
     start = str(time.monotonic_ns() + 2 * 10**9)
     processes = [place.start_burn(["-c", str(percent)], "--seconds", "7", "--windows", "100", "--device-time", "--start-ns",
                                   start) for percent in percents]
@@ -56,7 +57,7 @@ def shares_of(place, percents):
 
 
 @test
-def shares_are_as_asked():
+def shares_follow_the_guarantees():
     percents = (50, 30, 20)
     with Tenants() as place:
         for _ in range(ROUNDS):
@@ -77,7 +78,7 @@ def published_time_is_never_more_than_passed():
                                      steps, "--seconds", "4", "--start-ns", start, "--device-time") for percent in (50, 30, 20)]
             runs = start_reading(processes)
             readings = sums.take_readings(place, processes)
-            ended_ns, measured = end(runs)
+            ended_ns, measured = wait_for_end(runs)
             sums.check(readings)
             sums.check_reports([json.loads(place.read(f"{percent}.json")) for percent in (50, 30, 20)], measured, readings,
                                int(start), ended_ns)
@@ -97,11 +98,11 @@ def outlive_a_daemon(place, seconds):
     time.sleep(1)
     names = place.names()
     if time.monotonic_ns() > start + seconds * 10**9:
-        end(runs)
+        wait_for_end(runs)
         return False
     equal(sorted(names), ["a", "b"], "vGPUs of the next daemon")
     readings += sums.take_readings(place, processes)
-    ended_ns, measured = end(runs)
+    ended_ns, measured = wait_for_end(runs)
     sums.check(readings)
     sums.check_reports([json.loads(place.read(f"{name}.json")) for name in ("a", "b")], measured, readings, start, ended_ns,
                        arbiter=False)
@@ -111,6 +112,7 @@ def outlive_a_daemon(place, seconds):
 @test
 def published_time_goes_on_with_the_next_daemon():
     with Tenants() as place:
+        # The programs run for 6 s, and twice as long in each further round: the next daemon may start slowly.
         answered = any(outlive_a_daemon(place, 6 << number) for number in range(ROUNDS))
         equal(answered, True, "the next daemon answered while the programs ran")
 

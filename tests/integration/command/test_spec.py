@@ -100,7 +100,7 @@ def machines_of_every_profile_are_valid():
 
 
 @test
-def one_device_can_be_chosen():
+def chosen_devices_are_shown_in_the_given_order():
     with Place(real=True) as place:
         env = simulated(place, "h200x8")
         everything = show(place, env=env)
@@ -199,7 +199,7 @@ def a_device_that_cannot_be_queried_is_not_offered():
 
 
 @test
-def a_second_provider_of_a_name_says_nothing_of_the_first():
+def a_second_provider_of_a_name_is_listed_beside_the_first():
     with Place(real=True) as place:
         env = simulated(place, "h200x8")
         os.makedirs(place.path("others"))
@@ -244,10 +244,10 @@ def our_checks_and_the_schema_agree():
         equal(list(judge.iter_errors(node)), [])
         for path, value in changes + rules:
             changed = copy.deepcopy(node)
-            at = changed
+            inner = changed
             for key in path[:-1]:
-                at = at[key]
-            at[path[-1]] = value
+                inner = inner[key]
+            inner[path[-1]] = value
             status, found = check(place, changed, "--schema", "node")
             theirs = {"".join(f"/{part}" for part in error.absolute_path) for error in judge.iter_errors(changed)}
             equal(status, 1, f"{path} {value}")
@@ -257,7 +257,7 @@ def our_checks_and_the_schema_agree():
 
 
 @test
-def everything_wrong_is_printed():
+def all_violations_are_printed():
     with Place() as place:
         place.write("bad.json", json.dumps({"format": "facet-accelerator-node", "version": "1.0", "devices": [{}, 1],
                                             "resource_specs": [{"slot_name": "A", "type": "x"}]}))
@@ -271,7 +271,7 @@ def everything_wrong_is_printed():
 
 
 @test
-def a_text_that_is_no_document_is_refused_with_its_place():
+def a_text_that_is_no_document_is_refused_with_the_position():
     with Place() as place:
         for text, fragment in (('{"a": 1,\n "a": 2}', "line 2, column"), ('{"a": 1e999}', "line 1"),
                                ("[" * 5000, "depth"), ("", "line 1"), ('{"a": 99999999999999999999}', "too big"),
@@ -285,8 +285,9 @@ def a_text_that_is_no_document_is_refused_with_its_place():
 
 
 @test
-def names_do_not_speak_to_the_terminal():
-    """Members and files have names chosen by another user; a line is a line, and JSON is exact."""
+def names_bring_no_control_character_to_the_terminal():
+    """Another user may have chosen the names of members and files. In text, their line breaks and control characters
+    are replaced; JSON has the names as they are."""
     name = "x\nw.json: valid\x1b[2J"
     document = {"format": "facet-accelerator-workload", "version": "1.0", "sysctls": {name: "1"}}
     with Place() as place:
@@ -300,7 +301,7 @@ def names_do_not_speak_to_the_terminal():
 
 
 @test
-def lists_that_are_cut_say_so():
+def a_cut_list_of_violations_says_so():
     with Place() as place:
         place.write("many.json", json.dumps({"format": "facet-accelerator-node", "version": "1.0", "resource_specs": [],
                                              "devices": [1] * 5000}))
@@ -328,7 +329,7 @@ def refusals_are_json_for_any_name_of_a_file():
 
 
 @test
-def advice_is_given_where_it_helps():
+def the_option_partial_is_advised_only_where_it_helps():
     with Place() as place:
         done = place.facet("spec", "render", "--to", "docker", "--json", "missing.json")
         equal((done.returncode, "--partial" in done.stdout + done.stderr), (1, False))
@@ -343,7 +344,7 @@ def advice_is_given_where_it_helps():
 
 
 @test
-def schemas_are_the_published_ones():
+def printed_schemas_are_the_files_of_schemas():
     with Place() as place:
         equal(place.facet("spec", "schema").stdout, "node\nworkload\n")
         for name in ("node", "workload"):

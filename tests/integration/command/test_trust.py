@@ -12,7 +12,7 @@ import tempfile
 from place import BUILD, FACET, SOURCE, Place, wait_until
 from tap import Skip, contains, equal, main, test
 
-VICTIM, ATTACKER = 4001, 4002
+VICTIM, ATTACKER = 4001, 4002  # numbers of users that the machine need not know
 
 # The verbs that ask a daemon, or read files that other users put beside its socket.
 VERBS = (["run", "touch", "ran"], ["vgpu", "list"], ["vgpu", "list", "--no-start"], ["vgpu", "show", "x"],
@@ -21,7 +21,7 @@ VERBS = (["run", "touch", "ran"], ["vgpu", "list"], ["vgpu", "list", "--no-start
          ["place", "release", "x"])
 
 
-def refused_by_all(place, *fragments):
+def check_every_verb_refuses(place, *fragments):
     for verb in VERBS:
         done = place.facet(*verb)
         equal(done.returncode, 1, f"{verb}: {done.stdout}{done.stderr}")
@@ -38,8 +38,8 @@ def a_folder_that_others_may_write_is_not_used():
         with Place() as place:
             os.mkdir(place.runtime)
             os.chmod(place.runtime, mode)
-            refused_by_all(place, f"{place.runtime}", f"may be written by {who} (mode {mode:04o})",
-                           "FACET_RUNTIME_DIR chooses another")
+            check_every_verb_refuses(place, f"{place.runtime}", f"may be written by {who} (mode {mode:04o})",
+                                     "FACET_RUNTIME_DIR chooses another")
 
 
 @test
@@ -48,8 +48,8 @@ def a_folder_below_one_that_others_may_write_is_not_used():
         os.makedirs(place.path("open/run"))
         os.chmod(place.path("open"), 0o777)
         place.env["FACET_RUNTIME_DIR"] = place.path("open/run")
-        refused_by_all(place, f"{place.path('open')}, which leads to {place.path('open/run')}",
-                       "may be written by anybody (mode 0777)")
+        check_every_verb_refuses(place, f"{place.path('open')}, which leads to {place.path('open/run')}",
+                                 "may be written by anybody (mode 0777)")
         os.chmod(place.path("open"), 0o1777)
         equal(place.facet("vgpu", "list", "--no-start").stderr.count("no daemon listens"), 1)
 
@@ -73,7 +73,7 @@ def a_variable_that_facet_does_not_define_is_not_taken_from_an_answer():
 
 
 @test
-def a_path_in_an_answer_is_of_a_file_that_others_cannot_change():
+def a_path_in_an_answer_to_a_file_that_others_can_change_is_not_taken():
     with Place() as place:
         os.mkdir(place.path("open"))
         profile = place.write("open/profile.json", "{}")
@@ -144,8 +144,8 @@ class Users:
         return path
 
 
-def lib(users):
-    """Makes a folder with the layer, which `facet run` checks first."""
+def make_lib_folder(users):
+    """Makes a folder with the daemon and an empty file as the layer, for which `facet run` looks first."""
     folder = os.path.join(users.root, "lib")
     os.mkdir(folder)
     os.chmod(folder, 0o755)
@@ -158,7 +158,7 @@ def lib(users):
 @test
 def a_folder_that_another_user_made_first_is_not_used():
     with Users() as users:
-        runtime, environment = os.path.join(users.root, "facet"), {"FACET_LIB_DIR": lib(users)}
+        runtime, environment = os.path.join(users.root, "facet"), {"FACET_LIB_DIR": make_lib_folder(users)}
         os.mkdir(runtime)
         os.chmod(runtime, 0o777)
         os.chown(runtime, ATTACKER, ATTACKER)
@@ -215,7 +215,8 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
         inside = ("unshare", "--user", f"--map-user={VICTIM}")
         if users.as_user(VICTIM, *inside, "true").returncode:
             raise Skip("no user namespaces here")
-        # A folder in /tmp may be of any user, and in this namespace root looks like any other user.
+        # A folder in /tmp may be of any user, and in this namespace root looks like any other user: all users without a
+        # number in it have the number 65534.
         theirs, mine = (tempfile.mkdtemp(prefix="facet-test-", dir="/tmp") for _ in range(2))
         os.chown(theirs, ATTACKER, ATTACKER)
         os.chown(mine, VICTIM, VICTIM)
@@ -226,7 +227,8 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
                      f"{theirs} belongs to user 65534, expected user {VICTIM} or root")
             os.chown(theirs, 0, 0)
             contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=theirs).stderr, f"{theirs} belongs to user 65534")
-            # It is not used below folders that only root can change either: a privileged helper may have made it there.
+            # A folder of such a user is not used below folders that only root can change either: a privileged helper
+            # may have made it there.
             os.chmod(theirs, 0o755)
             os.mkdir(f"{theirs}/run")
             os.chown(f"{theirs}/run", ATTACKER, ATTACKER)

@@ -46,7 +46,7 @@ def an_empty_list_says_what_to_do():
 
 
 @test
-def show_is_a_card():
+def show_prints_a_card():
     with Place() as place:
         create_two_vgpus(place)
         shown = place.facet("vgpu", "show", "alice").stdout
@@ -82,7 +82,7 @@ def set_sends_only_changed_members():
 
 
 @test
-def freeze_and_resume():
+def freeze_and_resume_change_the_state():
     with Place() as place:
         create_two_vgpus(place)
         equal(place.facet("vgpu", "freeze", "alice").returncode, 0)
@@ -101,7 +101,7 @@ def destroy_goes_on_after_a_failure():
 
 
 @test
-def destroy_of_a_busy_one_needs_force():
+def destroy_of_a_busy_vgpu_needs_force():
     with Place() as place:
         place.facet("vgpu", "create", "--name", "busy")
         done = place.facet("vgpu", "destroy", "busy")
@@ -172,7 +172,7 @@ def top_redraws_in_place_on_a_terminal():
 
 @test
 def top_is_yellow_only_while_launches_wait():
-    """With less than the guarantee; a vGPU that waited once, long ago, may just have little to do."""
+    """In both cases the vGPU gets less than its guarantee; if its launches do not wait, it may have little to do."""
     for waited_ns, yellow in (("0", False), ("1000", True)):
         with Place() as place:
             place.env.update(FAKE_MISSING_MILLI="100", FAKE_WAITED_NS=waited_ns)

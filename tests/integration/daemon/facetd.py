@@ -62,7 +62,8 @@ class Answer:
 
 
 class Facetd:
-    """Folders for one daemon. `with Facetd() as daemon:` also starts it, and ends and removes everything."""
+    """Folders for one daemon. A `with` statement starts the daemon (unless `start` is false), and in the end kills it
+    and removes the folders."""
 
     def __init__(self, base=None, start=True, **environment):
         self.base = base or tempfile.mkdtemp(prefix="facetd-")
@@ -92,7 +93,8 @@ class Facetd:
             shutil.rmtree(self.base, ignore_errors=True)
 
     def launch(self, *arguments, prefix=(), **keywords):
-        """Starts a foreground facetd; returns it and the descriptor on which it says that it is ready."""
+        """Starts a foreground facetd; returns it and the descriptor on which it writes its verdict: a line break once
+        it is ready, or the reason why it does not start."""
         read_end, write_end = os.pipe()
         process = subprocess.Popen(
             [*prefix, FACETD, "--foreground", "--ready-fd", str(write_end), *arguments], env=self.environment,
@@ -116,7 +118,7 @@ class Facetd:
         return process.returncode, verdict, stderr
 
     def end(self, number=signal.SIGTERM):
-        """Returns the exit status and the log."""
+        """Ends the daemon with a signal; returns its exit status and its log."""
         self.process.send_signal(number)
         stderr = self.process.communicate(timeout=DEADLINE_S)[1]
         return self.process.returncode, stderr
@@ -158,11 +160,13 @@ def read_all(fd):
 
 
 class VgpuHolder:
-    """Keeps a vGPU as `facet run` does, by a lock on the first byte of its usage file. Each slot locks a later byte."""
+    """Keeps a vGPU as `facet run` does, by a lock on the first byte of its usage file. A process locks a later byte:
+    that of its slot."""
 
     def __init__(self, segment, byte=0):
         self.fd = os.open(os.path.join(segment, "usage"), os.O_RDWR | os.O_CLOEXEC)
         lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, byte, 1, 0)
+        # 37 is F_OFD_SETLK on Linux, which older releases of Python do not name.
         fcntl.fcntl(self.fd, fcntl.F_OFD_SETLK if hasattr(fcntl, "F_OFD_SETLK") else 37, lock)
 
     def release(self):
@@ -176,7 +180,8 @@ class VgpuHolder:
 
 
 def mount_small(path, kib):
-    """Mounts a tmpfs of `kib` KiB, as root; returns the reason if that fails. A mount namespace would need a helper."""
+    """Mounts a tmpfs of `kib` KiB, which only root can; returns the reason if that fails. It is in this process's mount
+    namespace, as another one would need a helper program."""
     libc = ctypes.CDLL(None, use_errno=True)
     os.makedirs(path, exist_ok=True)
     if libc.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={kib}k".encode()) != 0:
@@ -185,4 +190,4 @@ def mount_small(path, kib):
 
 
 def unmount(path):
-    ctypes.CDLL(None).umount2(path.encode(), 2)
+    ctypes.CDLL(None).umount2(path.encode(), 2)  # MNT_DETACH

@@ -3,7 +3,7 @@
  * A provider for the daemon's tests: as many devices as FACET_TEST_DEVICES says (2 when it is unset), of 1 GiB each.
  *
  * Owns: devices that can vanish between two starts.
- * Never: ships; its devices are marked as simulated.
+ * Never: is installed; its devices are marked as simulated.
  */
 #include <facet/provider.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A facetd on a simulated machine, whose partitions and limits outlive it as they would in a driver.
+"""A facetd on a simulated machine, whose partitions and limits outlive the daemon as they would in a driver.
 
 Owns: the machine's folder and its script of faults. Never: tests anything.
 """
@@ -44,7 +44,7 @@ class Simulated(Facetd):
         self.environment["FACET_SIM_PROFILE"] = os.path.join(SOURCE, "providers", "sim", "profiles", profile + ".json")
 
     def forget(self):
-        """The machine loses all that is on it."""
+        """Makes the machine lose its partitions and limits, as a reset of the device would."""
         for name in os.listdir(self.machine):
             os.unlink(os.path.join(self.machine, name))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every call of docs/api.md, answered as it says, and as schemas/ say.
+"""Every call of docs/api.md is answered as that page and the schemas say.
 
-Owns: the good answers. Never: tests refusals (test_refusals.py).
+Owns: the answers to correct requests. Never: tests refusals (test_refusals.py).
 """
 import ctypes
 import json
@@ -234,10 +234,10 @@ def promtool_accepts_the_metrics():
 
 
 @test
-def a_connection_serves_many_calls():
+def a_client_that_reconnects_makes_many_calls():
     from facetd import UnixConnection
     with Facetd() as daemon:
-        connection = UnixConnection(daemon.socket)
+        connection = UnixConnection(daemon.socket)  # connects anew for each call, as the daemon closes after one
         for _ in range(50):
             connection.request("GET", "/v1/health")
             equal(json.loads(connection.getresponse().read())["vgpus"], 0)
@@ -280,7 +280,7 @@ def answers_keep_to_their_schemas():
             check("vgpu.schema.json", daemon.get("/v1/vgpus/nobody"))
         except jsonschema.ValidationError:
             return
-        raise AssertionError("the schema of a vGPU takes anything")
+        raise AssertionError("the schema of a vGPU accepts an error, expected a refusal")
 
 
 main()

@@ -10,7 +10,7 @@ import time
 from facetd import Facetd
 from tap import equal, main, test
 
-CROWD = 300  # more than the daemon serves at once, fewer than it serves and keeps waiting
+CROWD = 300  # connections: more than the daemon serves at once, fewer than it serves and keeps waiting together
 
 HEAD = b"POST /v1/vgpus HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n"
 
@@ -42,7 +42,7 @@ def check_served_beside_crowd(data):
         opened = are_open(connections)
         # Most connections are still open, so the call was served before the daemon's time limit closed them all.
         equal(sum(opened) >= CROWD - 100, True, f"{sum(opened)} of {CROWD} are open")
-        # Neighbours may change places, as each connection is taken by a thread of its own.
+        # The connections may have been accepted in a slightly different order, as each is taken by a thread of its own.
         equal(opened[100:], [True] * (CROWD - 100), "the daemon closed the connections that had waited longest")
         equal(daemon.names(), [])
 
@@ -63,7 +63,7 @@ def callers_that_send_half_a_body_do_not_keep_others_from_being_served():
 
 
 @test
-def a_crowd_of_fewer_is_not_hung_up_on():
+def a_crowd_of_100_is_not_hung_up_on():
     with Facetd() as daemon, crowd(daemon, 100, HEAD) as connections:
         for _ in range(3):
             equal(daemon.get("/v1/health").status, 200)

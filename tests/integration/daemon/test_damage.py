@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments that were damaged while no daemon ran: the processes that live in them are not forgotten.
 
-Owns: damage with living processes. Never: damage of unused segments, and single numbers (test_faults.py).
+Owns: damage with living processes. Never: tests damage of unused segments, or of single numbers (test_faults.py).
 """
 import os
 import signal
@@ -11,6 +11,7 @@ import subprocess
 from facetd import BUILD, Facetd, VgpuHolder, wait_until
 from tap import contains, equal, main, test
 
+# Offsets: of the first slot in `usage`, and of the version in `policy` and `usage`. Then the bytes that a tenant holds.
 SLOT, VERSION_AT, MEMORY = 128, 8, 1 << 20
 NUMBERS = ("memory_used_bytes", "memory_peak_bytes", "share_milli", "device_time_ns", "launches", "throttled_ns",
            "denied_allocations", "processes")
@@ -40,19 +41,19 @@ class Tenant:
         self.lock = VgpuHolder(segment, 1)
         overwrite(usage, SLOT + 28, struct.pack("<I", os.getpid()))
         overwrite(usage, SLOT, struct.pack("<Q", MEMORY))
-        overwrite(usage, 24, struct.pack("<Q", MEMORY))
-        overwrite(usage, 20, struct.pack("<I", 1))
+        overwrite(usage, 24, struct.pack("<Q", MEMORY))  # memory_peak_bytes
+        overwrite(usage, 20, struct.pack("<I", 1))  # slots_used
 
     def end(self):
         self.lock.release()
 
 
 def overwrite_randomly(path):
-    overwrite(path, 0, os.urandom(832))
+    overwrite(path, 0, os.urandom(832))  # the size of the file `policy`
 
 
-def other_name(path):
-    overwrite(path, 24, b"another")
+def write_other_id(path):
+    overwrite(path, 24, b"another")  # in the vGPU's id
 
 
 def create_with_tenant(daemon):
@@ -89,7 +90,7 @@ def check_damaged_vgpu_is_kept(daemon, segment, what):
 
 @test
 def a_damaged_segment_with_processes_in_it_is_kept_until_they_are_gone():
-    for name, damage in (("policy", overwrite_randomly), ("usage", overwrite_randomly), ("policy", other_name),
+    for name, damage in (("policy", overwrite_randomly), ("usage", overwrite_randomly), ("policy", write_other_id),
                          ("policy", os.unlink), ("policy", lambda path: os.truncate(path, 0)),
                          ("usage", lambda path: os.truncate(path, 0))):
         with Facetd() as daemon:
@@ -126,7 +127,7 @@ def a_segment_of_another_release_with_processes_in_it_is_no_damage():
 
 
 @test
-def what_a_living_daemon_sees_damaged_is_not_entered():
+def a_vgpu_that_a_living_daemon_sees_damaged_is_not_entered():
     for name, damage in (("policy", overwrite_randomly), ("usage", lambda path: os.truncate(path, 0))):
         with Facetd() as daemon:
             damage(os.path.join(daemon.create(name="a")["segment"], name))
@@ -139,17 +140,17 @@ def a_damaged_segment_is_removed_by_force_and_its_quota_becomes_zero():
         segment, tenant = create_with_tenant(daemon)
         with open(os.path.join(segment, "policy"), "rb") as policy:
             daemon.end(signal.SIGKILL)
-            other_name(os.path.join(segment, "policy"))
+            write_other_id(os.path.join(segment, "policy"))
             daemon.start()
             equal(daemon.call("DELETE", "/v1/vgpus/a?force=1").status, 200)
             equal(os.path.exists(segment), False)
-            policy.seek(672)
+            policy.seek(672)  # memory_limit_bytes
             equal(struct.unpack("<Q", policy.read(8)), (0,), "the quota of the processes that stay")
         tenant.end()
 
 
 @test
-def a_damaged_ephemeral_vgpu_goes_with_its_last_process():
+def a_damaged_ephemeral_vgpu_is_removed_after_its_last_process():
     with Facetd() as daemon:
         vgpu = daemon.create(name="a", memory_limit_bytes=4 * MEMORY, ephemeral=True)
         tenant = Tenant(vgpu["segment"])
@@ -171,7 +172,7 @@ def replace_by_folder(path):
 
 
 @test
-def a_damaged_note_loses_no_process():
+def a_damaged_file_belief_loses_no_process():
     for damage in (remove_file, replace_by_folder, overwrite_randomly, lambda path: os.truncate(path, 20)):
         with Facetd() as daemon:
             segment, tenant = create_with_tenant(daemon)
@@ -191,11 +192,11 @@ def a_damaged_note_loses_no_process():
 
 
 @test
-def a_peak_is_never_less_than_what_is_held():
+def a_peak_below_the_memory_in_use_is_absent():
     with Facetd() as daemon:
         segment, tenant = create_with_tenant(daemon)
         usage = os.path.join(segment, "usage")
-        overwrite(usage, 24, struct.pack("<Q", 4096))
+        overwrite(usage, 24, struct.pack("<Q", 4096))  # memory_peak_bytes
         for _ in range(2):
             vgpu = daemon.get("/v1/vgpus/a").json
             equal((vgpu["memory_used_bytes"], "memory_peak_bytes" in vgpu), (MEMORY, False))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Broken files, full disks and vanished devices: a clear error or a warning, no crash, nothing lost.
 
-Owns: the faults of the daemon's surroundings. Never: faults of requests (test_refusals.py).
+Owns: the faults of the daemon's surroundings. Never: tests wrong requests (test_refusals.py).
 """
 import json
 import os
@@ -184,7 +184,8 @@ def damage_is_seen_that_came_while_there_was_no_daemon():
             equal(len(whole - set(numbers_of(daemon, "a"))) >= 2, True, f"numbers that are absent for {counter}")
 
 
-# Offsets in `policy`: the quota of memory; the moment of settling, then measured, settled and published time.
+# Offsets in `policy`: of the quota of memory, and of the moment of settling, which measured, settled and published time
+# follow; each has eight bytes.
 QUOTA, SETTLED = 672, 768
 
 
@@ -226,7 +227,7 @@ def numbers_of_a_segment_are_believed_after_a_restart():
 
 
 @test
-def impossible_numbers_are_absent_though_not_absurd():
+def numbers_just_above_their_bounds_are_absent():
     with Facetd() as daemon:
         usage = os.path.join(daemon.create(name="a", memory_limit_bytes=4096)["segment"], "usage")
         wait_until(lambda: "share_milli" in daemon.get("/v1/vgpus/a").json, "a share is measured")
@@ -248,7 +249,7 @@ def words_of(daemon, *arguments):
 
 def check_possible(numbers, age_ns, where):
     """The numbers of a vGPU of 4096 bytes and of this age are within their bounds."""
-    threads, hour_ns = 32768, 3600 * 10**9
+    threads, hour_ns = 32768, 3600 * 10**9  # the bounds of src/limiter/belief.c
     most = {"memory": 4096, "share_milli": 1000, "share_ratio": 1, "device_time_ns": age_ns,
             "device_time_seconds": age_ns / 1e9, "launches": age_ns + 10**6, "denied": age_ns + 10**6,
             "throttled_ns": threads * age_ns + hour_ns, "throttled_seconds": (threads * age_ns + hour_ns) / 1e9,
@@ -269,12 +270,13 @@ def no_damage_makes_a_number_negative_or_more_than_can_be():
             if number % 2:
                 daemon.get("/v1/vgpus/a")
             for _ in range(random.choice((1, 2, 40))):
-                at = random.randrange(24, SLOT + 8 * (192 + 8 * 64), 8)
-                if random.randrange(2):  # where the counters of a slot are
-                    at = SLOT + random.randrange(8) * (192 + 8 * 64) + random.choice((0, 56, 64, 72, 80, 88))
+                # A slot has three cache lines (192 bytes) and 8 shards of 64 bytes; 8 slots are used.
+                offset = random.randrange(24, SLOT + 8 * (192 + 8 * 64), 8)
+                if random.randrange(2):  # where a slot's memory, regions and counters are
+                    offset = SLOT + random.randrange(8) * (192 + 8 * 64) + random.choice((0, 56, 64, 72, 80, 88))
                 value = random.choice((2**64 - 1, 0, 2**63, random.getrandbits(64), 1 << random.randrange(64)))
-                overwrite(usage, at, struct.pack("<Q", value))
-            for look in range(2):
+                overwrite(usage, offset, struct.pack("<Q", value))
+            for _ in range(2):
                 numbers = numbers_of(daemon, "a")
                 check_possible(numbers, time.monotonic_ns() - began_ns, f"in round {number}")
             if number % 20 == 0:
@@ -290,7 +292,7 @@ def no_damage_makes_a_number_negative_or_more_than_can_be():
 
 
 @test
-def a_truncated_doorbell_is_hung_anew():
+def a_truncated_doorbell_is_made_anew():
     with Facetd() as daemon:
         segment = daemon.create(name="a")["segment"]
         folder = os.path.join(daemon.runtime, "devices")
@@ -381,7 +383,7 @@ def an_unwritable_state_folder_is_refused():
         raise Skip("needs root and setpriv")
     with Facetd(start=False) as daemon:
         os.chown(daemon.base, 65534, 65534)
-        os.mkdir(daemon.state, 0o755)  # root's
+        os.mkdir(daemon.state, 0o755)  # belongs to root
         check_refused(daemon, daemon.state, prefix=["setpriv", "--reuid", "65534", "--clear-groups"])
 
 
@@ -422,7 +424,7 @@ def a_socket_path_that_is_too_long_is_refused():
 
 
 @test
-def a_runtime_folder_of_others_is_refused():
+def a_runtime_folder_that_anybody_may_write_is_refused():
     with Facetd(start=False) as daemon:
         os.mkdir(daemon.runtime)
         os.chmod(daemon.runtime, 0o777)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starting, stopping, being killed, being two, being idle.
+"""How a daemon starts, stops and survives a kill, what two daemons do, and when an idle one leaves.
 
-Owns: the daemon's life. Never: asserts how long anything takes, only that it happens.
+Owns: the beginning and the end of the daemon. Never: asserts how long anything takes, only that it happens.
 """
 import os
 import shutil
@@ -152,7 +152,7 @@ def a_caller_finds_the_daemon_whose_socket_was_removed():
 
 
 @test
-def a_removed_runtime_folder_is_for_the_next_daemon():
+def a_removed_runtime_folder_ends_the_daemon_and_the_next_makes_it():
     with Facetd() as daemon:
         vgpu = daemon.create(name="a")
         shutil.rmtree(daemon.runtime)
@@ -165,7 +165,7 @@ def a_removed_runtime_folder_is_for_the_next_daemon():
 
 
 @test
-def a_socket_that_is_not_ours_is_left_alone():
+def a_file_put_in_the_place_of_the_socket_is_left_alone():
     with Facetd() as daemon:
         aside = daemon.socket + ".new"
         with open(aside, "w", encoding="ascii") as file:
@@ -267,7 +267,7 @@ def the_background_daemon_tells_why_it_did_not_start():
 
 
 @test
-def a_tenants_settings_do_not_reach_the_daemon():
+def a_daemon_started_with_a_tenants_variables_answers():
     with Facetd(start=False, OPENCL_LAYERS="/some/layer.so", FACET_VGPU_DIR="/somewhere") as daemon:
         daemon.start()
         equal(daemon.get("/v1/health").status, 200)

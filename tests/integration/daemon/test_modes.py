@@ -2,7 +2,7 @@
 """The modes hard and partitioned through the API, on a simulated H100: partitions that are given, kept, refused, taken
 back.
 
-Owns: their effect as the provider sees it. Never: asserts how long anything takes.
+Owns: the effect of both modes as the provider sees it. Never: asserts how long anything takes.
 """
 import json
 import os
@@ -72,10 +72,10 @@ def a_full_device_refuses_a_partition():
 
 
 @test
-def hard_gives_the_next_step_and_never_too_much():
+def hard_gives_the_next_step_and_never_more_than_the_device():
     with Simulated() as daemon:
         vgpu = daemon.create(name="h", mode="hard", compute_request_milli=300)
-        equal(vgpu["granted_compute_units"], 40)
+        equal(vgpu["granted_compute_units"], 40)  # 30 % of 132 units, rounded up
         equal(vgpu["granted_compute_milli"] >= 300, True)
         contains(vgpu["warning"], "next step")
         equal("warning" in daemon.get("/v1/vgpus/h").json, False, "said once")
@@ -144,7 +144,7 @@ def a_partition_that_vanished_is_made_again_in_its_place():
 
 
 @test
-def a_machine_that_forgets_while_the_daemon_lives_mixes_no_vgpus_up():
+def partitions_lost_while_the_daemon_lives_mix_no_vgpus_up():
     with Simulated() as daemon:
         start = daemon.create(name="a", mode="partitioned", template="2g.20gb")["partition_start"]
         daemon.forget()
@@ -160,7 +160,7 @@ def a_machine_that_forgets_while_the_daemon_lives_mixes_no_vgpus_up():
 
 
 @test
-def vgpus_of_a_missing_device_go_when_it_is_back():
+def vgpus_of_a_missing_device_are_removed_when_it_is_back():
     with Simulated("h200x8") as daemon:
         daemon.create(name="p", device="sim:3", mode="partitioned", template="1g.18gb")
         daemon.create(name="h", device="sim:7", mode="hard", compute_request_milli=300)
@@ -237,7 +237,7 @@ def kill_9_at_any_moment_leaves_no_partition_without_a_vgpu():
             names = daemon.names()
             # A call that was under way may have had an effect or not: at most one removal was not acknowledged.
             lost = [name for name in set(acknowledged) - set(gone) if name not in names]
-            equal(len(lost) <= 1, True, f"acknowledged and lost: {lost}, {start} before")
+            equal(len(lost) <= 1, True, f"acknowledged and lost: {lost}; vGPUs before: {start}")
             owners = sorted(daemon.partitions().values(), key=str)
             equal(owners, sorted(names), "partitions and vGPUs")
             for name in names:
@@ -246,7 +246,7 @@ def kill_9_at_any_moment_leaves_no_partition_without_a_vgpu():
 
 
 @test
-def an_ephemeral_partition_goes_with_its_holder():
+def an_ephemeral_partition_is_removed_after_its_holder():
     with Simulated() as daemon:
         vgpu = daemon.create(mode="partitioned", template="1g.10gb", ephemeral=True)
         with VgpuHolder(vgpu["segment"]):

@@ -14,7 +14,7 @@ def fault(kind, operation="", at_ns=0):
     return {"at_ns": at_ns, "device": 0, "kind": kind, "operation": operation}
 
 
-def health(daemon):
+def first_device(daemon):
     return daemon.get("/v1/devices").json["devices"][0]
 
 
@@ -29,12 +29,12 @@ def a_provider_that_crashes_takes_nothing_with_it():
         equal((answer.status, answer.error["code"]), (503, "device_lost"), answer.text)
         contains(answer.error["advice"], "try in a moment")
         daemon.set_faults([])
-        wait_until(lambda: health(daemon)["health"] == "ok", "the provider is started again")
+        wait_until(lambda: first_device(daemon)["health"] == "ok", "the provider is started again")
         wait_until(lambda: daemon.names() == [], "the half-made vGPU is removed")
         equal(daemon.partitions(), {})
-        kinds = [event["message"] for event in daemon.get("/v1/events").json["events"] if event["kind"] == "health"]
-        equal(len(kinds) >= 2, True, f"expected an event for the loss and one for the return: {kinds}")
-        contains(kinds[0], "partition.create")
+        messages = [event["message"] for event in daemon.get("/v1/events").json["events"] if event["kind"] == "health"]
+        equal(len(messages) >= 2, True, f"expected an event for the loss and one for the return: {messages}")
+        contains(messages[0], "partition.create")
         body = {"mode": "partitioned", "template": "1g.10gb"}  # the script may have been read before it was emptied
         wait_until(lambda: daemon.call("POST", "/v1/vgpus", body).status == 201, "the provider makes a partition again")
 
@@ -46,7 +46,7 @@ def a_provider_that_died_while_idle_is_started_again_when_needed():
         equal(daemon.kill_provider(), 1)
         daemon.create(name="b", mode="partitioned", template="1g.10gb")
         equal(sorted(daemon.partitions().values()), ["a", "b"])
-        equal(health(daemon)["health"], "ok")
+        equal(first_device(daemon)["health"], "ok")
 
 
 @test
@@ -89,7 +89,7 @@ def a_provider_that_blocks_keeps_only_its_caller_waiting():
         equal(order, ["answered", 503])
         equal(daemon.process.poll(), None, "the daemon lives")
         daemon.set_faults([])
-        wait_until(lambda: health(daemon)["health"] == "ok", "the provider is started again")
+        wait_until(lambda: first_device(daemon)["health"] == "ok", "the provider is started again")
         wait_until(lambda: daemon.names() == [], "the half-made vGPU is removed")
 
 
@@ -102,7 +102,7 @@ def a_vgpu_of_a_lost_provider_is_removed_by_force():
         equal(answer.status, 200, answer.text)
         if daemon.names():
             equal(daemon.get("/v1/vgpus/a").json["state"], "removing")
-        wait_until(lambda: "partition.destroy" in health(daemon).get("health_reason", ""), "the device shows it")
+        wait_until(lambda: "partition.destroy" in first_device(daemon).get("health_reason", ""), "the device shows it")
         wait_until(lambda: any('health="failed"' in line and line.endswith(" 1")
                                for line in metric(daemon, "facet_device_health")), "the metrics show it")
         daemon.set_faults([])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every request that must be refused: its status, its code, the member it names, and that nothing came of it.
+"""Every request that must be refused: the answer's status and code, the member that it names, and that the request
+changes nothing.
 
 Owns: the refusals. Never: tests the daemon's own faults (test_faults.py).
 """
@@ -53,7 +54,7 @@ def check_refusal(answer, status, code, argument):
 
 
 @test
-def bodies_that_cannot_be_are_refused_and_create_nothing():
+def impossible_bodies_are_refused_and_create_nothing():
     with Facetd() as daemon:
         for body, status, code, argument in BODIES:
             check_refusal(daemon.call("POST", "/v1/vgpus", body), status, code, argument)
@@ -102,7 +103,7 @@ def unknown_paths_and_names_are_not_found():
 
 
 @test
-def wrong_methods_hear_of_the_right_ones():
+def a_wrong_method_is_answered_with_the_allowed_ones():
     with Facetd() as daemon:
         for method, path, allow in (("POST", "/v1/health", "GET"), ("DELETE", "/v1/vgpus", "GET, POST"),
                                     ("PUT", "/v1/vgpus/a", "GET, PATCH, DELETE"),
@@ -136,7 +137,7 @@ def bodies_up_to_64_kib_are_read_and_larger_ones_refused():
 def huge_bodies_are_refused_by_their_length_alone():
     with Facetd() as daemon:
         for length in (1 << 30, 10 ** 18):
-            answer = raw(daemon, f"POST /v1/vgpus HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n")
+            answer = send_raw(daemon, f"POST /v1/vgpus HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n")
             contains(answer.split("\r\n")[0], "413")
         equal(daemon.get("/v1/health").status, 200)
 
@@ -147,7 +148,7 @@ def bodies_without_a_length_are_refused():
         chunks = (b" " * 8192 for _ in range(10))  # 80 KiB
         answer = daemon.call("POST", "/v1/vgpus", chunks)
         check_refusal(answer, 411, "invalid_argument", "body")
-        endless = (b" " * 8192 for _ in range(1 << 12))  # 32 MiB: cut off on the way
+        endless = (b" " * 8192 for _ in range(1 << 12))  # 32 MiB: the daemon may close before it has read all of it
         try:
             equal(daemon.call("POST", "/v1/vgpus", endless).status, 411)
         except (BrokenPipeError, ConnectionResetError, ConnectionError):
@@ -155,8 +156,8 @@ def bodies_without_a_length_are_refused():
         equal(daemon.get("/v1/health").status, 200)
 
 
-def raw(daemon, text):
-    """Sends bytes as they are; returns all that comes back until the daemon closes, or the first part of it."""
+def send_raw(daemon, text):
+    """Sends the text as it is, and nothing more; returns all that comes back until the daemon closes."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(30)
         connection.connect(daemon.socket)
@@ -228,7 +229,7 @@ def malformed_requests_are_refused_once_and_in_json():
     with Facetd() as daemon:
         daemon.create(name="a")
         for text, status, code, argument in MALFORMED:
-            head, _, body = raw(daemon, text).partition("\r\n\r\n")
+            head, _, body = send_raw(daemon, text).partition("\r\n\r\n")
             lines = head.split("\r\n")
             equal(lines[0].split()[:2], ["HTTP/1.1", str(status)], f"the answer to {text[:100]!r}")
             names = [line.partition(":")[0].lower() for line in lines[1:]]
@@ -259,7 +260,7 @@ def the_largest_heads_are_answered_in_json():
     with Facetd() as daemon:
         for text, status in ((GET + "X: a\r\n" * 98 + "\r\n", 200), (GET + wide + "\r\n", 200), (GET + long + "\r\n", 200),
                              (f"GET /v1/events?{many} HTTP/1.1\r\nHost: x\r\n{wide}\r\n", 400)):
-            head, _, body = raw(daemon, text).partition("\r\n\r\n")
+            head, _, body = send_raw(daemon, text).partition("\r\n\r\n")
             equal(head.split()[1], str(status), f"the answer to {text[:60]!r} of {len(text)} bytes: {head}")
             json.loads(body)
 
@@ -267,7 +268,7 @@ def the_largest_heads_are_answered_in_json():
 @test
 def a_connection_serves_one_call():
     with Facetd() as daemon:
-        answer = raw(daemon, GET + "\r\n" + POST + "Content-Length: -1\r\n\r\n")
+        answer = send_raw(daemon, GET + "\r\n" + POST + "Content-Length: -1\r\n\r\n")
         equal(answer.count("HTTP/1.1 "), 1, "answers")
         contains(answer, "Connection: close")
 
@@ -283,7 +284,7 @@ def bytes_that_are_no_http_do_no_harm():
                 connection.connect(daemon.socket)
                 try:
                     connection.sendall(text.encode())
-                except ConnectionError:  # cut off on the way
+                except ConnectionError:  # the daemon closed before all of the text was sent
                     pass
         equal(daemon.get("/v1/health").status, 200)
         equal(daemon.names(), [])

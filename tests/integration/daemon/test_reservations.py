@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations over HTTP: granting, storing, rebuilding after kills and damage, races, and amounts that vGPUs hold.
-Owns: the whole path through the daemon. Never: each inner step (tests/unit/facetd/test_reservations.c).
+Owns: the whole path through the daemon. Never: tests each inner step (tests/unit/facetd/test_reservations.c).
 """
 import json
 import os
@@ -39,11 +39,11 @@ def to_millionths(amount):
     return int(whole) * 1000000 + int((part + "000000")[:6])
 
 
-def total(reservations):
+def total_millionths(reservations):
     return sum(to_millionths(grant["amount"]) for each in reservations for grant in each["grants"])
 
 
-def per_device(reservations):
+def taken_per_device(reservations):
     taken = {}
     for each in reservations:
         for grant in each["grants"]:
@@ -145,7 +145,7 @@ def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
 
 
 @test
-def a_provider_that_says_nothing_is_named():
+def a_provider_that_does_not_say_what_a_container_needs_is_warned_of():
     with Facetd() as daemon:
         got = check_status(reserve(daemon, "0.5"))
         contains(got["warning"], "its provider does not say what a container needs")
@@ -196,14 +196,15 @@ def kill_9_anywhere_loses_nothing_acknowledged():
                 thread.join()
             daemon.process.communicate()
             daemon.start()
-            there = {each["name"]: each["grants"] for each in reservations_of(daemon)}
+            stored = {each["name"]: each["grants"] for each in reservations_of(daemon)}
             for name, grant in acknowledged.items():
                 if name not in unsure:
-                    equal(there.get(name), grant, name)
+                    equal(stored.get(name), grant, name)
             for each in reservations_of(daemon):
                 equal(each["state"], "held")
-            equal(max(per_device(reservations_of(daemon)).values(), default=0) <= 1000000, True, "a device above the whole")
-            for name in set(there) - set(acknowledged):  # stored, but the daemon was killed before it answered
+            equal(max(taken_per_device(reservations_of(daemon)).values(), default=0) <= 1000000, True,
+                  "no more of a device than the whole")
+            for name in set(stored) - set(acknowledged):  # the daemon was killed before it answered
                 check_status(daemon.call("DELETE", f"{PATH}/{name}"), 200)
             for name in unsure:
                 acknowledged.pop(name, None)
@@ -227,7 +228,7 @@ def of_many_requests_for_the_last_unit_one_succeeds():
             for thread in threads:
                 thread.join()
             equal(sorted(answer.status for answer in answers), [201] + [507] * 7)
-            equal(total(reservations_of(daemon)), 2000000)
+            equal(total_millionths(reservations_of(daemon)), 2000000)
             winner = next(answer.json["name"] for answer in answers if answer.status == 201)
             outcomes = []
 
@@ -312,7 +313,7 @@ def of_a_node_that_became_smaller_no_more_is_granted_than_is_left():
     with Facetd(FACET_TEST_DEVICES="2") as daemon:
         first = check_status(reserve(daemon, "0.6", name="first"))
         second = check_status(reserve(daemon, "0.6", name="second"))
-        equal(per_device([first, second]), {each["grants"][0]["device_id"]: 600000 for each in (first, second)})
+        equal(taken_per_device([first, second]), {each["grants"][0]["device_id"]: 600000 for each in (first, second)})
         daemon.end()
         daemon.environment["FACET_TEST_DEVICES"] = "1"
         daemon.start()
@@ -420,7 +421,7 @@ def answers_keep_to_their_schemas():
             check("reservation.schema.json", {**daemon.get(f"{PATH}/job").json, "other": 1})
         except jsonschema.ValidationError:
             return
-        raise AssertionError("the schema of a reservation takes anything")
+        raise AssertionError("the schema of a reservation accepts an unknown member, expected a refusal")
 
 
 main()

@@ -67,7 +67,7 @@ def ignore_in_kernel(number):
     equal(libc.syscall(call, number, action, None, ctypes.c_size_t(8)), 0, f"ignoring signal {number}")
 
 
-def ids(place, **options):
+def device_ids(place, **options):
     return [device["id"] for device in json.loads(place.facet("devices", "--json", **options).stdout)["devices"]]
 
 
@@ -98,7 +98,7 @@ def a_device_hidden_from_one_shell_is_visible_to_the_daemon():
     with Shell() as place:
         for words in (("devices",), ("provider", "list")):
             contains(place.facet(*words, env=DROPPED).stdout, "test")
-        equal(ids(place, env=DROPPED), ["test:0", "test:1"])
+        equal(device_ids(place, env=DROPPED), ["test:0", "test:1"])
         equal(place.facet("vgpu", "create", "--name", "a", env=DROPPED).returncode, 0)
         equal(place.facet("vgpu", "create", "--name", "b", "-d", "test:1").returncode, 0)
         equal(json.loads(place.facet("provider", "list", "--json", env=DROPPED).stdout)["providers"][0]["devices"], 2)
@@ -129,9 +129,10 @@ def kernel_run_lists_only_devices_that_its_shell_sees():
 def a_variable_that_is_named_is_kept():
     with Shell() as place:
         for names in ("FACET_TEST_DEVICES", "A,FACET_TEST_*", "FACET_TEST_DEVICES,B"):
-            equal(ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0"], names)
+            equal(device_ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0"], names)
         for names in ("FACET_TEST_DEVICE", "FACET_TEST_DEVICES_", "A", ""):
-            equal(ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0", "test:1"], names)
+            equal(device_ids(place, env={"FACET_TEST_DEVICES": "1", "FACET_KEEP_ENV": names}), ["test:0", "test:1"],
+                  names)
         for names in ("*FACET_TEST_DEVICES", "A, B", "A;B", "7A", "A*B"):
             done = place.facet("devices", env={"FACET_KEEP_ENV": names})
             equal(done.returncode, 2, names)
@@ -165,7 +166,7 @@ def a_missing_device_is_explained_by_the_variables_that_differ():
 def a_daemon_with_only_simulated_devices_gives_way_to_another_shell():
     sim = {"FACET_PROVIDER_PATH": f"{BUILD}/facet-provider-sim.so", "FACET_SIM_PROFILE": "h100"}
     with Shell() as place:
-        equal(ids(place), ["test:0", "test:1"])
+        equal(device_ids(place), ["test:0", "test:1"])
         equal(place.facet("vgpu", "create", "--name", "a", "-m", "4K").returncode, 0)
         place.kill_daemon()
         contains(place.facet("vgpu", "list", env=sim).stdout, "a ")
@@ -253,7 +254,7 @@ def a_shell_whose_hard_limits_are_too_low_starts_no_daemon():
         contains(done.stderr, "the address space is limited to 400 MiB here (ulimit -Hv)")
         contains(done.stderr, "expected at least 4 GiB")
         equal(place.facet("vgpu", "create", "--name", "a").returncode, 0, "a shell without that limit starts a daemon")
-        contains(place.facet("vgpu", "list", preexec_fn=lower).stdout, "a", )
+        contains(place.facet("vgpu", "list", preexec_fn=lower).stdout, "a")
         place.facet("vgpu", "destroy", "a")
 
 
@@ -280,7 +281,7 @@ def lower_own_priorities():
         file.write("300")
     libc.prctl(29, ctypes.c_ulong(7000000), 0, 0, 0)  # PR_SET_TIMERSLACK
     libc.personality(0x0040000)  # ADDR_NO_RANDOMIZE
-    libc.syscall(ioprio_set, 1, 0, 3 << 13)  # idle
+    libc.syscall(ioprio_set, 1, 0, 3 << 13)  # the class IOPRIO_CLASS_IDLE for this process
 
 
 LOWERED_NICE = min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
@@ -353,12 +354,12 @@ def files_that_may_not_be_written_are_reported_and_end_no_process():
 
 
 @test
-def processors_priority_and_ignored_signals_of_one_shell_are_not_the_daemons():
+def processors_and_ignored_signals_of_one_shell_are_not_the_daemons():
     first = min(os.sched_getaffinity(0))
 
     def narrow_own_process():
         os.sched_setaffinity(0, {first})
-        for number in (1, 2, 3, 10, 12, 13, 15, 17):  # 17: SIGCHLD
+        for number in (1, 2, 3, 10, 12, 13, 15, 17):  # SIGHUP, INT, QUIT, USR1, USR2, PIPE, TERM, CHLD
             signal.signal(number, signal.SIG_IGN)
         for number in (32, 33):  # the C library reserves both, but some test runners have them ignored
             ignore_in_kernel(number)

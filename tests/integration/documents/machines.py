@@ -2,8 +2,8 @@
 """The environment of a reader who tries a document's commands: a machine, a working folder, the reader's own files and
 programs.
 
-Owns: the folder, which looks like the root of the tree with Facet built and on the PATH. Never: copies
-a file of the tree that documents name by its path; examples/ and build/ are the real ones.
+Owns: the folder, which looks like the root of the tree with Facet built and on the PATH: examples/ and build/ are links
+to the real ones, and what a command may change or write beside is a copy. Never: judges what a command prints.
 """
 import os
 import shutil
@@ -20,9 +20,10 @@ sys.path.insert(0, os.path.join(SOURCE, "tests", "fixtures", "pci"))
 import pci_machine  # noqa: E402
 
 os.environ.pop("LD_LIBRARY_PATH", None)  # the test runner names the fakes' folders there, which not every machine has
-DEADLINE = 240  # for one command
+DEADLINE = 240  # seconds for one command
 CACHE = os.path.join(BUILD, "tests", "integration", "documents", "cache")  # hashcat's kernels take PoCL 20 s to compile
 PRINTS = "#!/bin/sh\necho $0 ran\n"  # a program that only shows that it ran
+# Files that commands of documents name as the reader's own.
 FILES = {
     "matmul.cl": "__kernel void matmul(__global const float *a, __global const float *b, __global float *c)\n"
                  "{ int i = get_global_id(0), j = get_global_id(1); float sum = 0;\n"

@@ -5,11 +5,11 @@ there.
 
 The commands are read from the documents (commands.py), so a new command needs no change here. The commands of a
 document are run one after the other in one shell, on a machine of their own (machines.py). Commands that cannot be run
-are in CANNOT, with the reason. A command must exit with 0 and print the headings that the document shows. If its shown
-output begins with a message of Facet's, it must fail with such a message. Parts of commands that prose names are looked
-up in the help.
+are in CANNOT_RUN, with the reason. A command must exit with 0 and print the headings that the document shows. If its
+shown output begins with a message of Facet's, it must fail with such a message. Parts of commands that prose names are
+looked up in the help.
 
-Owns: the checks of a command, and the list of commands that cannot be run. Never: compares figures.
+Owns: the checks of a command, and the list of commands that cannot be run. Never: compares numbers in an output.
 """
 import os
 import re
@@ -25,12 +25,13 @@ from machines import Reader, machine_of  # noqa: E402
 from place import BUILD, SOURCE  # noqa: E402
 from tap import Skip, contains, equal, main, test  # noqa: E402
 
-CANNOT = {
+CANNOT_RUN = {
     r"make\b": "installs packages; builds, tests or measures for minutes to hours",
     r"cc -o app app\.c ": "needs 'make install'; the test examples/installed does it",
     r"(\./build/)?facet pci (plan|show|bind|attach|detach)\b.*\b01:00": "needs that device, and root; "
     "tests/integration/passthrough does it in virtual machines",
-    r"qemu-system-x86_64 ": "the same",
+    r"qemu-system-x86_64 ": "needs a device to pass through, and root; tests/integration/passthrough does it in "
+    "virtual machines",
     r"\./build/facet provider check .*-acme\.so": "needs the provider that the document's reader writes",
 }
 UNTIL_INTERRUPTED = r"(\./build/)?facet top\b"
@@ -52,7 +53,7 @@ def collect():
 
 
 def reason_against(command):
-    return next((reason for pattern, reason in CANNOT.items() if re.match(pattern, command.text)), None)
+    return next((reason for pattern, reason in CANNOT_RUN.items() if re.match(pattern, command.text)), None)
 
 
 def check_needs(command):
@@ -109,7 +110,7 @@ def sessions_of(all_commands):
     return [(command, sessions.get(id(command))) for command in all_commands]
 
 
-def add(command, session):
+def add_test(command, session):
     def run():
         if session is None:
             raise Skip(reason_against(command))
@@ -196,8 +197,8 @@ def what_prose_names_is_in_the_help():
             for words in commands.in_prose(path.read_text(encoding="utf-8")):
                 text, count = help_of(words)
                 equal(count > 0, True, f"{path.name}: a command 'facet {' '.join(words)}'")
-                own = words[count:words.index("--") if "--" in words else None]
-                for option in re.findall(r"(?<!\S)(--[a-z-]+|-[A-Za-z])", " ".join(own)):
+                arguments = words[count:words.index("--") if "--" in words else None]
+                for option in re.findall(r"(?<!\S)(--[a-z-]+|-[A-Za-z])", " ".join(arguments)):
                     equal(bool(re.search(rf"(?<![\w-]){option}(?![\w-])", text)), True,
                           f"{path.name}: the option {option} of 'facet {' '.join(words)}'")
                 named += 1
@@ -205,11 +206,11 @@ def what_prose_names_is_in_the_help():
 
 
 @test
-def each_reason_is_of_a_command_that_is_there():
-    for pattern in CANNOT:
+def each_reason_belongs_to_a_command_of_a_document():
+    for pattern in CANNOT_RUN:
         equal(any(re.match(pattern, command.text) for command in ALL), True, f"a command that begins with {pattern}")
 
 
 for one in sessions_of(ALL):
-    add(*one)
+    add_test(*one)
 main()

@@ -2,7 +2,7 @@
 /*
  * Owns: proofs that the daemon's scheduler, the policy and the tenants' side work together, with threads as tenants and
  * sleeping as kernels.
- * Never: needs a device, a socket or an absolute time.
+ * Never: needs a device or a socket, or asserts how long a step takes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@
 #include "base/clock.h"
 #include "limiter/tenant.h"
 
-#define TENANTS  3
-#define WINDOWS  4 /* a bound must hold in one of so many measurements */
-#define MIB      UINT64_C(1048576)
-#define WAIT_MS  60000u /* for events that must come */
-#define QUIET_MS 300u
+#define TENANTS      3
+#define MEASUREMENTS 4 /* a bound must hold in one of them, as other programs may load the machine */
+#define MIB          UINT64_C(1048576)
+#define WAIT_MS      60000u /* the longest wait for an event that must come */
+#define QUIET_MS     300u   /* no kernel ends for so long: then kernels have stopped */
 
 struct worker {
     const char *dir;
@@ -67,6 +67,7 @@ static void add_tenant(struct world *world, int index, uint32_t request_milli, u
         fail_msg("%s", error.message);
 }
 
+/* Sleeps as long as a kernel takes, and notes whether another kernel is on the device. */
 static void run_kernel(struct worker *worker)
 {
     const struct timespec length = facet_ns_timespec(300 * FACET_NS_PER_US);
@@ -178,13 +179,13 @@ static bool shares_hold(const struct world *world, const uint32_t *requests)
     for (int i = 0; i < TENANTS && all > 0; i++) {
         uint64_t milli = (atomic_load(&world->workers[i].kernels) - before[i]) * 1000 / all;
 
-        print_message("# tenant %d: %llu milli of %u\n", i, (unsigned long long)milli, requests[i]);
+        print_message("# tenant %d: got %llu milli, requested %u\n", i, (unsigned long long)milli, requests[i]);
         held = held && milli + 40 > requests[i] && milli < requests[i] + 40;
     }
     return held;
 }
 
-static void test_shares_and_exclusive_leases(void **state)
+static void test_shares_hold_and_leases_seldom_overlap(void **state)
 {
     static const uint32_t requests[TENANTS] = {500, 300, 200};
     struct world *world = *state;
@@ -194,16 +195,16 @@ static void test_shares_and_exclusive_leases(void **state)
     for (int i = 0; i < TENANTS; i++)
         start_worker(world, i);
     bool held = false;
-    for (int i = 0; i < WINDOWS && !held; i++)
+    for (int i = 0; i < MEASUREMENTS && !held; i++)
         held = shares_hold(world, requests);
     assert_true(held);
-    /* The lease is passed on shortly before the last kernel ends; until then a tenant is alone on the device. */
+    /* A lease is passed on just before its tenant's last kernel ends; until then no other tenant is on the device. */
     uint64_t all = count_all_kernels(world);
     print_message("# %d of %llu kernels overlapped another tenant's\n", world->overlaps, (unsigned long long)all);
     assert_true((uint64_t)world->overlaps * 3 < all);
 }
 
-static void test_alone_runs_open_and_capped_does_not(void **state)
+static void test_a_capped_tenant_waits_and_an_open_one_runs(void **state)
 {
     struct world *world = *state;
     struct scheduler_view view;
@@ -266,7 +267,7 @@ static void test_freeze_stops_and_resume_continues(void **state)
     expect_more_kernels(worker, frozen_at);
 }
 
-/* Whether a tenant ever sees `resources` frozen because idle. */
+/* Whether a tenant sees exactly `resources` (0: none) frozen because they are idle, within WAIT_MS. */
 static bool becomes_idle(const struct facet_tenant *tenant, uint32_t resources)
 {
     for (unsigned i = 0; i < WAIT_MS; i++) {
@@ -400,13 +401,13 @@ static uint64_t kernels_with_neighbour(struct worker *neighbour, struct worker *
 {
     uint64_t kernels = 0, milli = 0;
 
-    for (int i = 0; i < WINDOWS && !(milli > 120 && milli < 320); i++) {
+    for (int i = 0; i < MEASUREMENTS && !(milli > 120 && milli < 320); i++) {
         uint64_t before = atomic_load(&other->kernels);
 
         kernels = count_kernels(neighbour, 700000);
         uint64_t all = kernels + atomic_load(&other->kernels) - before;
         milli = all ? kernels * 1000 / all : 0;
-        print_message("# beside the other tenant: %llu milli of 200\n", (unsigned long long)milli);
+        print_message("# beside the other tenant: got %llu milli, guaranteed 200\n", (unsigned long long)milli);
     }
     assert_true(milli > 120 && milli < 320);
     return kernels;
@@ -458,7 +459,7 @@ static void test_stopped_scheduler_leaves_tenants_running(void **state)
     assert_int_equal(scheduler_start(world->root, &world->scheduler, &error), FACET_OK);
 }
 
-static void test_unknown_vgpu_and_device(void **state)
+static void test_an_unknown_vgpu_or_device_is_refused(void **state)
 {
     struct world *world = *state;
     struct scheduler_view view;
@@ -472,7 +473,7 @@ static void test_unknown_vgpu_and_device(void **state)
     assert_int_equal(scheduler_bell_path(world->scheduler, "a/b", path, sizeof path, &error), FACET_INVALID_ARGUMENT);
 }
 
-static void test_removed_and_added_again(void **state)
+static void test_a_vgpu_can_be_removed_and_added_again(void **state)
 {
     struct world *world = *state;
 
@@ -488,16 +489,11 @@ static void test_removed_and_added_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_shares_and_exclusive_leases),
-        TEST(test_alone_runs_open_and_capped_does_not),
-        TEST(test_freeze_stops_and_resume_continues),
-        TEST(test_idle_freezes_and_use_resumes),
-        TEST(test_killed_tenant_gives_memory_back),
-        TEST(test_a_reader_sees_no_memory_of_dead_processes),
-        TEST(test_stopped_scheduler_leaves_tenants_running),
-        TEST(test_stopped_tenant_takes_nothing),
-        TEST(test_unknown_vgpu_and_device),
-        TEST(test_removed_and_added_again),
+        TEST(test_shares_hold_and_leases_seldom_overlap),    TEST(test_a_capped_tenant_waits_and_an_open_one_runs),
+        TEST(test_freeze_stops_and_resume_continues),        TEST(test_idle_freezes_and_use_resumes),
+        TEST(test_killed_tenant_gives_memory_back),          TEST(test_a_reader_sees_no_memory_of_dead_processes),
+        TEST(test_stopped_scheduler_leaves_tenants_running), TEST(test_stopped_tenant_takes_nothing),
+        TEST(test_an_unknown_vgpu_or_device_is_refused),     TEST(test_a_vgpu_can_be_removed_and_added_again),
     };
     return cmocka_run_group_tests_name("scheduler", tests, NULL, NULL);
 }

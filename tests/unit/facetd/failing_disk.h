@@ -3,8 +3,8 @@
  * A disk that fails: an SQLite VFS over the real one. It counts the steps (opening, writing, truncating, syncing,
  * removing), and the step fails whose number was given to disk_arm().
  *
- * Owns: the counting and the failing.
- * Never: fails a read or a lock; is used by more than one test program.
+ * Owns: counting the steps and failing one, for test_store.c.
+ * Never: fails a read or a lock.
  */
 #ifndef FACETD_TEST_FAILING_DISK_H
 #define FACETD_TEST_FAILING_DISK_H
@@ -17,7 +17,7 @@ static struct {
     unsigned steps;     /* done since disk_arm() */
     unsigned fail_at;   /* the step that fails; 0 = none */
     bool keeps_failing; /* all later steps fail, too, as on a full disk */
-    int code;
+    int code;           /* SQLite's error of a step that fails */
 } disk;
 
 static void disk_arm(unsigned fail_at, bool keeps_failing, int code)
@@ -150,7 +150,7 @@ static int disk_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int
 
     opened->base.pMethods = NULL;
     if (code)
-        return code == SQLITE_FULL ? SQLITE_CANTOPEN : code;
+        return code == SQLITE_FULL ? SQLITE_CANTOPEN : code; /* no file can be created on a full disk */
     opened->real = sqlite3_malloc(real_vfs->szOsFile);
     if (!opened->real)
         return SQLITE_NOMEM;

@@ -4,7 +4,7 @@
  *
  * Owns: a device of four slices with the templates "half" and "quarter"; limits of workers in steps of an eighth; a
  * switch that makes the provider lost; counting each call as a step.
- * Never: starts a process; is used by more than one test program.
+ * Never: starts a process.
  */
 #ifndef FACETD_TEST_FAKE_PROVIDER_H
 #define FACETD_TEST_FAKE_PROVIDER_H
@@ -18,7 +18,7 @@
 
 #include <jansson.h>
 
-enum { SLICES = 4, WORKERS = 4 };
+enum { SLICES = 4, WORKERS = 4 }; /* a slice has a quarter of the device: 1 << 28 bytes, 250 milli, 2 units */
 
 static const struct {
     const char *id;
@@ -218,7 +218,7 @@ static enum facet_status set_compute(struct facet_provider_instance *instance, u
     struct facet_worker_limit *limit = worker_entry(worker);
     if (!limit || (limit->valid & FACET_WORKER_HAS_COMPUTE))
         return facet_error_set(error, FACET_BAD_STATE, "worker %s: set already", worker);
-    limit->compute_units = (milli + 124) / 125;
+    limit->compute_units = (milli + 124) / 125; /* a unit is an eighth of the device, 125 milli; rounded up */
     limit->compute_milli = limit->compute_units * 125;
     limit->valid |= FACET_WORKER_HAS_COMPUTE;
     return FACET_OK;

@@ -4,7 +4,7 @@
  * chosen step.
  *
  * Owns: the counting of inner calls, three devices, a scheduler that only remembers.
- * Never: starts threads; is used by more than one test program.
+ * Never: starts threads.
  */
 #ifndef FACETD_TEST_FAKE_SCHEDULER_H
 #define FACETD_TEST_FAKE_SCHEDULER_H
@@ -24,7 +24,7 @@ static bool step_fails(struct facet_error *error)
 {
     steps++;
     if (die_at && steps == die_at)
-        _exit(9);
+        _exit(9); /* at once, as kill -9 would */
     if (!fail_at || (keeps_failing ? steps < fail_at : steps != fail_at))
         return false;
     facet_error_set(error, FACET_IO, "step %u failed", steps);
@@ -62,7 +62,7 @@ enum facet_status __wrap_store_commit(struct store *store, struct facet_error *e
 
 /* --- devices -------------------------------------------------------------------------------------------------- */
 
-enum { DEVICES = 3, SPATIAL = 2 }; /* the last one offers every mode */
+enum { DEVICES = 3, SPATIAL = 2 }; /* SPATIAL: the index of the last device, which offers every mode */
 
 static const struct facet_provider_record fake_record = {.name = "test"};
 static struct facet_device_record devices[DEVICES];

@@ -2,8 +2,8 @@
 /*
  * A registry over fakes, and functions that show whether a change happened everywhere or nowhere.
  *
- * Owns: starting and killing it, snapshots of the whole visible state, failing every step of a change.
- * Never: starts threads; is used by more than one test program.
+ * Owns: starting and killing a registry, snapshots of the whole visible state, failing every step of a change.
+ * Never: starts threads.
  */
 #ifndef FACETD_TEST_REGISTRY_SETUP_H
 #define FACETD_TEST_REGISTRY_SETUP_H
@@ -30,7 +30,7 @@
 static struct registry *registry;
 SETUP_UNUSED static struct vgpu_removal removal; /* of the vGPU that was destroyed last */
 
-static void start(void)
+static void start_registry(void)
 {
     const struct registry_parts parts = {.scheduler = &scheduler};
     struct facet_error error = {0};
@@ -40,7 +40,7 @@ static void start(void)
 }
 
 /* Ends the registry as kill -9 would: nothing is notified, and everything on disk stays. */
-static void stop(void)
+static void stop_registry(void)
 {
     registry_close(registry);
     registry = NULL;
@@ -55,7 +55,7 @@ SETUP_UNUSED static int set_up(void **state)
     snprintf(folder, sizeof folder, "/tmp/facet-registry-XXXXXX");
     if (!mkdtemp(folder))
         return -1;
-    start();
+    start_registry();
     return 0;
 }
 
@@ -64,7 +64,7 @@ SETUP_UNUSED static int tear_down(void **state)
     char command[128];
 
     fail_at = 0;
-    stop();
+    stop_registry();
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command);
 }
@@ -79,7 +79,7 @@ static struct request request_of(const char *body)
     return request;
 }
 
-SETUP_UNUSED static struct vgpu_info create(const char *body)
+SETUP_UNUSED static struct vgpu_info create_vgpu(const char *body)
 {
     struct request request = request_of(body);
     struct facet_error error = {0};
@@ -90,7 +90,7 @@ SETUP_UNUSED static struct vgpu_info create(const char *body)
     return info;
 }
 
-SETUP_UNUSED static enum facet_status try_create(const char *body, struct facet_error *error)
+SETUP_UNUSED static enum facet_status try_create_vgpu(const char *body, struct facet_error *error)
 {
     struct request request = request_of(body);
     struct vgpu_info info;
@@ -120,7 +120,7 @@ static void append_folders(char *text, size_t size)
         snprintf(text + strlen(text), size - strlen(text), " folder %s", names[i]);
 }
 
-/* The whole visible state: rows, the scheduler's clients, folders. */
+/* Writes the whole visible state as a text: rows, folders, the provider's parts. Checks the scheduler's clients. */
 static void snapshot(char *text, size_t size)
 {
     struct vgpu_info *infos = NULL;
@@ -146,7 +146,7 @@ static void snapshot(char *text, size_t size)
 typedef enum facet_status (*act_func)(struct facet_error *error);
 
 /* Makes each step of `act` fail in turn, until `act` succeeds. After each failure the state is as before, in memory and
- * on disk. */
+ * on disk. `act` has at least `least_steps` steps. */
 SETUP_UNUSED static void fail_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];
@@ -166,15 +166,15 @@ SETUP_UNUSED static void fail_every_step(act_func act, unsigned least_steps)
         assert_string_not_equal(error.message, "");
         snapshot(after, sizeof after);
         assert_string_equal(after, before);
-        stop();
-        start();
+        stop_registry();
+        start_registry();
         snapshot(after, sizeof after);
         assert_string_equal(after, before);
     } while (true);
     assert_true(step > least_steps);
     snapshot(before, sizeof before);
-    stop();
-    start();
+    stop_registry();
+    start_registry();
     snapshot(after, sizeof after);
     assert_string_equal(after, before);
 }

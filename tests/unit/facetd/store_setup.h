@@ -2,8 +2,8 @@
 /*
  * A database in a folder of its own, rows for it, and its content as one line of text.
  *
- * Owns: making and removing the folder for each test.
- * Never: is used by more than one test program.
+ * Owns: making and removing the folder for each test of test_store.c.
+ * Never: makes a step of the disk fail (failing_disk.h).
  */
 #ifndef FACETD_TEST_STORE_SETUP_H
 #define FACETD_TEST_STORE_SETUP_H
@@ -87,7 +87,7 @@ static void insert_vgpu(struct store *store, const char *id, const char *name)
     assert_int_equal(store_commit(store, NULL), FACET_OK);
 }
 
-/* A reservation whose text takes several pages of the database. */
+/* Writes a reservation whose text takes several pages of the database. */
 static enum facet_status write_reservation(struct store *store, const char *id, const char *name,
                                            struct facet_error *error)
 {
@@ -121,8 +121,11 @@ static size_t describe_reservations(struct store *store, char *text, size_t size
     return used;
 }
 
-/* Describes the rows in one line: "base:256 other:256+job:9000". */
-static void describe(struct store *store, char *text, size_t size)
+/*
+ * Describes the rows in one line: "base:256 other:256f+job:9000", each vGPU with its quota in MiB and "f" when it is
+ * frozen, and each reservation with the bytes of its text.
+ */
+static void describe_store(struct store *store, char *text, size_t size)
 {
     struct vgpu_row *rows = NULL;
     struct facet_error error = {0};
@@ -142,7 +145,7 @@ static void assert_stored(struct store *store, const char *expected)
 {
     char text[256];
 
-    describe(store, text, sizeof text);
+    describe_store(store, text, sizeof text);
     assert_string_equal(text, expected);
 }
 

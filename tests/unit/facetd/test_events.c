@@ -54,7 +54,7 @@ static void new_events_replace_the_oldest(void **state)
     assert_int_equal(events_read(events, 0, list, &last), EVENTS_KEPT);
     assert_int_equal(last, EVENTS_KEPT + 10);
     for (uint64_t i = 0; i < EVENTS_KEPT; i++)
-        assert_int_equal(list[i].sequence, i + 11);
+        assert_int_equal(list[i].sequence, i + 11); /* the first ten were replaced */
     assert_int_equal(events_read(events, 20, list, &last), EVENTS_KEPT - 10);
     assert_int_equal(list[0].sequence, 21);
     events_close(events);

@@ -98,7 +98,7 @@ static void test_refusals_say_what_is_wrong(void **state)
     assert_true(refusal.no_body);
 }
 
-static void test_length_is_bounded(void **state)
+static void test_the_length_of_a_head_is_bounded(void **state)
 {
     char *endless = malloc(HEAD_MAX + 1);
     struct head_refusal refusal;
@@ -124,7 +124,7 @@ static void test_length_is_bounded(void **state)
     free(endless);
 }
 
-/* In any good head the path has no NUL, and the head ends in an empty line. */
+/* A mutated head that is accepted has no encoded NUL in its path, and an empty line at its end. */
 static void test_mutated_heads_are_parsed_safely(void **state)
 {
     static const char odd[] = "\0\r\n :%?/0-+9\x7f\xff\tC";
@@ -157,7 +157,7 @@ int main(void)
         cmocka_unit_test(test_no_part_of_a_good_head_is_refused),
         cmocka_unit_test(test_bytes_behind_the_head_are_not_checked),
         cmocka_unit_test(test_refusals_say_what_is_wrong),
-        cmocka_unit_test(test_length_is_bounded),
+        cmocka_unit_test(test_the_length_of_a_head_is_bounded),
         cmocka_unit_test(test_mutated_heads_are_parsed_safely),
     };
 

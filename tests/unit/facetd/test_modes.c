@@ -19,12 +19,12 @@
 
 static enum facet_status create_partitioned(struct facet_error *error)
 {
-    return try_create(PARTITIONED, error);
+    return try_create_vgpu(PARTITIONED, error);
 }
 
 static enum facet_status create_hard(struct facet_error *error)
 {
-    return try_create(HARD, error);
+    return try_create_vgpu(HARD, error);
 }
 
 static enum facet_status destroy_second(struct facet_error *error)
@@ -34,29 +34,29 @@ static enum facet_status destroy_second(struct facet_error *error)
 
 static void creating_a_partition_is_all_or_nothing(void **state)
 {
-    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
+    create_vgpu("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
     fail_every_step(create_partitioned, 11);
     assert_int_equal(registry_count(registry), 2);
 }
 
 static void creating_hard_limits_is_all_or_nothing(void **state)
 {
-    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096}");
+    create_vgpu("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096}");
     fail_every_step(create_hard, 12);
     assert_int_equal(registry_count(registry), 2);
 }
 
 static void destroying_a_partition_is_all_or_nothing(void **state)
 {
-    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
-    create(PARTITIONED);
+    create_vgpu("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
+    create_vgpu(PARTITIONED);
     fail_every_step(destroy_second, 4);
     assert_int_equal(registry_count(registry), 1);
 }
 
 static void destroying_hard_limits_is_all_or_nothing(void **state)
 {
-    create(HARD);
+    create_vgpu(HARD);
     fail_every_step(destroy_second, 4);
     assert_int_equal(registry_count(registry), 0);
 }
@@ -73,7 +73,7 @@ static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void 
         steps = 0;
         fail_at = step;
         keeps_failing = true;
-        status = try_create(PARTITIONED, &error);
+        status = try_create_vgpu(PARTITIONED, &error);
         fail_at = 0;
         keeps_failing = false;
         if (status == FACET_OK)
@@ -88,15 +88,15 @@ static void a_vgpu_that_cannot_be_rolled_back_is_visible_and_removed_later(void 
 
 /* --- kill -9 ---------------------------------------------------------------------------------------------------- */
 
-/* Runs `act` in a child that dies at the step. Returns true where `act` was done before. */
+/* Runs `act` in a child that dies at the step. Returns whether `act` ended before that step. */
 static bool die_at_step(act_func act, unsigned step)
 {
     int status = 0;
 
-    stop();
+    stop_registry();
     pid_t child = fork();
     if (child == 0) {
-        start();
+        start_registry();
         steps = 0;
         die_at = step;
         act(NULL);
@@ -105,12 +105,12 @@ static bool die_at_step(act_func act, unsigned step)
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    start();
+    start_registry();
     return WEXITSTATUS(status) == 0;
 }
 
 /* The commit is the last step. A daemon that is killed at the commit or earlier has acknowledged nothing and changed
- * nothing. */
+ * nothing. `act` has at least `least_steps` steps. */
 static void kill_at_every_step(act_func act, unsigned least_steps)
 {
     char before[2048], after[2048];
@@ -139,7 +139,7 @@ static void a_kill_while_limits_are_set_leaves_all_or_nothing(void **state)
 
 static void a_kill_while_a_partition_is_removed_leaves_all_or_nothing(void **state)
 {
-    create(PARTITIONED);
+    create_vgpu(PARTITIONED);
     kill_at_every_step(destroy_second, 3);
     assert_int_equal(registry_count(registry), 0);
     assert_int_equal(fake_device->parts[0].length + fake_device->parts[2].length, 0);
@@ -149,7 +149,7 @@ static void a_kill_while_a_partition_is_removed_leaves_all_or_nothing(void **sta
 
 static void a_partitioned_vgpu_has_the_amounts_of_its_partition(void **state)
 {
-    struct vgpu_info info = create(PARTITIONED);
+    struct vgpu_info info = create_vgpu(PARTITIONED);
     const struct vgpu_slice *slice = &info.row.slice;
 
     assert_string_equal(slice->template_id, "half");
@@ -160,7 +160,8 @@ static void a_partitioned_vgpu_has_the_amounts_of_its_partition(void **state)
     assert_int_equal(info.row.limits.compute_request_milli, 500);
     assert_int_equal(info.row.limits.compute_limit_milli, 1000);
     assert_string_equal(info.environment.lines, "TEST_VISIBLE=part-1\n");
-    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\",\"memory_limit_bytes\":4096}");
+    info = create_vgpu(
+        "{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\",\"memory_limit_bytes\":4096}");
     assert_int_equal(info.row.limits.memory_bytes, 4096); /* the partition has more */
     assert_int_equal(info.row.slice.memory_bytes, 1 << 29);
 }
@@ -169,23 +170,23 @@ static void the_smallest_sufficient_template_is_chosen(void **state)
 {
     struct vgpu_info info;
 
-    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":4096}");
+    info = create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":4096}");
     assert_string_equal(info.row.slice.template_id, "quarter");
-    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"compute_request_milli\":300}");
+    info = create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"compute_request_milli\":300}");
     assert_string_equal(info.row.slice.template_id, "half");
-    info = create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"compute_request_milli\":100}");
+    info = create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"compute_request_milli\":100}");
     assert_string_equal(info.row.slice.template_id, "quarter");
 }
 
-static void a_hard_vgpu_gets_the_same_share_of_both(void **state)
+static void a_limit_that_a_hard_vgpu_lacks_follows_from_the_other(void **state)
 {
-    struct vgpu_info info = create(HARD);
+    struct vgpu_info info = create_vgpu(HARD);
 
     assert_int_equal(info.row.limits.memory_bytes, (1 << 30) / 1000 * 300);
-    assert_int_equal(info.row.limits.compute_request_milli, 375);
+    assert_int_equal(info.row.limits.compute_request_milli, 375); /* 300, rounded up to eighths */
     assert_int_equal(info.row.slice.compute_units, 3);
     assert_non_null(strstr(info.warning, "37.5 %"));
-    info = create("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":268435456}");
+    info = create_vgpu("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":268435456}");
     assert_int_equal(info.row.limits.compute_request_milli, 250);
     assert_string_equal(info.warning, "");
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
@@ -198,7 +199,7 @@ static void assert_refusal(const char *body, enum facet_status status, const cha
 {
     struct facet_error error = {0};
 
-    assert_int_equal(try_create(body, &error), status);
+    assert_int_equal(try_create_vgpu(body, &error), status);
     assert_string_equal(error.argument, argument);
     if (!strstr(error.message, part))
         fail_msg("'%s' does not say '%s'", error.message, part);
@@ -232,8 +233,8 @@ static void a_mode_refuses_members_it_does_not_take(void **state)
 
 static void a_full_device_refuses_a_partition(void **state)
 {
-    create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
-    create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
     assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":1}", FACET_NO_SPACE,
                    "template", "no place is free");
     assert_refusal("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"memory_limit_bytes\":1}", FACET_NO_SPACE,
@@ -242,12 +243,12 @@ static void a_full_device_refuses_a_partition(void **state)
 
 static void modes_that_exclude_each_other_are_refused_by_name(void **state)
 {
-    create("{\"name\":\"turns\",\"device\":\"test:2\"}");
+    create_vgpu("{\"name\":\"turns\",\"device\":\"test:2\"}");
     assert_refusal(HARD, FACET_BAD_STATE, "mode", "vGPU turns in mode 'soft'");
     assert_refusal(PARTITIONED, FACET_BAD_STATE, "mode", "vGPU turns in mode 'soft'");
     devices[SPATIAL].info.mode_group[FACET_MODE_SOFT] = 1;
     devices[SPATIAL].info.mode_group[FACET_MODE_HARD] = 1;
-    create(HARD);
+    create_vgpu(HARD);
     assert_refusal("{\"device\":\"test:2\",\"mode\":\"shared\"}", FACET_BAD_STATE, "mode", "'shared'");
     assert_int_equal(registry_destroy(registry, "turns", false, &removal, NULL), FACET_OK);
     memset(devices[SPATIAL].info.mode_group, 0, sizeof devices[SPATIAL].info.mode_group);
@@ -260,13 +261,13 @@ static void limits_of_a_hard_vgpu_cannot_be_changed(void **state)
     struct facet_error error = {0};
     struct vgpu_info info;
 
-    create(HARD);
+    create_vgpu(HARD);
     assert_int_equal(registry_change(registry, "second", &memory, &info, &error), FACET_BAD_STATE);
     assert_non_null(strstr(error.message, "destroy the vGPU and create it anew"));
     assert_int_equal(registry_change(registry, "second", &idle, &info, &error), FACET_OK);
     assert_int_equal(info.row.idle_freeze_s, 60);
-    stop();
-    start();
+    stop_registry();
+    start_registry();
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_int_equal(info.row.idle_freeze_s, 60);
 }
@@ -280,11 +281,11 @@ static void only_devices_that_can_swap_are_oversubscribed(void **state)
     snprintf(info->address, sizeof info->address, "GPU-0");
     assert_refusal("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096,\"oversubscribe\":true}",
                    FACET_INVALID_ARGUMENT, "oversubscribe", "'hard' never oversubscribes");
-    made = create("{\"name\":\"much\",\"device\":\"test:2\",\"oversubscribe\":true}");
+    made = create_vgpu("{\"name\":\"much\",\"device\":\"test:2\",\"oversubscribe\":true}");
     assert_true(made.row.oversubscribe);
     assert_true(facet_owner_is_oversubscribed(client_of(made.row.id)->owner));
-    stop();
-    start();
+    stop_registry();
+    start_registry();
     assert_int_equal(registry_find(registry, "much", &made, NULL), FACET_OK);
     assert_true(made.row.oversubscribe);
 }
@@ -293,11 +294,11 @@ static void only_devices_that_can_swap_are_oversubscribed(void **state)
 
 static void a_partition_that_vanished_is_made_again(void **state)
 {
-    struct vgpu_info before = create(PARTITIONED), after;
+    struct vgpu_info before = create_vgpu(PARTITIONED), after;
 
-    stop();
+    stop_registry();
     fake_device->parts[0] = (struct facet_partition_info){0};
-    start();
+    start_registry();
     assert_int_equal(registry_find(registry, "second", &after, NULL), FACET_OK);
     assert_string_equal(after.row.slice.partition_uuid, "part-2");
     assert_int_equal(after.row.slice.start, before.row.slice.start);
@@ -315,13 +316,13 @@ static void forget_partitions(void)
 
 static void a_repeated_uuid_does_not_make_a_partition_ours(void **state)
 {
-    struct facet_partition_info stranger = {0};
+    struct facet_partition_info foreign = {0};
     struct facet_error error = {0};
 
-    create(PARTITIONED);
+    create_vgpu(PARTITIONED);
     forget_partitions();
-    assert_int_equal(make_part(NULL, 0, "quarter", 3, &stranger, NULL), FACET_OK);
-    assert_string_equal(stranger.uuid, "part-1");
+    assert_int_equal(make_part(NULL, 0, "quarter", 3, &foreign, NULL), FACET_OK);
+    assert_string_equal(foreign.uuid, "part-1");
     assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_OK);
     assert_int_equal(fake_device->parts[3].length, 1);
     assert_non_null(strstr(removal.warning, "vGPU second"));
@@ -330,10 +331,10 @@ static void a_repeated_uuid_does_not_make_a_partition_ours(void **state)
 
 static void a_partition_that_vanished_is_noticed_by_the_next_create(void **state)
 {
-    struct vgpu_info first = create(PARTITIONED), other, again;
+    struct vgpu_info first = create_vgpu(PARTITIONED), other, again;
 
     forget_partitions();
-    other = create("{\"name\":\"other\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    other = create_vgpu("{\"name\":\"other\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
     assert_int_equal(registry_find(registry, "second", &again, NULL), FACET_OK);
     assert_int_equal(again.row.slice.start, first.row.slice.start);
     assert_int_not_equal(other.row.slice.start, first.row.slice.start);
@@ -347,7 +348,7 @@ static void a_vgpu_that_lost_a_partition_in_use_has_a_warning(void **state)
 {
     struct vgpu_info info;
 
-    create(PARTITIONED);
+    create_vgpu(PARTITIONED);
     memset(fake_device->parts, 0, sizeof fake_device->parts); /* the next partition has a new number and uuid */
     registry_reconcile(registry, &fake_record);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
@@ -363,9 +364,9 @@ static void two_vgpus_never_have_the_same_partition(void **state)
     struct sqlite3 *database = NULL;
     char path[128];
 
-    create("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
-    create(PARTITIONED);
-    stop();
+    create_vgpu("{\"name\":\"first\",\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}");
+    create_vgpu(PARTITIONED);
+    stop_registry();
     snprintf(path, sizeof path, "%s/" STORE_FILE, folder);
     assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
     assert_int_equal(sqlite3_exec(database,
@@ -373,7 +374,7 @@ static void two_vgpus_never_have_the_same_partition(void **state)
                                   NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(database);
-    start();
+    start_registry();
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_false(info.measured);
     assert_non_null(strstr(info.warning, "is taken"));
@@ -388,25 +389,25 @@ static void check_removal_when_the_device_is_back(const char *body)
     struct vgpu_info info;
     char held[512];
 
-    create(body);
-    stop();
+    create_vgpu(body);
+    stop_registry();
     device_count = SPATIAL;
-    start();
+    start_registry();
     assert_int_equal(registry_destroy(registry, "second", false, &removal, NULL), FACET_OK);
     assert_non_null(strstr(removal.warning, "goes when the device is back"));
     registry_tidy(registry, LATER);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_int_equal(info.state, VGPU_REMOVING);
     assert_non_null(strstr(info.warning, "is not there"));
-    stop();
-    start();
+    stop_registry();
+    start_registry();
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_int_equal(info.state, VGPU_REMOVING);
     provider_describe(held, sizeof held);
     assert_string_not_equal(held, "");
-    stop();
+    stop_registry();
     device_count = DEVICES;
-    start();
+    start_registry();
     assert_int_equal(registry_count(registry), 0);
     provider_describe(held, sizeof held);
     assert_string_equal(held, "");
@@ -425,10 +426,10 @@ static void limits_of_a_missing_device_are_not_forgotten(void **state)
 /* A daemon may exit although it could not remove an ephemeral vGPU whose device is missing. */
 static void a_missing_device_does_not_keep_the_daemon_running(void **state)
 {
-    create("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096,\"ephemeral\":true}");
-    stop();
+    create_vgpu("{\"device\":\"test:2\",\"mode\":\"hard\",\"memory_limit_bytes\":4096,\"ephemeral\":true}");
+    stop_registry();
     device_count = SPATIAL;
-    start();
+    start_registry();
     assert_false(registry_idle(registry));
     registry_tidy(registry, LATER);
     assert_int_equal(registry_count(registry), 1);
@@ -439,10 +440,10 @@ static void a_vgpu_of_a_missing_device_can_be_removed_by_force(void **state)
 {
     struct facet_error error = {0};
 
-    create(HARD);
-    stop();
+    create_vgpu(HARD);
+    stop_registry();
     device_count = SPATIAL;
-    start();
+    start_registry();
     assert_int_equal(registry_destroy(registry, "second", true, &removal, NULL), FACET_OK);
     assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_BAD_STATE);
     assert_non_null(strstr(error.message, "or with force"));
@@ -455,7 +456,7 @@ static void a_provider_that_comes_back_is_reconciled(void **state)
 {
     struct vgpu_info info;
 
-    create(HARD);
+    create_vgpu(HARD);
     memset(fake_device->workers, 0, sizeof fake_device->workers);
     registry_reconcile(registry, &fake_record);
     assert_non_null(worker_of(client_of(scheduler.clients[0].id)->id));
@@ -467,14 +468,14 @@ static void a_partition_whose_place_was_taken_is_reported(void **state)
 {
     struct vgpu_info info;
 
-    create(PARTITIONED);
-    stop();
-    snprintf(fake_device->parts[0].uuid, sizeof fake_device->parts[0].uuid, "of somebody else");
-    start();
+    create_vgpu(PARTITIONED);
+    stop_registry();
+    snprintf(fake_device->parts[0].uuid, sizeof fake_device->parts[0].uuid, "of another owner");
+    start_registry();
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_false(info.measured);
     assert_non_null(strstr(info.warning, "slice 0 is taken"));
-    assert_string_equal(fake_device->parts[0].uuid, "of somebody else");
+    assert_string_equal(fake_device->parts[0].uuid, "of another owner");
     fake_device->parts[0] = (struct facet_partition_info){0};
     registry_tidy(registry, LATER);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
@@ -487,18 +488,18 @@ static void a_lost_provider_is_reported_and_blocks_only_calls_that_need_it(void 
     struct facet_error error = {0};
     struct vgpu_info info;
 
-    create(PARTITIONED);
+    create_vgpu(PARTITIONED);
     fake_device->lost = true;
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_non_null(strstr(info.warning, "the provider is lost"));
-    assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}", &error),
+    assert_int_equal(try_create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"half\"}", &error),
                      FACET_DEVICE_LOST);
     assert_int_equal(registry_destroy(registry, "second", false, &removal, &error), FACET_DEVICE_LOST);
     assert_int_equal(registry_destroy(registry, "second", true, &removal, &error), FACET_OK);
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_int_equal(info.state, VGPU_REMOVING);
-    stop();
-    start();
+    stop_registry();
+    start_registry();
     assert_int_equal(registry_find(registry, "second", &info, NULL), FACET_OK);
     assert_int_equal(info.state, VGPU_REMOVING);
     fake_device->lost = false;
@@ -512,7 +513,7 @@ static void a_partition_in_use_stays_with_its_vgpu(void **state)
     struct facet_error error = {0};
     char before[2048], after[2048];
 
-    create(PARTITIONED);
+    create_vgpu(PARTITIONED);
     snapshot(before, sizeof before);
     fake_device->parts[0].in_use = 1;
     assert_int_equal(registry_destroy(registry, "second", true, &removal, &error), FACET_BUSY);
@@ -527,9 +528,9 @@ static void partitions_without_an_owner_are_left_alone(void **state)
     char owner[FACET_NAME_SIZE];
 
     assert_int_equal(make_part(NULL, 0, "quarter", 3, &info, NULL), FACET_OK);
-    create(PARTITIONED);
-    stop();
-    start();
+    create_vgpu(PARTITIONED);
+    stop_registry();
+    start_registry();
     assert_int_equal(registry_destroy(registry, "second", false, &removal, NULL), FACET_OK);
     assert_int_equal(fake_device->parts[3].length, 1);
     assert_false(registry_partition_owner(registry, &devices[SPATIAL], &info, owner));
@@ -549,7 +550,7 @@ int main(void)
         MODES_TEST(a_kill_while_a_partition_is_removed_leaves_all_or_nothing),
         MODES_TEST(a_partitioned_vgpu_has_the_amounts_of_its_partition),
         MODES_TEST(the_smallest_sufficient_template_is_chosen),
-        MODES_TEST(a_hard_vgpu_gets_the_same_share_of_both),
+        MODES_TEST(a_limit_that_a_hard_vgpu_lacks_follows_from_the_other),
         MODES_TEST(a_mode_refuses_members_it_does_not_take),
         MODES_TEST(a_full_device_refuses_a_partition),
         MODES_TEST(modes_that_exclude_each_other_are_refused_by_name),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs about the occupancy of a node document: parts that are held, amounts that are withheld, and the messages
- * for what is missing.
+ * for what is missing. Amounts are micro-units: 600000 is 0.6 of a device.
  * Never: stores anything, or has a registry (test_reservations.c).
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the request bodies that are read and refused; a refusal names the member. Never: I/O. */
+/* Owns: proofs of the request bodies that are read and refused; a refusal names the member. Never: opens a file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -122,7 +122,7 @@ static void wrong_members_are_refused_by_name(void **state)
         struct request request, untouched;
         struct facet_error error = {0};
 
-        memset(&request, 0x5a, sizeof request);
+        memset(&request, 0x5a, sizeof request); /* a refusal must leave these bytes as they are */
         untouched = request;
         enum facet_status status =
             request_parse(refusal->body, strlen(refusal->body), refusal->allowed, &request, &error);

@@ -73,11 +73,11 @@ static const struct refusal {
     {"{\"slots\": {\"a.device\": 1}, \"near\": 1}", FACET_INVALID_ARGUMENT, "near", "unknown member"},
 };
 
-static void wrong_members_are_named(void **state)
+static void wrong_members_are_refused_by_name(void **state)
 {
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         const struct refusal *refusal = &refusals[i];
-        struct reservation wanted = {.strategy = 77};
+        struct reservation wanted = {.strategy = 77}; /* a refusal must leave this number, which is no strategy */
         struct facet_error error = {0};
         bool dry_run = false;
 
@@ -184,7 +184,7 @@ static void an_undamaged_text_that_is_no_valid_reservation_is_corrupt(void **sta
     assert_corrupt(&cut, "less granted than asked for");
     cut.part_count = 2;
     cut.item_count = 0;
-    assert_corrupt(&cut, "grants that nobody asked for");
+    assert_corrupt(&cut, "grants that were not asked for");
     cut.part_count = 0;
     assert_corrupt(&cut, "nothing at all");
     reservation.parts[1].amount = 600000;
@@ -204,7 +204,7 @@ static void an_undamaged_text_that_is_no_valid_reservation_is_corrupt(void **sta
     assert_corrupt(&reservation, "a slot that is none");
 }
 
-static void an_undamaged_text_without_an_owner_is_corrupt(void **state)
+static void an_undamaged_text_without_an_id_is_corrupt(void **state)
 {
     static const struct facet_resources_record records[] = {
         {.size = sizeof *records, .kind = FACET_RESOURCES_REQUEST, .text = {"x.device"}, .number = 500000},
@@ -226,12 +226,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_keeps_the_order_of_its_items),
-        cmocka_unit_test(wrong_members_are_named),
+        cmocka_unit_test(wrong_members_are_refused_by_name),
         cmocka_unit_test(a_written_reservation_reads_back_equal),
         cmocka_unit_test(a_damaged_text_is_refused),
         cmocka_unit_test(a_text_of_another_row_is_corrupt),
         cmocka_unit_test(an_undamaged_text_that_is_no_valid_reservation_is_corrupt),
-        cmocka_unit_test(an_undamaged_text_without_an_owner_is_corrupt),
+        cmocka_unit_test(an_undamaged_text_without_an_id_is_corrupt),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that reservations are transactions, whichever inner call fails and wherever the daemon is killed; their
- * state after a restart; devices that have gone; the division between vGPUs and reservations.
+ * state after a restart; devices that have gone; the division between vGPUs and reservations. Amounts are micro-units:
+ * FACET_AMOUNT_ONE, 1000000, is a whole device, of which there are three.
  * Never: asks a real provider.
  */
 #include "registry_setup.h"
@@ -10,7 +11,7 @@
 
 #include <facet/allocation.h>
 
-/* --- help --------------------------------------------------------------------------------------------------------- */
+/* --- helpers ------------------------------------------------------------------------------------------------------ */
 
 static enum facet_status reserve_slot(const char *slot, int64_t amount, const char *name,
                                       struct reservation *ret_reservation, struct facet_error *error)
@@ -31,8 +32,8 @@ static void must_reserve(int64_t amount, const char *name)
         fail_msg("%s", error.message);
 }
 
-/* "a=1.5[test:0 1, test:1 0.5 !trouble]": the visible state of the reservations. */
-static void describe_all(char *text, size_t size)
+/* Describes the visible reservations: "a[test:0 1000000, test:1 500000!]"; "!" follows a part that has a trouble. */
+static void describe_reservations(char *text, size_t size)
 {
     CLEANUP_RESERVATIONS struct reservation_list list = {0};
     size_t used = 0;
@@ -54,17 +55,17 @@ static void assert_reserved(const char *expected)
 {
     char text[1024];
 
-    describe_all(text, sizeof text);
+    describe_reservations(text, sizeof text);
     assert_string_equal(text, expected);
 }
 
 static void restart_registry(void)
 {
-    stop();
-    start();
+    stop_registry();
+    start_registry();
 }
 
-/* The free amount of all devices together. */
+/* The free amount of all devices together, found by dry runs in steps of a hundredth of a device. */
 static int64_t free_now(void)
 {
     int64_t most = 0;
@@ -150,14 +151,15 @@ static enum facet_status act_release(struct facet_error *error)
     return registry_reservation_release(registry, "old", error);
 }
 
-/* A step that fails changes nothing, in memory and on disk; and the operation succeeds afterwards. */
+/* A step that fails changes nothing, in memory and on disk; and the operation succeeds afterwards. `act` has at least
+ * `least_steps` steps. */
 static void fail_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
 {
     char before[1024], after[1024];
     unsigned step = 0;
     enum facet_status status;
 
-    describe_all(before, sizeof before);
+    describe_reservations(before, sizeof before);
     do {
         struct facet_error error = {0};
 
@@ -174,7 +176,7 @@ static void fail_at_every_step(enum facet_status (*act)(struct facet_error *erro
         assert_reserved(before);
     } while (true);
     assert_true(step > least_steps);
-    describe_all(after, sizeof after);
+    describe_reservations(after, sizeof after);
     assert_string_not_equal(after, before);
     restart_registry();
     assert_reserved(after);
@@ -194,15 +196,15 @@ static void a_failing_step_releases_nothing(void **state)
     assert_int_equal(free_now(), 3 * FACET_AMOUNT_ONE);
 }
 
-/* Runs `act` in a child that dies at the step. Returns true where `act` was done before. */
+/* Runs `act` in a child that dies at the step. Returns whether `act` ended before that step. */
 static bool die_at_step(enum facet_status (*act)(struct facet_error *error), unsigned step)
 {
     int status = 0;
 
-    stop();
+    stop_registry();
     pid_t child = fork();
     if (child == 0) {
-        start();
+        start_registry();
         steps = 0;
         die_at = step;
         act(NULL);
@@ -211,17 +213,18 @@ static bool die_at_step(enum facet_status (*act)(struct facet_error *error), uns
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    start();
+    start_registry();
     return WEXITSTATUS(status) == 0;
 }
 
-/* The commit is the last step. A daemon that is killed at the commit or earlier has acknowledged nothing. */
+/* The commit is the last step. A daemon that is killed at the commit or earlier has acknowledged nothing. `act` has at
+ * least `least_steps` steps. */
 static void kill_at_every_step(enum facet_status (*act)(struct facet_error *error), unsigned least_steps)
 {
     char before[1024];
     unsigned step = 0;
 
-    describe_all(before, sizeof before);
+    describe_reservations(before, sizeof before);
     while (!die_at_step(act, ++step)) {
         assert_true(step < 100);
         assert_reserved(before);
@@ -326,7 +329,7 @@ static void a_device_whose_partitions_are_unknown_is_not_offered(void **state)
     assert_int_equal(free_now(), 2500000);
 }
 
-/* --- anything at all ---------------------------------------------------------------------------------------------- */
+/* --- random operations -------------------------------------------------------------------------------------------- */
 
 /* The sum of all granted amounts. Asserts that no device grants more than 1. */
 static int64_t granted_now(void)
@@ -399,7 +402,7 @@ static void no_order_of_operations_grants_too_much_or_loses_a_grant(void **state
 
 static void slots_of_a_hard_vgpu_are_not_granted(void **state)
 {
-    create(HARD "}");
+    create_vgpu(HARD "}");
     assert_int_equal(free_now(), 2500000);
     restart_registry();
     assert_int_equal(free_now(), 2500000);
@@ -412,7 +415,7 @@ static void slots_of_a_partitioned_vgpu_are_not_granted_while_its_partition_is_g
 {
     struct facet_error error = {0};
 
-    create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
+    create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}");
     assert_int_equal(free_now(), 2000000);
     memset(fake_device->parts, 0, sizeof fake_device->parts);
     assert_int_equal(free_now(), 2000000);
@@ -426,13 +429,14 @@ static void reserved_slots_are_refused_to_hard_vgpus(void **state)
 
     must_reserve(600000, "a");
     assert_reserved("a[test:2 600000]");
-    assert_int_equal(try_create(HARD "}", &error), FACET_NO_SPACE);
+    assert_int_equal(try_create_vgpu(HARD "}", &error), FACET_NO_SPACE);
     assert_string_equal(error.argument, "reservation");
-    assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}", &error),
-                     FACET_BAD_STATE);
-    assert_int_equal(try_create("{\"device\":\"test:2\"}", &error), FACET_OK);
+    assert_int_equal(
+        try_create_vgpu("{\"device\":\"test:2\",\"mode\":\"partitioned\",\"template\":\"quarter\"}", &error),
+        FACET_BAD_STATE);
+    assert_int_equal(try_create_vgpu("{\"device\":\"test:2\"}", &error), FACET_OK);
     registry_destroy(registry, "vgpu-1", false, &removal, NULL);
-    assert_int_equal(try_create("{\"device\":\"test:2\",\"mode\":\"hard\",\"compute_request_milli\":400}", &error),
+    assert_int_equal(try_create_vgpu("{\"device\":\"test:2\",\"mode\":\"hard\",\"compute_request_milli\":400}", &error),
                      FACET_OK);
     assert_int_equal(free_now(), 2000000);
 }
@@ -442,12 +446,12 @@ static void a_vgpu_in_a_reservation_stays_within_it(void **state)
     struct facet_error error = {0};
 
     must_reserve(600000, "a");
-    assert_int_equal(try_create(HARD ",\"reservation\":\"nobody\"}", &error), FACET_NOT_FOUND);
+    assert_int_equal(try_create_vgpu(HARD ",\"reservation\":\"unknown\"}", &error), FACET_NOT_FOUND);
     assert_string_equal(error.argument, "reservation");
-    assert_int_equal(try_create("{\"device\":\"test:1\",\"reservation\":\"a\"}", &error), FACET_BAD_STATE);
-    create(HARD ",\"reservation\":\"a\"}");
+    assert_int_equal(try_create_vgpu("{\"device\":\"test:1\",\"reservation\":\"a\"}", &error), FACET_BAD_STATE);
+    create_vgpu(HARD ",\"reservation\":\"a\"}");
     assert_int_equal(free_now(), 2400000);
-    assert_int_equal(try_create(HARD ",\"reservation\":\"a\"}", &error), FACET_NO_SPACE);
+    assert_int_equal(try_create_vgpu(HARD ",\"reservation\":\"a\"}", &error), FACET_NO_SPACE);
     assert_int_equal(registry_reservation_release(registry, "a", &error), FACET_BUSY);
     restart_registry();
     assert_int_equal(free_now(), 2400000);
@@ -463,9 +467,9 @@ static void a_soft_vgpu_in_a_reservation_has_its_amounts(void **state)
     size_t count = 0;
 
     must_reserve(600000, "a");
-    create("{\"reservation\":\"a\",\"name\":\"default\"}");
-    create("{\"reservation\":\"a\",\"name\":\"asked\",\"memory_limit_bytes\":4096,\"compute_limit_milli\":700}");
-    create("{\"device\":\"test:2\",\"name\":\"outside\"}");
+    create_vgpu("{\"reservation\":\"a\",\"name\":\"default\"}");
+    create_vgpu("{\"reservation\":\"a\",\"name\":\"asked\",\"memory_limit_bytes\":4096,\"compute_limit_milli\":700}");
+    create_vgpu("{\"device\":\"test:2\",\"name\":\"outside\"}");
     assert_int_equal(registry_list(registry, &infos, &count, NULL), FACET_OK);
     uint64_t whole = infos[2].row.limits.memory_bytes;
     assert_int_equal(infos[2].row.limits.compute_request_milli, 0);
@@ -485,21 +489,21 @@ static void a_vgpu_in_a_reservation_whose_devices_are_lost_is_refused(void **sta
     must_reserve(600000, "a");
     fake_device->lost = true;
     assert_int_equal(free_now(), 0);
-    assert_int_equal(try_create("{\"reservation\":\"a\"}", &error), FACET_BAD_STATE);
+    assert_int_equal(try_create_vgpu("{\"reservation\":\"a\"}", &error), FACET_BAD_STATE);
     assert_string_equal(error.argument, "reservation");
     assert_non_null(strstr(error.message, "none of its devices can be used now: device test:2 is not available"));
     fake_device->lost = false;
-    assert_int_equal(try_create("{\"reservation\":\"a\"}", &error), FACET_OK);
+    assert_int_equal(try_create_vgpu("{\"reservation\":\"a\"}", &error), FACET_OK);
 }
 
-static void no_vgpu_goes_in_a_reservation_of_a_partition(void **state)
+static void no_vgpu_can_be_made_in_a_reservation_of_a_partition(void **state)
 {
     CLEANUP_RESERVATION struct reservation got = {0};
     struct facet_error error = {0};
 
     fake_device->parts[0] = (struct facet_partition_info){.length = 1, .uuid = "foreign", .template_id = "quarter"};
     assert_int_equal(reserve_slot("test.device:quarter", FACET_AMOUNT_ONE, "part", &got, NULL), FACET_OK);
-    assert_int_equal(try_create("{\"reservation\":\"part\"}", &error), FACET_BAD_STATE);
+    assert_int_equal(try_create_vgpu("{\"reservation\":\"part\"}", &error), FACET_BAD_STATE);
     assert_non_null(strstr(error.message, "a partition of device test:2"));
 }
 
@@ -528,7 +532,7 @@ int main(void)
         TEST(a_vgpu_in_a_reservation_stays_within_it),
         TEST(a_soft_vgpu_in_a_reservation_has_its_amounts),
         TEST(a_vgpu_in_a_reservation_whose_devices_are_lost_is_refused),
-        TEST(no_vgpu_goes_in_a_reservation_of_a_partition),
+        TEST(no_vgpu_can_be_made_in_a_reservation_of_a_partition),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

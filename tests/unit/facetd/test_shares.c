@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the shares of the last second: they never add up to more than the whole. */
+/* Owns: proofs of the shares of the last second: they never add up to more than the whole. Never: has a segment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void a_request_between_clock_and_sample_does_not_raise_the_sum(void **sta
     measure_shares(1007 * MS);
     shares_publish(&shares, 1007 * MS);
     shares_sample(&shares, 1000 * MS);
-    assert_in_range(sum_milli(), 998, 1000);
+    assert_in_range(sum_milli(), 998, 1000); /* each share is rounded down */
 }
 
 int main(void)

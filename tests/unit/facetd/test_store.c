@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the content of the database when its disk fails at any step, and its refusal to read a damaged file.
+ * Owns: proofs of the content of the database when its disk fails at any step, and that a damaged file is refused.
  * Never: depends on time; failures come from an SQLite VFS that counts the steps.
  */
 #include "store_setup.h"
@@ -139,7 +139,7 @@ static void a_damaged_page_is_corrupt(void **state)
     }
     store_close(store);
     memset(noise, 0xa5, sizeof noise);
-    write_at(4096, noise, sizeof noise);
+    write_at(4096, noise, sizeof noise); /* the second page */
     assert_refused(FACET_CORRUPT);
 }
 
@@ -165,7 +165,7 @@ static void a_database_of_another_program_is_left_alone(void **state)
 static void a_newer_schema_is_refused(void **state)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 5;");
+    run_sql("PRAGMA user_version = 5;"); /* one above SCHEMA_VERSION */
     assert_refused(FACET_ABI_MISMATCH);
 }
 
@@ -361,7 +361,7 @@ static bool fail_change(change_func change, const char *before, const char *afte
     assert_stored(store, after);
     store_close(store);
     store = open_store();
-    describe(store, text, sizeof text);
+    describe_store(store, text, sizeof text);
     assert_string_equal(text, after);
     store_close(store);
     return failed;
@@ -392,7 +392,7 @@ static bool fail_change_and_die(change_func change, const char *before, const ch
 
     struct store *restarted = NULL;
     assert_int_equal(store_open(copy, &restarted, NULL), FACET_OK);
-    describe(restarted, text, sizeof text);
+    describe_store(restarted, text, sizeof text);
     store_close(restarted);
     snprintf(command, sizeof command, "rm -r %s", copy);
     assert_int_equal(system(command), 0);
@@ -416,31 +416,31 @@ static void fail_every_step(attempt_func attempt, change_func change, const char
     }
 }
 
-static void an_insert_survives_a_failing_disk(void **state)
+static void an_insert_is_all_or_nothing_on_a_failing_disk(void **state)
 {
     fail_every_step(fail_change, change_insert, "base:256", "base:256 other:256");
     fail_every_step(fail_change_and_die, change_insert, "base:256", "base:256 other:256");
 }
 
-static void an_update_survives_a_failing_disk(void **state)
+static void an_update_is_all_or_nothing_on_a_failing_disk(void **state)
 {
     fail_every_step(fail_change, change_update, "base:256", "base:512f");
     fail_every_step(fail_change_and_die, change_update, "base:256", "base:512f");
 }
 
-static void a_delete_survives_a_failing_disk(void **state)
+static void a_delete_is_all_or_nothing_on_a_failing_disk(void **state)
 {
     fail_every_step(fail_change, change_delete, "base:256", "");
     fail_every_step(fail_change_and_die, change_delete, "base:256", "");
 }
 
-static void a_reservation_survives_a_failing_disk(void **state)
+static void a_reservation_is_all_or_nothing_on_a_failing_disk(void **state)
 {
     fail_every_step(fail_change, change_reserve, "base:256", "base:256+new:9000");
     fail_every_step(fail_change_and_die, change_reserve, "base:256", "base:256+new:9000");
 }
 
-static void a_release_survives_a_failing_disk(void **state)
+static void a_release_is_all_or_nothing_on_a_failing_disk(void **state)
 {
     fail_every_step(fail_change, change_release, "base:256+old:9000", "base:256");
     fail_every_step(fail_change_and_die, change_release, "base:256+old:9000", "base:256");
@@ -541,12 +541,12 @@ int main(void)
         STORE_TEST(numbers_out_of_range_are_corrupt),
         STORE_TEST(a_second_daemon_is_refused),
         STORE_TEST(a_missing_folder_is_an_error),
-        STORE_TEST(an_insert_survives_a_failing_disk),
-        STORE_TEST(an_update_survives_a_failing_disk),
-        STORE_TEST(a_delete_survives_a_failing_disk),
+        STORE_TEST(an_insert_is_all_or_nothing_on_a_failing_disk),
+        STORE_TEST(an_update_is_all_or_nothing_on_a_failing_disk),
+        STORE_TEST(a_delete_is_all_or_nothing_on_a_failing_disk),
         STORE_TEST(reservations_come_back_as_they_were),
-        STORE_TEST(a_reservation_survives_a_failing_disk),
-        STORE_TEST(a_release_survives_a_failing_disk),
+        STORE_TEST(a_reservation_is_all_or_nothing_on_a_failing_disk),
+        STORE_TEST(a_release_is_all_or_nothing_on_a_failing_disk),
         STORE_TEST(creating_the_database_survives_a_failing_disk),
         STORE_TEST(opening_the_database_survives_a_failing_disk),
     };
