@@ -115,7 +115,7 @@ uint64_t machine_charged(uint32_t device)
     return facet_usage_memory(machine.usage[device]);
 }
 
-uint64_t machine_own(uint32_t device)
+uint64_t machine_charged_to_self(uint32_t device)
 {
     struct facet_usage *usage = machine.usage[device];
 

@@ -80,7 +80,7 @@ void machine_run(void (*role)(void *argument), uint64_t limit);
 
 /* The sum of all slots of a vGPU, and the bytes in this process's own slot. */
 uint64_t machine_charged(uint32_t device);
-uint64_t machine_own(uint32_t device);
+uint64_t machine_charged_to_self(uint32_t device);
 
 /* The runtime's functions, through our library. Roles call hip.hipMalloc(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \

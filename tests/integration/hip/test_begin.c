@@ -82,7 +82,7 @@ static void begin_device_together(void)
 static void role_exact_charge(void *argument)
 {
     begin_device_together();
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_BEGIN);
     CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
     wait_for_all(3);
@@ -91,8 +91,8 @@ static void role_exact_charge(void *argument)
 static void role_bounded_charge(void *argument)
 {
     begin_device_together();
-    CHECK(machine_own(0) >= MACHINE_BEGIN);
-    CHECK(machine_own(0) <= 512 * MIB);
+    CHECK(machine_charged_to_self(0) >= MACHINE_BEGIN);
+    CHECK(machine_charged_to_self(0) <= 512 * MIB);
     wait_for_all(3);
 }
 
@@ -132,7 +132,7 @@ static void role_all_in_one_vgpu(void *argument)
 {
     begin_device_together();
     CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN);
     wait_for_all(3);
 }
 
@@ -155,12 +155,12 @@ static void role_alone(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 3 * MIB), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
-    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(machine_charged_to_self(0), 0);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 5 * MIB), hipSuccess);
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN + 5 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN + 5 * MIB);
 }
 
 static void test_a_device_that_begins_again_is_charged_as_the_first_time(void **state)
@@ -177,7 +177,7 @@ static void role_large_start(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    CHECK_EQUAL(machine_own(0), argument ? 700 * MIB : 512 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), argument ? 700 * MIB : 512 * MIB);
 }
 
 static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)

@@ -160,7 +160,7 @@ static struct storm_bag *prepare_bag(struct storm_worker *self)
 
     role_open();
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    atomic_store(&self->device_charge, machine_own(0));
+    atomic_store(&self->device_charge, machine_charged_to_self(0));
     CHECK_EQUAL(hip.hipMemPoolCreate(&bag.pools[0], &shape), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGetDefaultMemPool(&bag.pools[1], 0), hipSuccess);
     CHECK_EQUAL(hip.hipMemAddressReserve(&addresses, PAGE_COUNT * PAGE, 0, NULL, 0), hipSuccess);
