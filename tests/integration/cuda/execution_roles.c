@@ -202,7 +202,7 @@ static void check_step_order(void *argument)
         step->order->wrong++;
 }
 
-/* A stream's work runs in order, sampled launches included. */
+/* A stream's work runs in order, also if launches are measured by events. */
 static void role_a_streams_work_keeps_its_order(void)
 {
     CUfunction function = client_function("work_3000us");

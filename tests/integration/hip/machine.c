@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the machine of HIP's tests of memory: fake GPUs, vGPUs, and roles in them. Never: runs a test. */
+/* Owns: the machine of HIP's tests of memory: fake GPUs, vGPUs, and the roles in them. Never: runs a test. */
 #include "machine.h"
 
 #include <dlfcn.h>

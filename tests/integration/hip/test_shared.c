@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: HIP's steps for tests/integration/cuda/shared.h, with handles and pools. Never: the older IPC handles, which
- * are made of plain allocations. */
+/* Owns: HIP's steps for tests/integration/cuda/shared.h, with handles and pools. Never:
+ * tests the older IPC handles, which are made of plain allocations. */
 #include "machine.h"
 
 #include "../cuda/shared.h"

@@ -4,7 +4,7 @@
 
 #include "../cuda/storm.h"
 
-#define OBJECTS    96u
+#define OBJECTS    96u /* of each kind */
 #define PAGE_COUNT 16u
 #define PAGE       (2 * MIB)
 
@@ -135,7 +135,7 @@ static void make_wrong_calls(struct storm_bag *bag)
 
 static void change_any(struct storm_bag *bag)
 {
-    uint64_t kind = storm_draw(1000);
+    uint64_t kind = storm_draw(1000); /* each kind of call has a fixed part of 1000 */
 
     if (kind < 500)
         change_pointer(bag);

@@ -113,5 +113,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
     };
-    return cmocka_run_group_tests_name("cuda memory of the reaped", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("cuda memory of reaped children", tests, NULL, NULL);
 }
