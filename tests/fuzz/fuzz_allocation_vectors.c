@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the replay of allocation vectors: the parser of the file, and the allocation maps that run its steps.
- */
+/* Owns: fuzzing the replay of allocation vectors: the parser of files, and the allocation maps that run the steps. */
 #include <facet/allocation.h>
 
 #include "placement/maps/replay.h"

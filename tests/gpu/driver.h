@@ -86,8 +86,7 @@ CUfunction gpu_empty(void);
 /* The value that each thread of spin() stores. */
 uint64_t gpu_spin_result(uint64_t steps);
 
-/* Launches spin() once, with enough threads to fill the device; `out` has room for gpu_spin_words() words of 64 bits.
- */
+/* Launches spin() once, with threads that fill the device; `out` has room for gpu_spin_words() words of 64 bits. */
 void gpu_launch_spin(CUfunction spin, CUdeviceptr out, uint64_t steps, CUstream stream);
 uint64_t gpu_spin_words(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles that launch into captures. Never: waits forever: the test ends a role that is too slow. */
+/* Owns: the roles that launch into captures. Never: waits forever: an alarm ends a role that hangs. */
 #include "capture_roles.h"
 
 #include <unistd.h>

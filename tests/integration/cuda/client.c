@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: loading the driver's functions for test programs. Never: ends the process: a failure is printed and returned.
- */
+/* Owns: loading the driver's functions for test programs, and printing why that fails. Never: ends the process. */
 #include "client.h"
 
 #include <dlfcn.h>

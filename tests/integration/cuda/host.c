@@ -5,8 +5,8 @@
  *
  * A VGPU is "bare" (no vGPU: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (oversubscribed, with that much
  * memory), or "+" (another process in the vGPU before it). For each VGPU one process runs COMMAND; its output is passed
- * on. With SECONDS above 0, this program prints for each second which part of it each process had the device, in milli,
- * by the driver's count (got_milli), and which part the limiter reported for the process's vGPU (told_milli):
+ * on. With SECONDS above 0, it prints a line each second: for each process the device time of that second in milli,
+ * as the driver counts it (got_milli) and as the limiter reported it for the process's vGPU (told_milli):
  * {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
  *
  * Owns: the machine and the processes. Never: decides whether the figures are good.

@@ -29,7 +29,7 @@ pid_t test_machine_neighbour(uint32_t device, uint64_t bytes);
 void test_machine_dismiss(pid_t child);
 
 /* Forks a child that runs `body`. Returns its pid once `body` has written a byte to `ready`; aborts if `body` returns
- * without. */
+ * before that. */
 pid_t test_machine_child(void (*body)(void *context, int ready), void *context);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A monitor in a vGPU, whose calls go to the twin (our libnvidia-ml.so.1, interpose/nvml), and tenants of that vGPU.
+ * A monitor in a vGPU, whose calls go to the twin (Facet's libnvidia-ml.so.1, interpose/nvml), and tenants of that
+ * vGPU.
  *
  * Owns: running each scenario in a child process, because the twin reads its variables only once.
  * Never: is installed.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program NAME...     opens the driver by each name in turn, and prints the devices that it lists
- * program-linked      is linked against the driver, like few programs, and prints the same line
+ * program-linked      is linked against the driver, which few programs are, and prints the same line
  *
  * Owns: one line of output for each name, like "init 0, 1: GPU-...": cuInit's result, the number of devices, their
  * UUIDs. Never: knows that the driver may not be the vendor's.

@@ -75,7 +75,7 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
     }
 }
 
-/* Forks before the library is initialised, as a child of an initialised process cannot use it. */
+/* Forks before the library is initialised, because a child of an initialised process cannot use it. */
 static void shared_role(void *argument)
 {
     const struct shared_steps *steps = argument;

@@ -2,8 +2,7 @@
 /*
  * Random calls of several processes, which are killed at random moments. Whenever all processes pause, the charge
  * equals the memory that was requested from the vendor's library. The charge is never more than the quota.
- *
- * Owns: the processes, their quiet points, where all processes wait, the choice of the process to kill, and the
+ * Owns: the processes; their quiet points, at which all processes wait; the choice of the process to kill; the
  * comparison at a quiet point. The test does not depend on the machine's speed: a process's calls are counted, and the
  * test waits for quiet points. Never: calls a vendor's library; the test implements the calls. Each test includes this
  * file once, after its machine.h.
@@ -66,7 +65,7 @@ static void storm_nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 }
 
-/* Most sizes are small, as in programs. */
+/* Most sizes are small, like in real programs. */
 static uint64_t storm_draw_size(void)
 {
     return storm_draw(10) ? 1 + storm_draw(64 * KIB) : 1 + storm_draw(24 * MIB);

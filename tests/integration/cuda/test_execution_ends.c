@@ -115,8 +115,8 @@ static void run_waiting_role(const char *role, uint32_t limit_milli, int status)
     uint64_t took_ns = facet_clock_now_ns() - begun_ns, used_ns = driver_ns() - driver_before_ns;
     struct facet_usage_totals after = world_totals(&world, other_vgpu);
     uint64_t reported_ns = after.busy_ns - before.busy_ns;
-    bool one_unfinished = strstr(
-        role, "event"); /* every fourth launch is two, and the wait is for the first: the last one has not ended */
+    bool one_unfinished =
+        strstr(role, "event"); /* each wait is for the first of two launches: the very last launch has not ended */
     printf("# %s, limit %u milli: %llu launches, device time by the driver %.1f ms, reported %.1f ms\n", role,
            limit_milli, (unsigned long long)(after.launches - before.launches), (double)used_ns / 1e6,
            (double)reported_ns / 1e6);

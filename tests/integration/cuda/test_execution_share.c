@@ -195,10 +195,9 @@ static const struct share_case cases[] = {
     {"limit of 30 %, short kernels", 1, {300}, {300}, "work_5us", "1056", "64", NULL},
     {"limit of 30 %, long kernels, each waited for", 1, {300}, {300}, "work_20000us", "1056", "1", NULL},
     {"limit of 30 %, graphs", 1, {300}, {300}, "work_100us", "1056", "4", "10"},
-#ifndef __SANITIZE_THREAD__ /* under this sanitizer, filling the fake memory takes longer than the time that the fake  \
-                               reports */
+#ifndef __SANITIZE_THREAD__ /* under it, filling the fake memory takes longer than the time that the fake reports */
     {"limit of 10 %, fills of less than 1 MiB", 1, {100}, {100}, "fill", "1048575", "64", NULL},
-#ifndef __SANITIZE_ADDRESS__ /* under this sanitizer, the code between short fills takes too long */
+#ifndef __SANITIZE_ADDRESS__ /* under it, the code between short fills takes too long */
     {"limit of 30 %, fills of 64 KiB", 1, {300}, {300}, "fill", "65536", "64", NULL},
 #endif
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: tests of the ways in which a program loads the twin, Facet's libnvidia-ml.so.1, and in which the twin finds the
- * vendor's library. The machine has two devices of 8 GiB, of each of which the driver reserves 4 MiB. */
+ * vendor's library. Each of the machine's two devices has 8 GiB, and 4 MiB that the driver reserves. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of processes that use Facet's library: fork, threads, exit. Never: calls CUDA in the test's own process.
- */
+/* Owns: tests of processes that use Facet's library: fork, threads, exit. Never: calls CUDA in the main process. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

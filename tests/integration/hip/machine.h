@@ -36,7 +36,7 @@
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)
@@ -59,9 +59,8 @@ struct machine {
 };
 extern struct machine machine;
 
-/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes. A process that begins a device uses
- * `begin`
- * ("300M") of its memory. */
+/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes. Beginning a device takes `begin` bytes
+ * ("300M") of the device's memory. */
 void machine_make(uint32_t count, const uint64_t *limits, const char *begin);
 void machine_remove(void);
 
@@ -85,7 +84,7 @@ void machine_run(void (*role)(void *argument), uint64_t limit);
 uint64_t machine_charged(uint32_t device);
 uint64_t machine_charged_to_self(uint32_t device);
 
-/* The runtime's functions, through our library. Roles call hip.hipMalloc(...). */
+/* The runtime's functions, through Facet's library. Roles call hip.hipMalloc(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \
     X(hipInit)                                                                                                         \
     X(hipGetDeviceCount)                                                                                               \

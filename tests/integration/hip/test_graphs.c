@@ -12,7 +12,7 @@ static void check_graph_bytes(int line, uint64_t bytes)
 
     CHECK_EQUAL(hip.hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrReservedMemCurrent, &reserved), hipSuccess);
     if (reserved != bytes || machine_charged(0) != MACHINE_BEGIN + bytes)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(reserved, bytes);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + bytes);
@@ -139,8 +139,7 @@ static void role_graph_over_quota(void *argument)
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
-/* A node or a captured allocation that exceeds the quota is refused, because some runtimes would allocate it at once.
- */
+/* A node or a captured allocation that exceeds the quota is refused: some runtimes would allocate it at once. */
 static void role_nodes_over_quota(void *argument)
 {
     hipGraphNodeParams any = {.type = hipGraphNodeTypeMemAlloc,

@@ -426,8 +426,7 @@ static void warm_up(int way)
         CHECK_EQUAL(hip.hipHostMalloc(&pointer, 4096, 0), hipSuccess);
         break;
     case 4:
-        hip.hipMemset(bytes, 1,
-                      sizeof bytes); /* the call is refused, as `bytes` is on the host, but the device has begun */
+        hip.hipMemset(bytes, 1, sizeof bytes); /* refused, because `bytes` is on the host; but the device has begun */
         break;
     default:
         hip.hipMemcpy(bytes, more, sizeof bytes, hipMemcpyHostToHost);

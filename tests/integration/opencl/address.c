@@ -8,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The number of earlier devices with the same name: like the layer, the test numbers devices of one name by this count.
- */
+/* The number of earlier devices with the same name. Like the layer, the test numbers devices of one name by it. */
 static unsigned count_same_name_before(char stems[][FACET_OPENCL_ADDRESS_SIZE], unsigned count)
 {
     unsigned same = 0;

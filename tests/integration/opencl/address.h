@@ -11,8 +11,7 @@
 /* Writes the address of the `index`-th device that this process sees, from 0. Returns false if there are fewer. */
 bool test_device_address(unsigned index, char address[256]);
 
-/* Calls test_device_address() in a child, so that this process does not use OpenCL yet and can still be given a layer.
- */
+/* Calls test_device_address() in a child: this process does not use OpenCL yet and can still be given a layer. */
 bool test_device_address_apart(unsigned index, char address[256]);
 
 #endif

@@ -48,7 +48,7 @@ int tenant_run(const char *address, const char *role);
 #define ROLE_CHECK(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             return 1;                                                                                                  \
         }                                                                                                              \
     } while (0)

@@ -165,7 +165,7 @@ static int role_work(void)
     ROLE_CHECK(result_is_right(&work));
     const struct thread_use thread_use = find_thread_use();
     ROLE_CHECK(write_word(launches * UINT64_C(1000000000000) / spent)); /* launches in 1000 s */
-    /* the processor plus 1, as 0 says that the thread is bound to none */
+    /* the processor plus 1: 0 stands for a thread that is bound to none */
     ROLE_CHECK(write_word(thread_use.working_count) && write_word((uint64_t)(processor_of(thread_use.busiest) + 1)));
     return 0;
 }
@@ -297,8 +297,7 @@ static void one_unit_is_not_faster_than_its_share(void **state)
     judge_ratio(least < 0.8, quiet_rounds);
 }
 
-/* With POCL_AFFINITY, PoCL binds the thread of a unit to the processor of that number, so tenants share no processor.
- */
+/* With POCL_AFFINITY, PoCL binds a unit's thread to the processor of that number, so tenants share no processor. */
 static void a_unit_is_a_processor(void **state)
 {
     for (uint32_t unit = 0; unit < all_units && unit < 8 && CPU_ISSET(unit, &allowed); unit++) {
@@ -335,8 +334,7 @@ static void neighbours_keep_their_speed(void **state)
     judge_ratio(best > 0.65, quiet_rounds);
 }
 
-/* Two tenants on one unit are together less than 1.3 times as fast as one alone: neighbours_keep_their_speed can fail.
- */
+/* Two tenants on one unit together have less than 1.3 times the speed of one: neighbours_keep_their_speed can fail. */
 static void tenants_of_one_unit_halve_each_other(void **state)
 {
     char first[256];

@@ -174,8 +174,7 @@ static void test_a_process_that_worked_was_not_stopped(void **state)
     assert_int_equal(remaining_ms(&stops, 1050, 6150, 1), 5100);
 }
 
-/* The device's clock has another origin. A reading of it may be learned late: the smallest difference is the exact one.
- */
+/* The device's clock has another origin. It may be read late, so the smallest difference is the exact one. */
 static void test_stops_are_cut_out_of_device_times(void **state)
 {
     struct facet_stops stops = {0};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of what a program sees: one device, the vGPU's sizes, and queues with the properties that it requested.
- */
+/* Owns: tests of what a program sees: one device, the vGPU's sizes, and queues with the requested properties. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -41,7 +41,7 @@
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)
@@ -84,7 +84,7 @@ void machine_run(void (*role)(void *argument), uint64_t limit);
 uint64_t machine_charged(uint32_t device);
 uint64_t machine_charged_to_self(uint32_t device);
 
-/* The driver's functions, through our library. Roles call cuda.cuMemAlloc_v2(...). */
+/* The driver's functions, through Facet's library. Roles call cuda.cuMemAlloc_v2(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \
     X(cuInit)                                                                                                          \
     X(cuGetProcAddress)                                                                                                \

@@ -166,7 +166,7 @@ static void role_pitched_and_managed(void *argument)
     enter_role();
     CHECK_EQUAL(cuda.cuMemAllocPitch_v2(&pointer, &pitch, 1, MIB, 4), CUDA_SUCCESS);
     CHECK_EQUAL(pitch, 512);
-    CHECK_CHARGED(512 * MIB); /* a row for each of 1 Mi lines */
+    CHECK_CHARGED(512 * MIB); /* 1 Mi rows of 512 bytes */
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, 3 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
     CHECK_CHARGED(4 * MIB); /* in steps of 2 MiB */
@@ -250,7 +250,7 @@ static void role_requests_over_quota(void *argument)
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFree_v2(last), CUDA_SUCCESS);
     allocate_memory(1);
-    CHECK_CHARGED(left + 2 * MIB); /* one byte takes a slab of the driver's */
+    CHECK_CHARGED(left + 2 * MIB); /* one byte takes a slab of 2 MiB */
 }
 
 static void test_one_byte_beyond_the_quota_is_refused(void **state)

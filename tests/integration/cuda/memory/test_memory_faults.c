@@ -117,7 +117,7 @@ static void role_exits_with_memory(void *argument)
     load_module();
     CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB);
     if (argument)
-        abort(); /* as in a killed process, none of our code runs */
+        abort(); /* no code of Facet runs, like in a killed process */
     exit(0);
 }
 
@@ -221,7 +221,7 @@ static void role_two_threads_two_devices(void *argument)
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < 2; i++)
-        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* exact, as only one thread uses each device */
+        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* exact, because only one thread uses each device */
 }
 
 static void test_one_gpu_too_small_for_a_context_does_not_hurt_the_other(void **state)

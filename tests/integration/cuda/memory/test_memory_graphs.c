@@ -17,7 +17,7 @@ static void check_graph_bytes(int line, uint64_t bytes)
 
     CHECK_EQUAL(cuda.cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved), CUDA_SUCCESS);
     if (reserved != bytes || machine_charged(0) != MACHINE_CONTEXT + bytes)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(reserved, bytes);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
@@ -274,14 +274,14 @@ static void role_large_graphs(void *argument)
 {
     CUstream stream = enter_role();
     CUgraph few = capture_heap(stream, FEW_NODES), many = capture_heap(stream, MANY_NODES);
-    double least_growth = 1000; /* more than any measured one */
+    double least_growth = 1000; /* more than any measured growth */
 
     for (int i = 0; i < 5; i++) {
         double growth = time_of_instantiating(many) / time_of_instantiating(few);
 
         least_growth = growth < least_growth ? growth : least_growth;
     }
-    CHECK(least_growth < 24); /* see the test */
+    CHECK(least_growth < 24); /* the test explains this bound */
     CHECK_EQUAL(cuda.cuGraphLaunch(instantiate_graph(many, 0), stream), CUDA_SUCCESS);
     CHECK_GRAPH_BYTES(16 * MIB); /* 4000 blocks of 4 KiB, in steps of 2 MiB */
 }

@@ -15,7 +15,7 @@ static void check_charged(int line, uint64_t bytes)
 
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
     if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_requested(0) != bytes)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(fake_requested(0), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
 }

@@ -16,7 +16,7 @@ static void check_launches(int line, uint32_t device, uint64_t count)
         totals = test_segment_totals(&machine.segments[device]);
     }
     if (totals.launches != count)
-        fprintf(stderr, "line %d, device %u:\n", line, device);
+        fprintf(stderr, "the check in line %d fails for device %u:\n", line, device);
     CHECK_EQUAL(totals.launches, count);
     CHECK_EQUAL(totals.inflight, 0);
 }

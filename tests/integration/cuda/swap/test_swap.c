@@ -88,7 +88,7 @@ static bool has_half_a_working_set(int vgpu)
     return world_totals(&world, vgpu).resident_bytes == 48 * MIB;
 }
 
-/* The test fails if this does not hold within WAIT_NS. */
+/* The test fails if `holds` does not return true within WAIT_NS. */
 static void wait_until(bool (*holds)(int vgpu), int vgpu)
 {
     for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS; !holds(vgpu); sleep_ms(1))
@@ -142,7 +142,7 @@ static void test_two_processes_that_each_need_three_quarters_keep_every_word(voi
     pid_t pids[] = {start_tenant(one, WORKING_SET_MIB, "1000000", KERNEL),
                     start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL)};
 
-    for (int i = 0; i < 2; i++) { /* the device has room for one working set: all of each must come in, in turn */
+    for (int i = 0; i < 2; i++) { /* the device has room for one working set, so they must alternate */
         wait_until(is_wholly_resident, one);
         wait_until(is_wholly_resident, other);
     }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: loading the runtime's functions for test programs. Never: ends the process: a failure is printed and returned.
- */
+/* Owns: loading the runtime's functions for test programs, and printing why that fails. Never: ends the process. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -8,8 +7,7 @@
 
 #define TEXT(name) #name
 
-/* The beginning of an ELF file: the fake runtime does not read such an image and finds every requested function in it.
- */
+/* The beginning of an ELF file. The fake runtime does not read such a file and finds every requested function in it. */
 static const char image[64] = "\177ELF";
 
 struct client client;

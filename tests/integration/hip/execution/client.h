@@ -120,8 +120,7 @@ bool client_open(void);
 /* Loads the image; necessary again after a reset of the device. */
 bool client_load(void);
 
-/* The kernel `name`; the fake runtime takes its duration from the name ("work_100us"). Returns NULL if there is none.
- */
+/* The kernel `name`; the fake runtime takes its duration from the name ("work_100us"). NULL if there is none. */
 hipFunction_t client_function(const char *name);
 
 /* Launches `blocks` blocks of 128 threads into a stream. */
