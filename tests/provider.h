@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A built provider, as tests load it, and the counters of fake libraries.
+ * Functions with which a test loads a built provider and reads counters of the fake libraries that the provider opens.
  *
- * Owns: loading a provider from FACET_LIB_DIR into `provider`, and reading counters of a library that the provider has
- * opened, too. Never: opens an instance. Each test includes this file once; it includes cmocka.h and what that needs.
+ * Owns: loading a provider from FACET_LIB_DIR into `provider`. Never: opens an instance. Each test includes this file
+ * once; it includes cmocka.h and the headers that cmocka.h needs.
  */
 #ifndef TEST_PROVIDER_H
 #define TEST_PROVIDER_H
@@ -39,7 +39,7 @@ static inline void load_provider(const char *name)
     assert_int_equal(entry(&host, &provider), FACET_OK);
 }
 
-/* The result of counter `function` in the library that `variable` names. */
+/* The result of `function`, a counter of the fake library whose path is in the environment variable `variable`. */
 static inline int seen(const char *variable, const char *function)
 {
     int (*ask)(void);

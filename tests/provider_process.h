@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes in which the library runs providers. They are no children of the program, but have its process id as
- * their last argument.
+ * The processes in which the library runs providers. They are no children of the program that uses the library, but
+ * have that program's process id as their last argument.
  *
- * Owns: finding these processes, and waiting for their end.
+ * Owns: finding these processes, and waiting for their end. Never: ends a process.
  */
 #ifndef FACET_TEST_PROVIDER_PROCESS_H
 #define FACET_TEST_PROVIDER_PROCESS_H
@@ -46,7 +46,7 @@ static inline bool provider_process_is_of(pid_t pid, pid_t user)
     return atoi(text + last) == user;
 }
 
-/* The fields of /proc/PID/stat behind the name: 0 the state, 1 the parent, 19 when it was started. */
+/* A field of /proc/PID/stat, counted from 0 behind the name: 0 is the state, 1 the parent, 19 the time of the start. */
 static inline unsigned long long provider_process_stat(pid_t pid, unsigned field)
 {
     char text[1024], *at;
@@ -59,8 +59,8 @@ static inline unsigned long long provider_process_stat(pid_t pid, unsigned field
     return at ? strtoull(at, NULL, 10) : 0;
 }
 
-/* The process that was started last of those that run a provider for `user`, or, with `supervisor`, its supervisor; 0
- * if there is none. */
+/* The last started process that runs a provider for `user`, or, with `supervisor`, the last started supervisor; 0 if
+ * there is none. */
 static inline pid_t provider_process_find(pid_t user, bool supervisor)
 {
     unsigned long long youngest = 0;
@@ -73,8 +73,8 @@ static inline pid_t provider_process_find(pid_t user, bool supervisor)
         if (pid <= 0 || !provider_process_is_of(pid, user))
             continue;
         unsigned long long start = provider_process_stat(pid, 19);
-        bool kept = provider_process_is_of((pid_t)provider_process_stat(pid, 1), user);
-        if (kept != supervisor && start >= youngest) {
+        bool has_supervisor = provider_process_is_of((pid_t)provider_process_stat(pid, 1), user);
+        if (has_supervisor != supervisor && start >= youngest) {
             youngest = start;
             found = pid;
         }
@@ -89,7 +89,8 @@ static inline pid_t provider_process(pid_t user)
     return provider_process_find(user, false);
 }
 
-/* Waits until no provider process and no supervisor is left. A supervisor reports its child's end before it ends. */
+/* Waits up to 30 s until no provider process and no supervisor is left. A supervisor reports its child's end before it
+ * ends. */
 static inline bool provider_processes_end(pid_t user)
 {
     for (int i = 0; i < 3000; i++) {

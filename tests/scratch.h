@@ -3,11 +3,11 @@
  * Folders and files of tests, in memory if possible, which are cleaned up even after a killed test.
  *
  * A folder stays locked while its creator, or a child of its creator, lives. The process that makes the next folder of
- * a kind removes the unlocked folders of that kind. A file has no name, and ends with the last process that has it
- * open.
+ * a kind removes the unlocked folders of that kind. A file has no name in any folder, and disappears when the last
+ * process that has it open closes it.
  *
- * Owns: making, locking and removing these. One process at a time does so, as it locks the parent folder.
- * Never: removes a folder of a running test, even in another PID namespace, as the lock is the kernel's.
+ * Owns: making, locking and removing folders, by one process at a time, which locks the parent folder; making files.
+ * Never: removes a folder of a running test, even in another PID namespace: the kernel knows the lock.
  */
 #ifndef FACET_TEST_SCRATCH_H
 #define FACET_TEST_SCRATCH_H
@@ -52,7 +52,7 @@ static inline bool scratch_lock(int fd, int how)
     return true;
 }
 
-/* Removes unlocked folders of this kind, except those of other users. */
+/* Removes the unlocked folders of this kind that this user may remove. */
 static inline void scratch_sweep(int parent_fd, const char *parent, const char *kind)
 {
     char prefix[64], path[512];
@@ -75,7 +75,8 @@ static inline void scratch_sweep(int parent_fd, const char *parent, const char *
         closedir(all);
 }
 
-/* Makes a folder; returns the descriptor that locks it, or -1 with errno. Close it after removing the folder. */
+/* Makes a folder. Returns the descriptor that locks it, or -1 with errno. Close the descriptor after removing the
+ * folder. */
 static inline int scratch_folder(const char *kind, char *path, size_t size)
 {
     const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";

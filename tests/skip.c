@@ -4,7 +4,7 @@
  * failure.
  *
  * Owns: print_message(), through which cmocka writes all its output; it replaces cmocka's in every test program.
- * Never: changes anything but that line.
+ * Never: changes any other line.
  */
 #include <setjmp.h>
 #include <stdarg.h>

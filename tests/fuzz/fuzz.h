@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the parts that fuzz targets share: the entry point of libFuzzer, input as text, and stopping at a failed
- * assertion.
+ * Owns: the declarations that fuzz targets share: libFuzzer's entry point, the input as a text, and an assertion that
+ * ends the program. Never: knows the code under test.
  */
 #ifndef FACET_FUZZ_H
 #define FACET_FUZZ_H
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define FUZZ_ASSERT(condition)                                                                                         \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: broken promise: %s\n", __FILE__, __LINE__, #condition);                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             abort();                                                                                                   \
         }                                                                                                              \
     } while (0)
@@ -35,7 +35,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
     return text;
 }
 
-/* Checks that a refusal names the argument, and has a message of one terminated line. */
+/* Checks that a refusal names the argument, and has a terminated message that says what was expected. */
 static inline void fuzz_check_refusal(enum facet_status status, const struct facet_error *error, const char *argument)
 {
     FUZZ_ASSERT(status == FACET_INVALID_ARGUMENT || status == FACET_OUT_OF_RANGE);

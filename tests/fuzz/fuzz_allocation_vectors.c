@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the replay of allocation vectors: files of any bytes, and the maps under their steps. */
+/* Owns: fuzzing the replay of allocation vectors: the parser of files, and the allocation maps that run the steps. */
 #include <facet/allocation.h>
 
 #include "placement/maps/replay.h"
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (facet_replay_run(text, size, take_result, &count, &summary, &error) == FACET_OK) {
         FUZZ_ASSERT(count > 0 && summary.passed + summary.failed == count && summary.defects <= summary.passed);
-        FUZZ_ASSERT(summary.broken == 0); /* no outcome of ours breaks a rule, whatever was recorded */
+        FUZZ_ASSERT(summary.broken == 0); /* no outcome of this library breaks a rule, whatever the file recorded */
     } else {
         FUZZ_ASSERT(count == 0 && error.message[0]);
         FUZZ_ASSERT(error.status == FACET_INVALID_ARGUMENT || error.status == FACET_OUT_OF_RANGE);

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size), again[FACET_AMOUNT_SIZE];
     struct facet_error error = {0};
-    int64_t amount = -77, second = -77;
+    int64_t amount = -77, second = -77; /* no amount: a refusal must not change it */
     enum facet_status status = facet_amount_parse(text, "amount", &amount, &error);
 
     if (status == FACET_OK) {

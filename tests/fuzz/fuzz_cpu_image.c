@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the cpu provider's reader of images, which runs before the dynamic loader. */
+/* Owns: fuzzing cpu_elf_check(), with which the provider cpu checks an image before the dynamic loader sees it. */
 #include "../../providers/cpu/elf_image.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing kit_math_check() with any bytes as struct facet_math. They are refused, or the operands are within the
- * ABI's bounds, and no default is left to be computed.
+ * Owns: fuzzing kit_math_check() with any bytes as struct facet_math. The operation is refused, or its operands are
+ * within the ABI's bounds and no default is left to be computed.
  */
 #include <facet/provider.h>
 
@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 
-#define BYTES_MOST (UINT64_C(1) << 48)
+#define BYTES_MOST (UINT64_C(1) << 48) /* of an operand, by the ABI */
 
 static void check_accepted(const struct facet_math *operation, const struct kit_math_operands *operands)
 {
@@ -35,7 +35,7 @@ static void check_refused(enum facet_status status, const struct facet_error *er
     FUZZ_ASSERT(error->status == status && error->message[0] && memchr(error->message, '\0', sizeof error->message));
 }
 
-/* A copy of exactly as many bytes as the struct's size says, so that the sanitizer sees a read past them. */
+/* A copy of exactly as many bytes as the member `size` says, so that the sanitizer sees a read past them. */
 static struct facet_math *operation_of(const uint8_t *data, size_t size)
 {
     struct facet_math whole = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: fuzzing the operations of facet-cpu-math.so: a shape that passes the checks runs to its end, with operands of
- * exactly the bytes that the checks compute. Input: operation, type, flags, then one byte for each number of the shape.
- * Never: computes for long: large shapes are left out.
+ * exactly the sizes that the checks compute. The input has a byte each for operation, type, flags and every number of
+ * the shape. Never: computes for long: large shapes are left out.
  */
 #include "math/engine.h"
 #include "math_check.h"
@@ -11,11 +11,12 @@
 
 __attribute__((visibility("default"))) const struct cpu_math_library *facet_cpu_math_entry(void);
 
-#define BYTES_MOST    (UINT64_C(1) << 18)
-#define WORK_MOST     (UINT64_C(1) << 20)
-#define ADDRESS_TOKEN UINT64_C(0x100) /* address number i is first i times this; numbers of a shape are smaller */
+#define BYTES_MOST    (UINT64_C(1) << 18) /* of all operands that are run */
+#define WORK_MOST     (UINT64_C(1) << 20) /* multiplications that are run */
+#define ADDRESS_TOKEN UINT64_C(0x100)     /* address I is I times this until memory is allocated; shapes are smaller */
 #define UNITS         2
 
+/* How many addresses an operation of each kind begins with. */
 static const uint32_t addresses[FACET_MATH_KINDS] = {3, 4, 2, 6, 4};
 
 /* Whether an optional operand is left out: convolution's bias, or normalization's scale and bias. */
@@ -29,29 +30,29 @@ static bool is_operand_left_out(uint32_t operation, uint32_t index, uint8_t choi
 static void read_operation(const uint8_t *data, size_t size, struct facet_math *ret_operation)
 {
     uint8_t head[3] = {0};
-    struct facet_math it = {.size = sizeof it};
+    struct facet_math made = {.size = sizeof made};
 
     memcpy(head, data, size < 3 ? size : 3);
-    it.operation = head[0] % FACET_MATH_KINDS;
-    it.type = head[1] % FACET_MATH_TYPES;
-    it.flags = (head[2] & 3u) | (head[2] & 0x7cu) << 6;
-    uint32_t first = addresses[it.operation];
+    made.operation = head[0] % FACET_MATH_KINDS;
+    made.type = head[1] % FACET_MATH_TYPES;
+    made.flags = (head[2] & 3u) | (head[2] & 0x7cu) << 6;
+    uint32_t first = addresses[made.operation];
     for (uint32_t i = 0; i < first; i++)
-        it.of.words[i] = is_operand_left_out(it.operation, i, head[2]) ? 0 : (i + 1) * ADDRESS_TOKEN;
+        made.of.words[i] = is_operand_left_out(made.operation, i, head[2]) ? 0 : (i + 1) * ADDRESS_TOKEN;
     for (size_t i = 3; i < size && first + i - 3 < 32; i++)
-        it.of.words[first + i - 3] = data[i];
-    if (it.operation == FACET_MATH_GEMM)
-        it.of.gemm.alpha = 1.0f;
-    *ret_operation = it;
+        made.of.words[first + i - 3] = data[i];
+    if (made.operation == FACET_MATH_GEMM)
+        made.of.gemm.alpha = 1.0f;
+    *ret_operation = made;
 }
 
-static uint64_t work_of(const struct facet_math *it)
+static uint64_t work_of(const struct facet_math *operation)
 {
-    const struct facet_convolution *c = &it->of.convolution;
-    const struct facet_attention *a = &it->of.attention;
-    const struct facet_gemm *g = &it->of.gemm;
+    const struct facet_convolution *c = &operation->of.convolution;
+    const struct facet_attention *a = &operation->of.attention;
+    const struct facet_gemm *g = &operation->of.gemm;
 
-    switch (it->operation) {
+    switch (operation->operation) {
     case FACET_MATH_GEMM:
         return g->batch * g->m * g->n * g->k;
     case FACET_MATH_CONVOLUTION:

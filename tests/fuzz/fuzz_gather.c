@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the texts of control groups and /proc: the first byte chooses the kind, the rest is the text. A
- * measured value is not negative, and a missing one has a reason.
+ * Owns: fuzzing the readers of files of control groups and /proc: the first byte chooses the reader, the rest is the
+ * text. A measured value is not negative, and a missing value has a reason.
  */
 #include "fuzz.h"
 #include "monitor/gather/container.h"

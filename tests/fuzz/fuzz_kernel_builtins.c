@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the archive of builtin functions: with any bytes, everything it finds lies inside of them. */
+/* Owns: fuzzing the archive of builtin functions: whatever the bytes, everything that is found lies inside them. */
 #include "kernel/builtins/archive.h"
 
 #include "fuzz.h"
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct facet_archive archive = {0};
     struct facet_error error = {0};
-    void *exact = malloc(size ? size : 1); /* of its exact size: the sanitizer sees a read past it */
+    void *exact = malloc(size ? size : 1); /* the sanitizer sees a read past its end */
 
     FUZZ_ASSERT(exact);
     memcpy(exact, data, size);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the kernel cache's entries, once as they are, and once with the right checksum, as an attacker could
- * write it, so that the code behind that check is reached, too. An accepted entry can be written and read again.
+ * Owns: fuzzing the kernel cache's entries. An input is tried as it is, and with the right checksum, so that the code
+ * behind that check is reached, too. An accepted entry can be written and read again.
  */
 #include "kernel/cache_entry.h"
 
 #include "fuzz.h"
 
+/* Offsets in an entry, and the size of its header, as in cache_entry.c. */
 enum { CHECKSUM_AT = 136, HEADER_SIZE = 152, KEY_AT = 56 };
 
 static void read_once(const struct facet_cache_key *key, const unsigned char *bytes, size_t size)
@@ -33,7 +34,7 @@ static void read_once(const struct facet_cache_key *key, const unsigned char *by
     free(written);
 }
 
-/* Writes the right checksum, as cache_entry.c computes it. */
+/* Writes the right checksum, computed like in cache_entry.c. */
 static void seal_entry(unsigned char *bytes, size_t size)
 {
     XXH128_hash_t hash = XXH3_128bits(bytes, CHECKSUM_AT);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_image_parse() over every format: an accepted image keeps the bounds that launches rely on. */
+/* Owns: fuzzing facet_image_parse() with images of every format: an accepted image keeps the bounds on which launches
+ * rely. */
 #include <facet/kernel.h>
 
 #include "fuzz.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the description at the end of PTX. The input follows the mark, so that all of it is parsed. */
+/* Owns: fuzzing the description at the end of PTX. The input follows "// facet: ", so that all of it is parsed. */
 #include <facet/kernel.h>
 
 #include "fuzz.h"

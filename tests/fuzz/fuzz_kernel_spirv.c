@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the rewriting of SPIR-V before its translator sees it: any bytes, as whole words or not. */
+/* Owns: fuzzing facet_spirv_plain(), which rewrites SPIR-V before the translator sees it: any bytes, whole words or
+ * not. */
 #include "kernel/compile/spirv.h"
 
 #include "fuzz.h"

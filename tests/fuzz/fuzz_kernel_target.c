@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the names of targets, and the scan of a source for the way to compile it. */
+/* Owns: fuzzing the reader of names of targets, and the detection of a source's language. */
 #include "kernel/options.h"
 
 #include "fuzz.h"

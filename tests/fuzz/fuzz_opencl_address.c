@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: fuzzing the OpenCL address. The input has the names of platform and device, separated by the first newline. An
- * address that was written can be parsed, and one that was parsed is written as it was.
+ * address that was written can be parsed, and an address that was parsed is written with the same text.
  */
 #include <facet/opencl_address.h>
 
@@ -22,12 +22,12 @@ static void check_any_text(const char *text)
     }
     FUZZ_ASSERT(place.start + place.count > place.start);
     if (strlen(place.device) > 226)
-        return; /* a longer name than in any device's address */
+        return; /* no written address is that long */
     facet_opencl_address_part(place.device, place.start, place.count, written);
     FUZZ_ASSERT(strcmp(written, text) == 0);
 }
 
-/* The longest numbers fit behind the longest names. */
+/* Units with the longest numbers can be added to any written address. */
 static void check_written_text(const char *address)
 {
     struct facet_opencl_place place;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_parse_compute(). */
+/* Owns: fuzzing facet_parse_compute(): an accepted share is within its bounds; a refusal has a reason and changes
+ * nothing. */
 #include <facet/limits.h>
 
 #include "fuzz.h"
@@ -7,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct facet_error error = {0};
-    uint32_t request = 4711, limit = 4712;
+    uint32_t request = 4711, limit = 4712; /* more than the whole device: no valid shares */
     char *text = fuzz_text(data, size);
     enum facet_status status = facet_parse_compute(text, "compute", &request, &limit, &error);
 

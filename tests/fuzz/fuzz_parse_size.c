@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_parse_size(): the first eight bytes are the whole, the rest is the text. */
+/* Owns: fuzzing facet_parse_size(): the first eight bytes are the size of which a percentage is taken, the rest is the
+ * text. */
 #include <facet/limits.h>
 
 #include "fuzz.h"
@@ -7,7 +8,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct facet_error error = {0};
-    uint64_t whole, bytes = 4711;
+    uint64_t whole, bytes = 4711; /* a refusal must not change it */
 
     if (size < sizeof whole)
         return 0;

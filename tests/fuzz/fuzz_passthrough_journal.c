@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing journal_parse() and rule_parse(): an accepted text names only files that bind may write, and is written
- * as it was.
+ * Owns: fuzzing journal_parse() and rule_parse(): an accepted journal has only names that are safe in paths, and an
+ * accepted journal or rule is the same after it was written and read again.
  *
  * An input is tried as it is, and with a first line that has the right checksum, which no mutation finds.
  */
@@ -41,7 +41,7 @@ static void check_journal(const struct journal *journal)
 
 static void try_journal(const char *bytes, size_t size)
 {
-    struct journal journal = {.count = 77}, again;
+    struct journal journal = {.count = 77}, again; /* 77: a refusal must not change it */
     struct facet_error error = {.status = FACET_OK};
 
     if (journal_parse(bytes, size, &journal, &error) != FACET_OK) {
@@ -58,7 +58,8 @@ static void try_journal(const char *bytes, size_t size)
     journal_clear(&again);
 }
 
-static void try_signed(const uint8_t *data, size_t size)
+/* Tries the input behind a first line with the right checksum. */
+static void try_with_checksum(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 64);
 
@@ -96,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = fuzz_text(data, size);
 
     try_journal(text, size);
-    try_signed(data, size);
+    try_with_checksum(data, size);
     try_rule(text, size);
     free(text);
     return 0;

@@ -13,6 +13,7 @@ static void check_found(const struct config_space *config)
     for (unsigned capability = 0; capability < 256; capability++) {
         size_t at = config_space_find(config, (uint8_t)capability);
 
+        /* capabilities follow the header of 64 bytes */
         FUZZ_ASSERT(at == 0 || (at >= 64 && at + 2 <= config->length && config->bytes[at] == capability));
     }
     for (uint16_t capability = 0; capability < 64; capability++) {

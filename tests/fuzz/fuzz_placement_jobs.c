@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_job_list_parse(): an accepted job is within its bounds, a refusal names the place. */
+/* Owns: fuzzing facet_job_list_parse(): accepted jobs are within their bounds; a refusal names the list and says what
+ * was expected. */
 #include <facet/placement.h>
 
 #include "fuzz.h"

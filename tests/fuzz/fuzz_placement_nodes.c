@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing facet_node_list_parse(): facet_fleet_create() accepts or refuses the nodes of an accepted list. */
+/* Owns: fuzzing facet_node_list_parse(): facet_fleet_create() takes the nodes of an accepted list, unless they have too
+ * many models. */
 #include <facet/placement.h>
 
 #include "fuzz.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing facet_published_parse(): an accepted input has terminated, printable texts, and is written as it was.
+ * Owns: fuzzing facet_published_parse(): what an accepted input describes has terminated, printable texts, and is the
+ * same after it was written and read again.
  */
 #include "vgpu/published.h"
 
@@ -29,7 +30,7 @@ static void check_same(const struct facet_published *driver, const struct facet_
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct facet_published driver = {.pid = 77}, again = {0};
+    struct facet_published driver = {.pid = 77}, again = {0}; /* 77: a refusal must not change it */
 
     if (facet_published_parse((const char *)data, size, &driver, NULL) != FACET_OK) {
         FUZZ_ASSERT(driver.pid == 77 && !driver.device && !driver.vgpu);

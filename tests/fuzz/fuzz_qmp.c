@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing QEMU's messages while devices are attached or detached: the first byte chooses which, and whether with
- * iommufd; the rest is the messages.
- * Never: waits for a message, as the other end shuts down its side after the last one.
+ * Owns: fuzzing QEMU's messages while devices are attached or detached. The first byte chooses between the two, and
+ * between iommufd and the older interface; the rest are the messages.
+ * Never: waits for a message: the other end of the socket is shut down after the last one.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,11 +13,11 @@
 #include "fuzz.h"
 #include "passthrough/attach/qmp.h"
 
-enum { DETACH = 1, IOMMUFD = 2 };
+enum { DETACH = 1, IOMMUFD = 2 }; /* bits of the first byte */
 
 enum { PEER_FD = 100 };
 
-/* A socket whose other end has sent the data, as much of it as a socket takes at once. */
+/* A socket whose other end has sent as much of the data as a socket takes at once. */
 static int socket_with(const uint8_t *data, size_t size)
 {
     int ends[2];
@@ -26,7 +26,7 @@ static int socket_with(const uint8_t *data, size_t size)
     if (size > 0)
         FUZZ_ASSERT(send(ends[1], data, size, MSG_NOSIGNAL) > 0);
     shutdown(ends[1], SHUT_WR);
-    /* PEER_FD keeps the other end open until the run is over, so that commands sent to it do not fail. */
+    /* PEER_FD keeps the other end open until the input is finished, so that commands sent to it do not fail. */
     FUZZ_ASSERT(dup2(ends[1], PEER_FD) == PEER_FD);
     close(ends[1]);
     return ends[0];

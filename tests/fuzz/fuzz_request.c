@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing request_parse(): the first byte, twice, is the set of members that the call allows, the rest is the
- * body. */
+/* Owns: fuzzing request_parse(). The first byte, repeated in both bytes of a mask, is the set of members that the call
+ * allows; the rest is the body. */
 #include "request.h"
 
 #include "fuzz.h"

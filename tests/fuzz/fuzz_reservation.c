@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the two sources of reservations. After an even first byte the input is the body of a request, after an
- * odd one the text of a row, which gets the right checksum, because no mutation finds it.
+ * Owns: fuzzing the two sources of reservations. After an even first byte the input is the body of a request; after an
+ * odd first byte it is the text of a row, which is tried as it is, and with the right checksum, which no mutation
+ * finds.
  */
 #include <inttypes.h>
 

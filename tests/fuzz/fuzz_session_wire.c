@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the messages between a session and its child. The first byte is the direction of the message (even: a
- * request). The next three are the operation and the room for its results; the message follows.
+ * Owns: fuzzing the messages between a session and its child. If the first byte is even, the message is a request, and
+ * otherwise an answer. The next three bytes are an answer's operation and the room for its results: the number of items
+ * and their size. The message follows.
  */
 #include "session/call.h"
 
 #include "fuzz.h"
 
-enum { POISON = 0x5a, SETTINGS = 4 };
+enum { POISON = 0x5a, SETTINGS = 4 }; /* the value of unwritten bytes; how many bytes precede the message */
 
 static const struct facet_parameter *output_of(enum facet_operation_id operation, size_t *ret_index)
 {
@@ -19,7 +20,7 @@ static const struct facet_parameter *output_of(enum facet_operation_id operation
     return NULL;
 }
 
-/* A request that is accepted can be answered, and is encoded as it was. */
+/* A request that is accepted can be answered, and has the same size when it is encoded again. */
 static void take_request(const uint8_t *data, size_t size)
 {
     struct facet_wire_reader reader = {.bytes = data, .left = size};
@@ -57,7 +58,7 @@ static void take_answer(enum facet_operation_id operation, uint32_t capacity, ui
     size_t index, room = (size_t)capacity * item_size + 1;
     const struct facet_parameter *output = output_of(operation, &index);
     unsigned char *out = malloc(room);
-    uint32_t count = 4711;
+    uint32_t count = 4711; /* no answer of this size */
     bool broken = false;
 
     FUZZ_ASSERT(out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing sim_faults_parse(): the scripts of faults, on a machine of two devices and a link. */
+/* Owns: fuzzing sim_faults_parse() with scripts of faults for a machine of two devices and a link. */
 #include "core.h"
 
 #include "fuzz.h"
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint64_t next_ns = sim_faults_next(&instance);
 
         FUZZ_ASSERT(next_ns == UINT64_MAX || next_ns <= INT64_MAX);
-        FUZZ_ASSERT(sim_fault_health(&instance, 1) == FACET_HEALTH_OK); /* nothing is in effect yet */
+        FUZZ_ASSERT(sim_fault_health(&instance, 1) == FACET_HEALTH_OK); /* no fault is in effect yet */
         sim_faults_close(faults);
         return 0;
     }

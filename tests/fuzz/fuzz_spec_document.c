@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: fuzzing the reader of node documents and workload configurations: the first byte chooses, the rest is text. */
+/* Owns: fuzzing the readers of node documents and of workload configurations: after a first byte 'w' the text is a
+ * configuration, otherwise a document. */
 #include <stdbool.h>
 
 #include <facet/workload.h>
 
 #include "fuzz.h"
 
-/* A document that was accepted can be written, and is the same when it is read again. */
+/* A document that was accepted can be written and read again, and each of its devices and slots can be put again. */
 static void check_node(struct facet_spec *spec)
 {
     struct facet_spec *again = NULL;

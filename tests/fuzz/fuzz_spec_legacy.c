@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum facet_status status = facet_resources_parse_legacy(text, size, type_of, NULL, &resources, &error);
     FUZZ_ASSERT(status == FACET_OK || (status == FACET_CORRUPT && error.message[0]));
     if (status == FACET_OK && facet_resources_format_legacy(resources, type_of, NULL, &back, NULL) == FACET_OK) {
-        /* A written document is read as it was. */
+        /* A written document is read again without a change. */
         FUZZ_ASSERT(facet_resources_parse_legacy(back, strlen(back), type_of, NULL, &again, &error) == FACET_OK);
         FUZZ_ASSERT(facet_resources_format_legacy(again, type_of, NULL, &second, NULL) == FACET_OK);
         FUZZ_ASSERT(strcmp(back, second) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fuzzing the reader of our resource files. The checksum is corrected first, because no mutation finds the right
- * one, and the code behind that check is to be reached, too.
+ * Owns: fuzzing the reader of Facet's resource files. An input is tried as it is, and with the right checksum, which no
+ * mutation finds, so that the code behind that check is reached, too.
  */
 #include <inttypes.h>
 

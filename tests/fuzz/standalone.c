@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: replaying a corpus through a fuzz target without libFuzzer, so that it is a test with every compiler.
- * usage: replay_X FOLDER      exit status 1 when the folder holds no input
+ * Owns: replaying a corpus through a fuzz target without libFuzzer, so that the corpus is a test with every compiler.
+ * usage: replay_X FOLDER      exit status 1 if the folder has no input
  */
 #include <dirent.h>
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of the driver's calls for the thread that makes them, on a GPU: run bare and in a vGPU by bench/gpu/cost.py,
- * which compares.
+ * The cost of the driver's calls on a GPU for the thread that makes them. bench/gpu/cost.py runs this program without
+ * Facet and in a vGPU, and compares.
  *
- * Owns: the timed loops. Prints {"ns_per_call": ...}: the median of batches, so that batches in which the machine did
- * something else do not count.
- * Never: includes anything of Facet, except the driver's declarations.
+ * Owns: the timed loops. Prints {"ns_per_call": ...}: the median of batches, so that a few batches that other programs
+ * disturbed do not count.
+ * Never: calls a function of Facet.
  *
  * usage: gpu-calls launch|pair|info MILLISECONDS LIVE
- * launch: an empty kernel; pair: allocate and free 4 KiB with LIVE others there; info: cuMemGetInfo.
+ * launch: launches an empty kernel; pair: allocates and frees 4 KiB; info: calls cuMemGetInfo. Meanwhile LIVE other
+ * allocations of 4 KiB exist.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +17,17 @@
 
 #include "driver.h"
 
-#define BATCH        64u /* calls; fewer launches than a stream takes before the caller has to wait */
-#define BATCHES_MOST 65536u
-#define WARM_UP      20u
-#define BYTES        4096u
+#define BATCH       64u /* calls that are timed together: a stream queues more launches before the caller has to wait */
+#define MAX_BATCHES 65536u
+#define WARM_UP     20u /* untimed batches */
+#define BYTES       4096u
 
-static CUfunction empty;
-static uint64_t batches_ns[BATCHES_MOST];
+static CUfunction empty_kernel;
+static uint64_t batches_ns[MAX_BATCHES];
 
 static void call_launch(void)
 {
-    GPU(gpu.cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    GPU(gpu.cuLaunchKernel(empty_kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
 }
 
 static void call_pair(void)
@@ -72,7 +73,7 @@ static double median_ns(void (*call)(void), uint64_t milliseconds)
 
     for (unsigned i = 0; i < WARM_UP; i++)
         run_batch(call);
-    for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !count || (count < BATCHES_MOST && gpu_now_ns() < end);)
+    for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u; !count || (count < MAX_BATCHES && gpu_now_ns() < end);)
         batches_ns[count++] = run_batch(call);
     qsort(batches_ns, count, sizeof *batches_ns, compare_times);
     uint64_t median_ns = batches_ns[count / 2];
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
     if (!gpu_open())
         return EXIT_FAILURE;
     gpu_enter();
-    empty = gpu_empty();
+    empty_kernel = gpu_empty();
     for (unsigned i = 0; i < (unsigned)atoi(argv[3]); i++)
         GPU(gpu.cuMemAlloc_v2(&pointer, BYTES));
     printf("{\"ns_per_call\": %.2f}\n", median_ns(loop->call, strtoull(argv[2], NULL, 10)));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facet's facts about the GPUs are those of nvidia-smi.
+"""What Facet tells about the GPUs equals what nvidia-smi tells.
 
-Owns: names, sizes, readings, MIG. Never: checks a program's work.
+Owns: the comparison of names, sizes, readings and MIG instances. Never: checks a program's work.
 """
 import shutil
 
@@ -14,12 +14,13 @@ def devices_are_listed_as_by_nvidia_smi(machine, record):
     rows = machine.smi("uuid,name,memory.total,memory.reserved,pci.bus_id,driver_version")
     record["gpus"] = [f"{row[1]}, {row[2]} MiB, {row[3]} of them reserved, driver {row[5]}" for row in rows]
     ours = {gpu["uuid"]: gpu for gpu in machine.gpus}
-    must(set(ours) == {row[0] for row in rows}, f"uuids: {sorted(ours)}, nvidia-smi has {[row[0] for row in rows]}")
+    must(set(ours) == {row[0] for row in rows},
+         f"UUIDs by Facet: {sorted(ours)}, by nvidia-smi: {[row[0] for row in rows]}")
     for uuid, name, mebibytes, reserved, bus, driver in rows:
         gpu = ours[uuid]
-        must((gpu["name"], gpu["driver_version"]) == (name, driver), f"{gpu}: nvidia-smi says {name}, {driver}")
+        must((gpu["name"], gpu["driver_version"]) == (name, driver), f"{gpu}: by nvidia-smi {name}, driver {driver}")
         check_near(gpu["memory_bytes"] // MIB, int(mebibytes) - int(reserved), 1, f"MiB of {uuid}")
-        must(bus.lower().endswith(gpu["pci_address"]), f"{gpu['pci_address']}: nvidia-smi says {bus}")
+        must(bus.lower().endswith(gpu["pci_address"]), f"PCI address {gpu['pci_address']}, by nvidia-smi {bus}")
 
 
 @check("devices")
@@ -47,7 +48,7 @@ def mig_mode_and_instances_are_listed(machine, record):
     full = machine.facet_json("devices", machine.gpu["id"])
     record["mig"] = mode
     must(full["properties"]["mig"] == ("true" if mode == "Enabled" else "false"),
-         f"{full['properties']['mig']}: nvidia-smi says {mode}")
+         f"Facet's property mig is {full['properties']['mig']}, MIG mode by nvidia-smi is {mode}")
     if mode != "Enabled":
         raise Skip(f"{machine.gpu['id']} is not in MIG mode, and the suite changes no mode")
     if machine.is_fake:
@@ -56,13 +57,14 @@ def mig_mode_and_instances_are_listed(machine, record):
     theirs = {word.rstrip(")") for word in listing.split() if word.startswith("MIG-")}
     ours = {part["uuid"] for part in full.get("partitions", [])}
     record["instances"] = len(theirs)
-    must(theirs == ours, f"{sorted(ours)}: nvidia-smi lists {sorted(theirs)}")
+    must(theirs == ours, f"Facet lists the partitions {sorted(ours)}, nvidia-smi {sorted(theirs)}")
 
 
 @check("devices")
-def nvidia_smi_inside_shows_the_vgpu(machine, record):
+def nvidia_smi_in_a_vgpu_shows_only_the_vgpu(machine, record):
     machine.require_soft_limits()
     quota = machine.quota()
     rows = machine.smi("uuid,memory.total", ["-m", machine.size(quota)])
     record["inside"] = rows
-    must(rows == [[machine.gpu["uuid"], str(quota // MIB)]], f"{rows}: expected one GPU of {quota // MIB} MiB")
+    must(rows == [[machine.gpu["uuid"], str(quota // MIB)]],
+         f"nvidia-smi in the vGPU lists {rows}, expected one GPU of {quota // MIB} MiB")

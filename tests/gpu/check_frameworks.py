@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch, JAX and CuPy as tenants, where they are installed: they see the vGPU, compute right, and survive a refusal.
+"""PyTorch, JAX and CuPy as tenants, where they are installed: they see the vGPU, compute right results, and go on after
+a refusal.
 
-Owns: the choice of Python (--python). Never: installs anything.
+Owns: running a program of each framework with the Python of --python. Never: installs anything.
 """
 from pathlib import Path
 
@@ -21,24 +22,25 @@ def run_program(machine, record, name):
     if machine.gpu["memory_bytes"] < 8 * GIB:
         raise Skip("a framework needs a vGPU of 4 GiB, and the GPU is too small for two")
     quota = 4 * GIB
-    said = machine.run_json(machine.in_vgpu(["-m", machine.size(quota), "-c", "50"],
-                                        [python, PROGRAMS / f"{name}_tenant.py"]))
-    record.update(said)
-    must(said["right"], "a wrong result")
-    must(said["total_bytes"] <= quota, f"it sees {said['total_bytes']} bytes, its quota is {quota}")
-    must(said["refused"] and said["taken_bytes"] <= quota, f"it took {said['taken_bytes']} of {quota} bytes")
+    answer = machine.run_json(machine.in_vgpu(["-m", machine.size(quota), "-c", "50"],
+                                          [python, PROGRAMS / f"{name}_tenant.py"]))
+    record.update(answer)
+    must(answer["right"], "the framework computed a wrong result")
+    must(answer["total_bytes"] <= quota, f"the program sees {answer['total_bytes']} bytes, its quota is {quota}")
+    must(answer["refused"] and answer["taken_bytes"] <= quota,
+         f"the program took {answer['taken_bytes']} bytes, expected a refusal within its quota of {quota}")
 
 
 @check("frameworks")
-def pytorch(machine, record):
+def pytorch_works_within_a_quota(machine, record):
     run_program(machine, record, "torch")
 
 
 @check("frameworks")
-def jax(machine, record):
+def jax_works_within_a_quota(machine, record):
     run_program(machine, record, "jax")
 
 
 @check("frameworks")
-def cupy(machine, record):
+def cupy_works_within_a_quota(machine, record):
     run_program(machine, record, "cupy")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oracle's kernels on the GPU: their results are those of the host and of a reference.
+"""On the GPU the kernels of the oracle tests (tests/integration/kernel) have the results of the host and a reference.
 
 If the build has the kernel compiler, the kernels are compiled here. Otherwise they are read from the folder of
 --recorded, which tests/gpu/record makes on a machine with the compiler, with the host's results.
 
-Owns: the list of programs, and the counts of passed cases. Never: contains an expected result.
+Owns: the list of programs, and counting the passed cases. Never: contains an expected result.
 """
 import os
 import re
@@ -16,7 +16,7 @@ from suite import Skip, check, must
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "integration" / "kernel"
 NAMES = ("math", "special", "random", "types", "language", "group", "integer", "overflow", "relaxed")
-SEEDS = "1:45"  # of random kernels
+SEEDS = "1:45"  # of the random kernels
 LIMIT_S = 120
 
 
@@ -25,14 +25,16 @@ def image_variables(machine):
     if machine.options.recorded:
         return {"FACET_TEST_REPLAY": str(machine.options.recorded.resolve())}
     if not (machine.build / "facet-kernel-compiler.so").exists():
-        raise Skip("this build has no kernel compiler; --recorded names what tests/gpu/record made where there is one")
+        raise Skip("this build has no kernel compiler; give --recorded the folder that tests/gpu/record made with "
+                   "a build that has it")
     properties = machine.facet_json("devices", machine.gpu["id"])["properties"]
     return {"FACET_TEST_TARGET": properties["kernel_target"]}
 
 
 def run_program(machine, name, images):
-    """The lines of one program."""
-    environment = {**machine.environment, **images, "FACET_BUILD_DIR": str(machine.build), "FACET_TEST_PROVIDER": "cuda",
+    """The output lines of one program."""
+    environment = {**machine.environment, **images, "FACET_BUILD_DIR": str(machine.build),
+                   "FACET_TEST_PROVIDER": "cuda",
                    "FACET_TEST_SEEDS": SEEDS, "PYTHONDONTWRITEBYTECODE": "1",
                    "CUDA_VISIBLE_DEVICES": machine.gpu["uuid"]}
     try:

@@ -9,11 +9,11 @@ _conformance_output = {}
 
 
 def conformance(machine):
-    """The lines of the check, which is run once."""
-    cut = [gpu["id"] for gpu in machine.gpus if "partitioned" in gpu["modes"]]
-    if cut:
-        raise Skip(f"{', '.join(cut)} in MIG mode: the check would make instances and destroy them; "
-                   "'facet provider check' does it when you say so")
+    """The output lines of the check, which runs only once."""
+    in_mig_mode = [gpu["id"] for gpu in machine.gpus if "partitioned" in gpu["modes"]]
+    if in_mig_mode:
+        raise Skip(f"{', '.join(in_mig_mode)} in MIG mode: the check would make instances and destroy them; "
+                   "run 'facet provider check' yourself if it may")
     if "lines" not in _conformance_output:
         done = machine.try_facet("provider", "check", str(machine.build / "facet-provider-cuda.so"))
         _conformance_output["lines"] = done.stdout.splitlines()
@@ -29,7 +29,7 @@ def tally(lines):
 
 
 @check("provider")
-def conformance_of_the_provider(machine, record):
+def the_provider_passes_the_conformance_checks(machine, record):
     passed, failed, skipped = tally(conformance(machine))
     record.update(passed=len(passed), failed=len(failed), skipped=len(skipped))
     must(passed, f"nothing was checked: {_conformance_output['errors']}")
@@ -38,10 +38,10 @@ def conformance_of_the_provider(machine, record):
 
 def failed_assertions(lines):
     """The lines of failed assertions, each with the diagnostics below it."""
-    told, failing = [], False
+    kept, failing = [], False
     for line in lines:
         if not line.startswith(("#", " ")):
             failing = line.startswith("not ok")
         if failing:
-            told.append(line)
-    return "\n".join(told)
+            kept.append(line)
+    return "\n".join(kept)

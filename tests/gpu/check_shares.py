@@ -12,7 +12,7 @@ from machine import Machine
 from suite import check, must
 
 KERNEL_US, DEPTH = 1000, 8
-SETTLE_BINS, BINS_A_SECOND = 10, 10
+SETTLE_BINS, BINS_A_SECOND = 10, 10  # a tenant counts in bins of 100 ms; the first ones are not used
 START_S, START_S_FAKE = 3, 1  # time for all tenants to make a context and load the kernel
 REQUESTED = {2: (70, 30), 3: (50, 30, 20), 4: (40, 30, 20, 10)}
 # The most percentage points by which the mean of all seconds may differ from the request. The aim is 1, and the results
@@ -31,13 +31,14 @@ def spin(machine, work, start_ns):
 
 
 def kernels_by_second(machine, commands_of):
-    """Kernels of each tenant in each second: a list of seconds."""
+    """For each second, the numbers of kernels that the tenants completed: a list of lists."""
     start_ns = time.monotonic_ns() + (START_S_FAKE if machine.is_fake else START_S) * 10**9
-    ends = machine.run_json_together(commands_of(start_ns))
-    bins = [end["bins"][SETTLE_BINS:] for end in ends]
-    wrong = [number for number, end in enumerate(ends) if not end["right"]]
+    outputs = machine.run_json_together(commands_of(start_ns))
+    bins = [output["bins"][SETTLE_BINS:] for output in outputs]
+    wrong = [number for number, output in enumerate(outputs) if not output["right"]]
     must(machine.is_fake or not wrong, f"wrong results of tenants {wrong}")
-    return [[sum(one[at:at + BINS_A_SECOND]) for one in bins] for at in range(0, len(bins[0]), BINS_A_SECOND)]
+    return [[sum(tenant_bins[at:at + BINS_A_SECOND]) for tenant_bins in bins]
+            for at in range(0, len(bins[0]), BINS_A_SECOND)]
 
 
 def tolerance_points(machine):
@@ -45,14 +46,17 @@ def tolerance_points(machine):
 
 
 def percents(counts):
+    """Each tenant's part of the kernels, in percent."""
     return [100 * count / max(sum(counts), 1) for count in counts]
 
 
 def mean(seconds):
+    """Each tenant's mean share over all seconds, in percent."""
     return [round(statistics.mean(column), 1) for column in zip(*map(percents, seconds))]
 
 
 def error(seconds, asked):
+    """The mean distance of the shares in one second from the requested ones, in percentage points."""
     return statistics.mean(abs(a - b) for counts in seconds for a, b in zip(percents(counts), asked))
 
 
@@ -68,21 +72,22 @@ def compare(machine, record, count):
                   throughput=round(totals[1] / max(totals[0], 1), 3))
     must(totals[1] > 0, "no kernel was completed")
     near_enough = [abs(got - wanted) <= tolerance_points(machine) for got, wanted in zip(mean(ours), asked)]
-    must(all(near_enough), f"asked {asked}, got {mean(ours)}")
+    must(all(near_enough),
+         f"shares in percent: requested {asked}, got {mean(ours)}, may differ by {tolerance_points(machine)}")
 
 
 @check("shares")
-def two_tenants(machine, record):
+def two_tenants_get_their_shares(machine, record):
     compare(machine, record, 2)
 
 
 @check("shares")
-def three_tenants(machine, record):
+def three_tenants_get_their_shares(machine, record):
     compare(machine, record, 3)
 
 
 @check("shares")
-def four_tenants(machine, record):
+def four_tenants_get_their_shares(machine, record):
     compare(machine, record, 4)
 
 
@@ -97,4 +102,4 @@ def limits_hold_for_a_tenant_that_is_alone(machine, record):
             machine.in_vgpu(["-c", f"{limit}:{limit}"], spin(machine, work, at))])
         got = 100 * statistics.mean(counts[0] for counts in seconds) / max(whole, 1)
         record[f"{percent} %"] = round(got, 1)
-        must(0 < got < percent + tolerance_points(machine), f"limit of {percent} %: got {got:.1f} %")
+        must(0 < got < percent + tolerance_points(machine), f"limit of {percent} %: got {got:.1f} % of the device")

@@ -11,7 +11,7 @@ from machine import MIB, wait_until
 from suite import Skip, check, must
 
 MOVER = Path(__file__).resolve().parent / "mover.py"
-TENANT_S, AWAY_S = 6, 1
+TENANT_S, AWAY_S = 6, 1  # how long the tenant runs, and its memory is away
 NOT_SUPPORTED = 3  # ACCEL_ERROR_NOT_SUPPORTED
 
 
@@ -47,6 +47,7 @@ def memory_leaves_the_gpu_and_comes_back(machine, record):
     rounds = machine.json_of(tenant)["rounds"]
     if left == NOT_SUPPORTED:
         raise Skip(f"driver {machine.gpu['driver_version']} has no checkpoint calls")
-    must((left, back) == (0, "0"), f"snapshot: {left}, resume: {back}")
-    must(away <= here - mebibytes, f"{away} MiB in use while it was away, {here} before")
+    must((left, back) == (0, "0"), f"AccelSnapshot() returned {left}, AccelResume() {back}, expected 0 of both")
+    must(away <= here - mebibytes,
+         f"{away} MiB in use while the tenant's memory was away, {here} MiB before, expected {mebibytes} less")
     record["rounds"] = rounds

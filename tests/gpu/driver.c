@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: opening the driver for the suite's programs. Never: handles a refusal that a test expects: the caller does. */
+/* Owns: opening the driver for the suite's programs. Never: handles a refusal that a test expects: the caller
+ * does. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -51,7 +52,7 @@ bool gpu_open(void)
 #define OPEN(name)                                                                                                     \
     gpu.name = (__typeof__(gpu.name))dlsym(library, #name);                                                            \
     if (!gpu.name) {                                                                                                   \
-        fprintf(stderr, "libcuda.so.1: no %s; CUDA 11.4 is the oldest that this suite runs on\n", #name);              \
+        fprintf(stderr, "libcuda.so.1 has no %s; the suite needs the driver of CUDA 11.4 or later\n", #name);          \
         return false;                                                                                                  \
     }
     GPU_FUNCTIONS(OPEN)

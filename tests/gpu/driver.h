@@ -3,7 +3,7 @@
  * The CUDA driver, which programs of the GPU suite open at run time, by name.
  *
  * Owns: the functions that the programs call, and the kernels that they run, as PTX text.
- * Never: is linked against a driver, or includes anything of Facet, except the driver's declarations.
+ * Never: is linked against a driver, or calls a function of Facet.
  */
 #ifndef FACET_TEST_GPU_DRIVER_H
 #define FACET_TEST_GPU_DRIVER_H
@@ -53,19 +53,19 @@ struct gpu {
 #undef GPU_FIELD
     CUdevice device;
     CUcontext context; /* the primary context of device 0, current in the thread that called gpu_enter() */
-    int units;         /* its multiprocessors */
+    int units;         /* the device's multiprocessors */
 };
 extern struct gpu gpu;
 
 /* Checks the result of a call. On failure it prints the call and its result, and ends the program with status 1. */
 #define GPU(call)       gpu_check(call, #call)
-#define GPU_BLOCK       128u
+#define GPU_BLOCK       128u /* threads */
 #define GPU_BLOCKS_A_SM 8u
 #define GPU_SPIN_FACTOR UINT64_C(6364136223846793005)
 #define GPU_SPIN_ADDEND UINT64_C(1442695040888963407)
 void gpu_check(CUresult result, const char *call);
 
-/* Opens libcuda.so.1 and initialises it. False: the message on stderr says what is missing. */
+/* Opens libcuda.so.1 and initialises it. Prints what is missing and returns false if that fails. */
 bool gpu_open(void);
 
 /* Makes the primary context of device 0 current. Ends the program when the driver refuses. */
@@ -77,16 +77,16 @@ void gpu_enter(void);
  */
 CUfunction gpu_spin(uint32_t microseconds);
 
-/* store_words(words, count, value): one thread stores `value` to `count` words of 64 bits. */
+/* store_words(words, count, value): its threads together store `value` to `count` words of 64 bits. */
 CUfunction gpu_store(void);
 
-/* empty(): returns. */
+/* empty_0us(): returns at once. */
 CUfunction gpu_empty(void);
 
 /* The value that each thread of spin() stores. */
 uint64_t gpu_spin_result(uint64_t steps);
 
-/* One launch that fills the device; `out` has room for gpu_spin_words() words of 64 bits. */
+/* Launches spin() once, with threads that fill the device; `out` has room for gpu_spin_words() words of 64 bits. */
 void gpu_launch_spin(CUfunction spin, CUdeviceptr out, uint64_t steps, CUstream stream);
 uint64_t gpu_spin_words(void);
 

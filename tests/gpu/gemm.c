@@ -4,7 +4,7 @@
  *
  * Owns: the timed loop, and the declarations of the functions that it calls. Prints {"tflops": ..., "right": ...}.
  * Without cuBLASLt it ends with 77, and the reason on stderr.
- * Never: chooses an algorithm, which the library does, or includes anything of Facet, except the driver's declarations.
+ * Never: chooses an algorithm: the library does; or calls a function of Facet.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -20,9 +20,9 @@
 #define COMPUTE         68 /* CUBLAS_COMPUTE_32F */
 #define BF16_ONE        0x3f80u
 #define CALLS_PER_BATCH 8u
-#define BATCH_US        20000.0 /* at least, so that the time of the launches does not matter */
+#define BATCH_US        20000.0 /* the least duration of a batch, beside which the launches' time does not matter */
 
-/* Handles are pointers, types numbers, and a status of 0 is success. */
+/* Handles are declared as pointers, types as numbers, and a status of 0 is success. */
 struct cublaslt {
     int (*cublasLtCreate)(void **handle);
     int (*cublasLtMatmulDescCreate)(void **operation, int compute, int scale);
@@ -43,7 +43,7 @@ static void check_call(int status, const char *call)
 {
     if (status == 0)
         return;
-    fprintf(stderr, "%s: %d\n", call, status);
+    fprintf(stderr, "%s failed with cuBLAS status %d\n", call, status);
     exit(EXIT_FAILURE);
 }
 #define CHECK_LT(call) check_call(lt.call, #call)
@@ -128,21 +128,22 @@ static double time_us(const struct product *product, unsigned count)
 static double measure_us(const struct product *product, uint64_t milliseconds)
 {
     unsigned count = CALLS_PER_BATCH, batch_count = 0;
-    double batches[1024];
+    double batches_us[1024]; /* ascending */
 
     while (time_us(product, count) < BATCH_US && count < 1u << 20)
         count *= 2;
     for (uint64_t end = gpu_now_ns() + milliseconds * 1000000u;
          !batch_count || (batch_count < 1024 && gpu_now_ns() < end); batch_count++) {
-        double one = time_us(product, count) / count;
+        double product_us = time_us(product, count) / count;
         unsigned at = batch_count;
-        for (; at > 0 && batches[at - 1] > one; at--)
-            batches[at] = batches[at - 1];
-        batches[at] = one;
+        for (; at > 0 && batches_us[at - 1] > product_us; at--)
+            batches_us[at] = batches_us[at - 1];
+        batches_us[at] = product_us;
     }
-    return batches[batch_count / 2];
+    return batches_us[batch_count / 2];
 }
 
+/* Whether the first and the last element of the product are right. */
 static bool is_right(const struct product *product)
 {
     float corners[2];

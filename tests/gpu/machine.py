@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine that the GPU suite runs on: its GPUs, programs on them bare and in virtual GPUs, its nvidia-smi.
+"""The machine on which the GPU suite runs: its GPUs, programs on them without Facet and in vGPUs, and its nvidia-smi.
 
 Owns: a daemon of its own (bench/harness.py), the choice of the GPU, and how much of its memory is used.
 Never: changes a setting of a GPU (a mode, clock or limit), resets one, or touches the user's own Facet.
@@ -20,9 +20,9 @@ import harness  # noqa: E402
 from suite import Failed, Skip  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
-DEADLINE_S = 60
+DEADLINE_S = 60  # the longest wait for an event
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
-# Little memory, because a fake device's memory is host memory.
+# The fake devices have little memory, because it is host memory.
 FAKE = {"FAKE_CUDA_DEVICES": "2", "FAKE_CUDA_MEMORY": "512M", "FAKE_CUDA_CONTEXT": "16M"}
 
 
@@ -93,6 +93,7 @@ class Machine(harness.Bench):
         return json.loads(done.stdout)
 
     def tenant(self, *arguments):
+        """The command line of the suite's own tenant, tenant.c."""
         return [self.programs / "gpu-tenant", *arguments]
 
     def in_vgpu(self, limits, command):
@@ -107,7 +108,8 @@ class Machine(harness.Bench):
         """Runs the command; returns the last line of its output, which is JSON."""
         done = self.try_run(command)
         if done.returncode:
-            raise Failed(f"{' '.join(map(str, command))}: {done.returncode}, {done.stderr.strip()}{done.stdout}")
+            raise Failed(f"{' '.join(map(str, command))} ended with status {done.returncode}: "
+                         f"{done.stderr.strip()}{done.stdout}")
         return json.loads(done.stdout.splitlines()[-1])
 
     def json_of(self, process):
@@ -147,7 +149,7 @@ class Machine(harness.Bench):
         """nvidia-smi's answer, a list of cells for each GPU. With `limits` it runs in a vGPU with these limits."""
         program = self.programs / "gpu-smi" if self.is_fake else shutil.which("nvidia-smi")
         if not program:
-            raise Skip("nvidia-smi is not there")
+            raise Skip("this machine has no nvidia-smi")
         query = [program, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
         done = self.try_run(query if limits is None else self.in_vgpu(limits, query))
         if done.returncode:
@@ -159,7 +161,7 @@ class Machine(harness.Bench):
         return next(row[1:] for row in self.smi(f"uuid,{fields}", limits) if row[0] == self.gpu["uuid"])
 
     def start_daemon(self):
-        """Only a daemon has readings. A daemon without work ends after a few seconds."""
+        """Starts a daemon, because only a daemon has readings. Without work it ends after a few seconds."""
         self.facet_json("vgpu", "create", "--name", "first", "-d", self.gpu["id"])
         self.try_facet("vgpu", "destroy", "first")
 

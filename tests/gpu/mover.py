@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves a process off its GPU, and back at the end of standard input, through the library that TensorFusion opens.
+"""Move a process's memory off its GPU, and back when standard input ends, through the library that TensorFusion opens.
 
 usage: mover.py LIBRARY PID; prints the results of AccelSnapshot() and of AccelResume(), 0 for success.
 
-Owns: moving one process. Never: leaves it off the GPU.
+Owns: moving one process. Never: leaves the process off the GPU.
 """
 import ctypes
 import sys

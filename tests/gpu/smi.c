@@ -2,8 +2,8 @@
 /*
  * gpu-smi --query-gpu=FIELD,... --format=csv,noheader,nounits      prints what nvidia-smi would print
  *
- * Owns: the fields that the GPU suite asks for. It is a client of the management library, as any monitor is.
- * Never: is used where there is an nvidia-smi, or knows that the library may be a fake.
+ * Owns: printing the fields that the GPU suite queries. The program uses the management library like any monitor.
+ * Never: is used on a machine with nvidia-smi, or knows that the library may be a fake.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void check_call(nvmlReturn_t result, const char *call)
 {
     if (result == NVML_SUCCESS)
         return;
-    fprintf(stderr, "%s: %d\n", call, result);
+    fprintf(stderr, "%s failed with NVML error %d\n", call, result);
     exit(EXIT_FAILURE);
 }
 #define NVML(call) check_call(nvml.call, #call)
@@ -158,7 +158,7 @@ static const struct field *find_field(const char *name)
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         if (strcmp(fields[i].name, name) == 0)
             return &fields[i];
-    fprintf(stderr, "gpu-smi: no field '%s'\n", name);
+    fprintf(stderr, "gpu-smi: unknown field '%s'; expected one of the table in tests/gpu/smi.c\n", name);
     exit(2);
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of checks of the GPU suite, their order, and their report.
 
-Owns: TAP on standard output, and the records of each check. Never: knows the subject of a check.
+Owns: printing TAP on standard output, and the records of each check. Never: knows the subject of a check.
 """
 import traceback
 
@@ -30,12 +30,13 @@ def parts():
 
 
 def must(condition, text):
+    """Fails the check with `text` unless the condition holds."""
     if not condition:
         raise Failed(text)
 
 
 def check_near(got, expected, most, what):
-    must(abs(got - expected) <= most, f"{what}: {got}, expected {expected} and at most {most} away")
+    must(abs(got - expected) <= most, f"{what}: got {got}, expected {expected} or at most {most} away")
 
 
 def _outcome(function, machine, record):
@@ -51,7 +52,7 @@ def _outcome(function, machine, record):
     return "passed", ""
 
 
-def _say(number, name, outcome, reason):
+def _print_outcome(number, name, outcome, reason):
     lines = reason.strip().splitlines() or [""]
     print(f"{'not ok' if outcome == 'failed' else 'ok'} {number} - {name}"
           f"{f' # SKIP {lines[-1]}' if outcome == 'skipped' else ''}", flush=True)
@@ -68,7 +69,7 @@ def run(machine, wanted):
     for number, (part, function) in enumerate(chosen, 1):
         name, record = f"{part}: {function.__name__.replace('_', ' ')}", {}
         outcome, reason = ("skipped", machine.missing) if machine.missing else _outcome(function, machine, record)
-        _say(number, name, outcome, reason)
+        _print_outcome(number, name, outcome, reason)
         for key, value in record.items():
             print(f"#   {key}: {value}", flush=True)
         results.append({"part": part, "name": name, "outcome": outcome, "reason": reason, "record": record})

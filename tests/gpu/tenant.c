@@ -3,26 +3,25 @@
  * The tenant of the GPU suite: a plain program of the CUDA driver, which knows nothing of Facet.
  *
  * gpu-tenant info
- *     prints what it sees of the devices
+ *     prints the devices that it sees
  *
  * gpu-tenant grab KIND CHUNK_MIB MOST_MIB HOLD_S
  *     allocates memory of a kind until it is refused, at most MOST_MIB, and holds it for HOLD_S
  *
  * gpu-tenant store
- *     runs a kernel and reads what it stored
+ *     runs a kernel and reads the words that the kernel stored
  *
  * gpu-tenant calibrate KERNEL_US
  *     prints the number of steps with which spin() takes KERNEL_US, alone on the device
  *
  * gpu-tenant spin SECONDS KERNEL_US STEPS DEPTH START_NS
- *     keeps DEPTH launches in flight; counts completions of each 100 ms
+ *     keeps DEPTH launches in flight; counts the completions in each 100 ms
  *
  * gpu-tenant check MIB SECONDS SEED
- *     writes memory, runs kernels, and reads it again and again
+ *     fills MIB of memory with kernels, and checks every word, again and again
  *
- * Owns: the roles' names. Each role prints one line of JSON and ends with 0, or prints the failure on stderr and ends
- * with 1.
- * Never: measures the cost of a call; gpu-calls does.
+ * Owns: the roles' names and arguments. Each role prints one line of JSON and ends with 0, or prints the failure on
+ * stderr and ends with 1. Never: measures the cost of a call: gpu-calls does.
  */
 #include "tenant.h"
 
@@ -44,7 +43,7 @@ static void print_device(CUdevice device)
 {
     char name[256];
     CUuuid uuid;
-    size_t total, free_bytes, also_total;
+    size_t total, free_bytes, info_total;
     CUcontext context;
     int units;
 
@@ -54,10 +53,10 @@ static void print_device(CUdevice device)
     GPU(gpu.cuDeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
     GPU(gpu.cuDevicePrimaryCtxRetain(&context, device));
     GPU(gpu.cuCtxSetCurrent(context));
-    GPU(gpu.cuMemGetInfo_v2(&free_bytes, &also_total));
+    GPU(gpu.cuMemGetInfo_v2(&free_bytes, &info_total));
     printf("{\"name\": \"%s\", ", name);
     print_uuid(&uuid);
-    printf(", \"total_bytes\": %zu, \"info_total_bytes\": %zu, \"free_bytes\": %zu, \"units\": %d}", total, also_total,
+    printf(", \"total_bytes\": %zu, \"info_total_bytes\": %zu, \"free_bytes\": %zu, \"units\": %d}", total, info_total,
            free_bytes, units);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a tenant's roles with kernels. Never: knows how Facet enforces a share. */
+/* Owns: the tenant's roles that launch kernels. Never: knows how Facet enforces a share. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -7,13 +7,13 @@
 #include "driver.h"
 #include "tenant.h"
 
-#define FIRST_STEPS UINT64_C(1000) /* of calibration */
+#define FIRST_STEPS UINT64_C(1000) /* with which calibration begins */
 #define TRIALS      5u
 #define WORDS       1024u
 #define MOST_DEPTH  64u
-#define MOST_BINS   1200u /* two minutes */
-#define BIN_NS      UINT64_C(100000000)
-#define SETTLE_NS   UINT64_C(200000000)
+#define MOST_BINS   1200u               /* two minutes */
+#define BIN_NS      UINT64_C(100000000) /* 0.1 s */
+#define SETTLE_NS   UINT64_C(200000000) /* in which the device's clock rises */
 
 int role_store(char **arguments)
 {
@@ -33,10 +33,11 @@ int role_store(char **arguments)
     return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* The least time of a launch over some trials. */
 static double milliseconds_of(CUfunction spin, CUdeviceptr out, uint64_t steps)
 {
     CUevent begin, end;
-    float best = 0, one;
+    float best = 0, milliseconds;
 
     GPU(gpu.cuEventCreate(&begin, 0));
     GPU(gpu.cuEventCreate(&end, 0));
@@ -45,8 +46,8 @@ static double milliseconds_of(CUfunction spin, CUdeviceptr out, uint64_t steps)
         gpu_launch_spin(spin, out, steps, NULL);
         GPU(gpu.cuEventRecord(end, NULL));
         GPU(gpu.cuEventSynchronize(end));
-        GPU(gpu.cuEventElapsedTime(&one, begin, end));
-        best = i && best < one ? best : one;
+        GPU(gpu.cuEventElapsedTime(&milliseconds, begin, end));
+        best = i && best < milliseconds ? best : milliseconds;
     }
     return (double)best;
 }
@@ -59,8 +60,8 @@ static CUdeviceptr make_output(void)
     return out;
 }
 
-/* Calibrates in two rounds, because most of the time of a short kernel is its launch. Meanwhile the device's clock
- * rises, too. */
+/* Launches for SETTLE_NS first, so that the device's clock rises. Then calibrates in two rounds, because most of the
+ * time of a short kernel is its launch. */
 int role_calibrate(char **arguments)
 {
     uint32_t microseconds = (uint32_t)atoi(arguments[0]);
@@ -87,6 +88,7 @@ struct spin {
     uint32_t bins[MOST_BINS];
 };
 
+/* Waits for the oldest launch and counts its completion. */
 static void complete_one(struct spin *spin)
 {
     GPU(gpu.cuEventSynchronize(spin->events[spin->completed++ % spin->depth]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a tenant's roles with memory. Never: frees its allocations: the end of the process does. */
+/* Owns: the tenant's roles that allocate memory. Never: frees its allocations: the end of the process does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "tenant.h"
 
 #define MIB        ((size_t)1 << 20)
-#define BLOCK      (2 * MIB) /* memory that is checked at a time: a whole page of the device */
+#define BLOCK      (2 * MIB) /* memory that is checked at a time, a page of the device */
 #define WORDS      (BLOCK / 8)
 #define EDGE_BYTES 4096u
 #define ROW        ((size_t)16384) /* elements of an array's row */
@@ -48,7 +48,7 @@ static CUresult allocate_virtual(size_t bytes)
                                       .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu.device}};
     CUmemGenericAllocationHandle handle;
 
-    /* In steps of 2 MiB, the granularity of every device so far. */
+    /* cuMemCreate takes multiples of a granularity, which is 2 MiB on every device so far. */
     return gpu.cuMemCreate(&handle, (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB), &properties, 0);
 }
 
@@ -85,11 +85,11 @@ static CUresult allocate_all(const struct kind *kind, size_t chunk, size_t most,
     size_t bytes = 0;
 
     while (chunk >= 2 * MIB && bytes + chunk <= most) {
-        CUresult one = kind->allocate(chunk);
-        if (one == CUDA_SUCCESS) {
+        CUresult chunk_result = kind->allocate(chunk);
+        if (chunk_result == CUDA_SUCCESS) {
             bytes += chunk;
         } else {
-            result = one;
+            result = chunk_result;
             chunk /= 2;
         }
     }

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The GPU suite itself, over the fakes: it passes, it skips with reasons, and it detects limits that are not enforced.
-Owns: the list of checks that the suite may skip there. Never: runs on a real GPU.
+
+Owns: the list of checks that the suite may skip over the fakes. Never: runs on a real GPU.
 """
 import json
 import os
@@ -18,10 +19,12 @@ from tap import contains, equal, main, test  # noqa: E402
 BUILD = Path(os.environ["FACET_BUILD_DIR"])
 # Checks that no fake device can pass; any other skipped check is a fault of the suite.
 CANNOT_PASS_ON_FAKES = {"devices: mig mode and instances are listed", "cost: a product of bf16 matrices",
-                        "frameworks: pytorch", "frameworks: jax", "frameworks: cupy",
+                        "frameworks: pytorch works within a quota", "frameworks: jax works within a quota",
+                        "frameworks: cupy works within a quota",
                         "kernels: compiled kernels compute the results of other devices"}
 # Checks that are skipped if this build lacks the parts that they need.
-SKIPPED_IN_SOME_BUILDS = {"snapshot: memory leaves the gpu and comes back", "swap: two tenants of three quarters each"}
+SKIPPED_IN_SOME_BUILDS = {"snapshot: memory leaves the gpu and comes back",
+                          "swap: two tenants of three quarters each keep every word"}
 
 # A `facet` that runs programs without a virtual GPU, so that no limit is enforced.
 UNLIMITED_FACET = """#!/bin/sh
@@ -35,7 +38,7 @@ exec "{facet}" "$@"
 
 
 def run(build, *arguments, **environment):
-    """The suite's lines, its exit status, and the folder of its results."""
+    """Runs the suite. Returns the finished process, and the texts of its result files by their suffix."""
     with tempfile.TemporaryDirectory(prefix="facet-gpu-") as results:
         command = [HERE / "run", build, *arguments, "--seconds", "1", "--rounds", "1", "--milliseconds", "20"]
         done = subprocess.run([*command, "--results", results], env={**os.environ, **environment}, capture_output=True,
@@ -44,9 +47,9 @@ def run(build, *arguments, **environment):
     return done, files
 
 
-def names(lines, verdict, marked=""):
-    """The names of the checks with this verdict, and this mark behind the name."""
-    return {line.split(" - ", 1)[1].split(" # ")[0] for line in lines if line.startswith(verdict) and marked in line}
+def names(lines, verdict, directive=""):
+    """The names of the checks with this verdict, and with this directive behind the name."""
+    return {line.split(" - ", 1)[1].split(" # ")[0] for line in lines if line.startswith(verdict) and directive in line}
 
 
 @test
@@ -74,7 +77,7 @@ def without_a_gpu_every_check_is_skipped_with_the_reason():
 
 @test
 def limits_that_are_not_enforced_are_detected():
-    with tempfile.TemporaryDirectory(prefix="facet-lawless-") as folder:
+    with tempfile.TemporaryDirectory(prefix="facet-unlimited-") as folder:
         for entry in BUILD.iterdir():
             if entry.name != "facet":
                 os.symlink(entry, Path(folder) / entry.name)
@@ -84,7 +87,7 @@ def limits_that_are_not_enforced_are_detected():
         done, _ = run(folder, "limits", "--fake", "--patience", "5", FACET_LIB_DIR=str(BUILD))
     lines = done.stdout.splitlines()
     equal(done.returncode, 1, done.stderr)
-    for wanted in ("limits: a program sees its quota", "limits: no kind of memory goes beyond it",
+    for wanted in ("limits: a program sees its quota", "limits: no kind of memory goes beyond the quota",
                    "limits: a quota below a context is refused"):
         equal(wanted in names(lines, "not ok"), True, f"{wanted}: {done.stdout}")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tool check-cycles must find circles of calls between files. Prints TAP.
+"""The tool check-cycles must find files that call each other in circles. Prints TAP.
 
 Owns: made-up rooms, which it compiles. Never: compiles the real tree.
 """
@@ -31,7 +31,7 @@ def found(files, known, every=False):
         return load("check-cycles").check(root, build, known, every)
 
 
-def test_a_chain_is_no_circle():
+def test_a_chain_of_calls_is_no_circle():
     assert found(CHAIN, {}) == [] and found(CHAIN, {}, every=True) == []
 
 
@@ -48,11 +48,12 @@ def test_known_circles_may_not_grow():
     assert found(circle, {"src/one": (1, "one object")})[0] == "src/one: 2 files in circles, expected at most 1"
 
 
-def test_a_circle_over_two_rooms_is_for_check_includes():
-    assert found({"src/one/a.c": "void d(void); void a(void) { d(); }", "src/two/d.c": "void a(void); void d(void) { a(); }"}, {}) == []
+def test_a_circle_over_two_rooms_is_left_to_check_includes():
+    assert found({"src/one/a.c": "void d(void); void a(void) { d(); }",
+                  "src/two/d.c": "void a(void); void d(void) { a(); }"}, {}) == []
 
 
-def test_the_rooms_that_were_untangled_stay_so():
+def test_rooms_without_circles_are_not_among_the_known_ones():
     tool = load("check-cycles")
     assert not {"src/base", "src/memory", "src/session"} & set(tool.KNOWN) and tool.KNOWN["apps/facetd"][0] == 2
     assert subprocess.run([ROOT / "tools" / "check-cycles", "/nonexistent"], check=False).returncode == 0

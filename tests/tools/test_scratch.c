@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a killed test's folder is removed, that a living test's stays, and that a file ends by itself.
- * Never: waits. */
+/* Owns: proofs that a killed test's folder is removed, that a running test's folder stays, and that a file disappears
+ * with its descriptors. Never: sleeps. */
 #include "../scratch.h"
 
 #include <setjmp.h>
@@ -12,9 +12,9 @@
 #include <cmocka.h>
 #include <sys/wait.h>
 
-static char kind[32]; /* names this process, so that no other test's folders count */
+static char kind[32]; /* has this process's id, so that no other test's folders count */
 
-/* Makes an unreadable folder in the folder. */
+/* Makes an unreadable folder in the folder `path`. */
 static bool fill_folder(const char *path)
 {
     char inside[96], link[112];
@@ -24,7 +24,7 @@ static bool fill_folder(const char *path)
     return mkdir(inside, 0700) == 0 && symlink("nowhere", link) == 0 && chmod(inside, 0) == 0;
 }
 
-/* Starts a child that makes a folder; returns its pid, and the folder's path. */
+/* Starts a child that makes a folder and waits to be killed. Returns its pid, and the folder's path. */
 static pid_t start_holder(char path[64])
 {
     int ready[2];
@@ -50,22 +50,22 @@ static void stop_holder(pid_t pid)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_the_next_test_removes_the_folder_of_a_killed_one(void **state)
+static void test_the_next_test_removes_the_folder_of_a_killed_test(void **state)
 {
-    char first[64], second[64], own[64];
+    char first[64], second[64], third[64];
     pid_t killed = start_holder(first), living = start_holder(second);
 
     stop_holder(killed);
     assert_int_equal(access(first, F_OK), 0);
-    int folder = scratch_folder(kind, own, sizeof own);
+    int folder = scratch_folder(kind, third, sizeof third);
     assert_true(folder >= 0);
     assert_int_equal(access(first, F_OK), -1);
     assert_int_equal(access(second, F_OK), 0);
     stop_holder(living);
     int other = scratch_folder(kind, first, sizeof first);
     assert_int_equal(access(second, F_OK), -1);
-    assert_int_equal(access(own, F_OK), 0); /* this process holds its own folder */
-    assert_true(scratch_remove(own) && scratch_remove(first));
+    assert_int_equal(access(third, F_OK), 0); /* this process holds this folder */
+    assert_true(scratch_remove(third) && scratch_remove(first));
     close(folder);
     close(other);
 }
@@ -92,7 +92,7 @@ static void test_a_folder_stays_while_a_child_has_it(void **state)
     }
 }
 
-static void test_a_file_is_found_by_others_and_goes_by_itself(void **state)
+static void test_a_file_is_found_by_other_processes_and_disappears_when_closed(void **state)
 {
     char path[64];
     int status, file = scratch_file(path, sizeof path);
@@ -113,9 +113,9 @@ static void test_a_file_is_found_by_others_and_goes_by_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_next_test_removes_the_folder_of_a_killed_one),
+        cmocka_unit_test(test_the_next_test_removes_the_folder_of_a_killed_test),
         cmocka_unit_test(test_a_folder_stays_while_a_child_has_it),
-        cmocka_unit_test(test_a_file_is_found_by_others_and_goes_by_itself),
+        cmocka_unit_test(test_a_file_is_found_by_other_processes_and_disappears_when_closed),
     };
 
     snprintf(kind, sizeof kind, "own%d", (int)getpid());

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that check the tree must find each fault. Prints TAP.
+"""The tools of tools/ must find each fault. Prints TAP.
 
-Owns: made-up trees, logs and package lists. Never: changes the real tree or installs anything.
+Owns: made-up trees, logs and package lists with faults in them. Never: changes the real tree or installs anything.
 """
 import contextlib
 import importlib.machinery
@@ -67,7 +67,7 @@ BAD = {
 }
 
 
-def test_includes_good_tree():
+def test_includes_accepts_a_good_tree():
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), GOOD)
         assert load("check-includes").check(Path(folder).resolve()) == []
@@ -83,7 +83,7 @@ def test_includes_each_bad_file_is_named():
             assert len(faults) == 1 and faults[0].startswith(f"{name}:{line}: "), (name, faults)
 
 
-def test_includes_exit_status():
+def test_includes_exits_with_1_if_there_is_a_fault():
     with tempfile.TemporaryDirectory() as folder:
         command = [ROOT / "tools" / "check-includes", folder]
         write(Path(folder), GOOD)
@@ -98,7 +98,7 @@ def test_includes_exit_status():
 ROOM = {"include/facet/memory.h": "/* limit */\nint facet_grow(uint64_t memory_bytes);\n"}
 
 
-def server_that_refuses(name):
+def function_that_refuses(name):
     return f'int grow(void)\n{{\n    return facet_error_argument(error, FACET_QUOTA, "{name}",\n        "no");\n}}\n'
 
 
@@ -106,7 +106,7 @@ def test_arguments_of_errors_are_in_a_header():
     checker = load("check-arguments")
     for name, faults in (("memory_bytes", 0), ("limit_bytes", 1), ("limit", 1)):
         with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), {**ROOM, "src/memory/grow.c": server_that_refuses(name)})
+            write(Path(folder), {**ROOM, "src/memory/grow.c": function_that_refuses(name)})
             found = checker.check(Path(folder).resolve())
             assert len(found) == faults and all(line.startswith(f"src/memory/grow.c:3: {name} ") for line in found), found
     assert checker.check(ROOT) == []
@@ -115,7 +115,7 @@ def test_arguments_of_errors_are_in_a_header():
 # ---- check-promises ----
 
 
-def test_promises_of_this_project_are_kept():
+def test_promises_of_this_project_have_no_faults():
     checker = load("check-promises")
     text = (ROOT / "docs/promises.md").read_text()
     wrong, kept, _ = checker.check(text)
@@ -155,7 +155,7 @@ WAYS = """int main(int count, char **words)
 
 
 def test_coverage_adds_up_the_lines_of_all_programs():
-    """If two programs are made of a source, exactly the lines that one of the programs runs count as run."""
+    """If two programs are built from a source, a line counts as run if any of the two runs it."""
     tool = load("coverage")
     with tempfile.TemporaryDirectory() as folder:
         tool.ROOT = Path(folder).resolve()
@@ -200,7 +200,7 @@ PROGRAMS = {
 
 @contextlib.contextmanager
 def silence_output():
-    """Silences this process, and the processes that inherit its standard output, which must be TAP."""
+    """Discards the standard output of this process and of its children, because standard output must be TAP."""
     sys.stdout.flush()
     kept, sink = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(sink, 1)
@@ -213,8 +213,8 @@ def silence_output():
         os.close(sink)
 
 
-def count(names):
-    """The counts that run-tests reports for a project of these programs."""
+def count_results(names):
+    """The numbers of passed, failed, skipped and unsteady cases that run-tests reports for a project of these programs."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         lines = ["project('made-up', 'c')", "option = get_option('tests')", "shell = find_program('sh')"]
@@ -244,35 +244,35 @@ def test_compiles_are_shared_within_a_run_only():
     assert folders[0] != folders[1], folders
 
 
-def test_count_good():
-    assert count(["good", "skips-all", "plain"]) == (2, 0, 2, 0)
+def test_count_adds_up_passed_and_skipped_cases():
+    assert count_results(["good", "skips-all", "plain"]) == (2, 0, 2, 0)
 
 
-def test_count_skipped_cases():
-    assert count(["skips-one"]) == (1, 0, 1, 0)
-    assert count(["skips-badly"]) == (1, 1, 0, 0)
+def test_count_takes_only_ok_with_skip_for_skipped():
+    assert count_results(["skips-one"]) == (1, 0, 1, 0)
+    assert count_results(["skips-badly"]) == (1, 1, 0, 0)
 
 
 def test_count_each_failure_once():
     for name, passed in [("bad", 1), ("dies", 0), ("dies-late", 1), ("stops-short", 1), ("fails-after", 1),
                          ("plain-bad", 0)]:
-        assert count([name, "plain"]) == (passed + 1, 1, 0, 0), name
+        assert count_results([name, "plain"]) == (passed + 1, 1, 0, 0), name
 
 
 def test_count_a_test_that_passes_twice_alone_is_unsteady():
-    assert count(["unsteady", "plain"]) == (1, 0, 0, 1)
+    assert count_results(["unsteady", "plain"]) == (1, 0, 0, 1)
 
 
-def test_count_failures_that_are_no_noise():
+def test_count_a_test_that_fails_again_or_is_reported_as_failed():
     for name in ("seldom", "reported"):
-        assert count([name, "plain"]) == (1, 1, 0, 0), name
-    assert count(["unsteady", "bad", "dies", "plain-bad"])[3] == 0
+        assert count_results([name, "plain"]) == (1, 1, 0, 0), name
+    assert count_results(["unsteady", "bad", "dies", "plain-bad"])[3] == 0
 
 
 # ---- setup ----
 
 def run_setup(folder, installed, *goals, apt=None):
-    """Runs tools/setup where only these packages are installed; as root if `apt` is given, the script of apt-get."""
+    """Runs tools/setup where only these packages are installed. `apt` is the script of a fake apt-get; with it, as root."""
     fakes = {
         "dpkg-query": f"#!/bin/sh\nprintf '%s installed\\n' {' '.join(installed)}\nexit 1\n",
         "apt-get": f"#!/bin/sh\n{apt or 'echo called >&2; exit 9'}\n",
@@ -293,7 +293,7 @@ def packages(*groups):
     return sorted({name for row in rows if row[0] in groups for name in row[1:]})
 
 
-def test_setup_silent_when_complete():
+def test_setup_prints_nothing_when_all_packages_are_there():
     with tempfile.TemporaryDirectory() as folder:
         result = run_setup(folder, packages("build", "library", "runtime"), "demo")
         assert (result.returncode, result.stdout, result.stderr) == (0, "", ""), result
@@ -315,7 +315,7 @@ def test_setup_says_how_much_it_downloads():
         assert result.returncode == 0 and "121 MB to download\n" in result.stderr, result
 
 
-def test_setup_refuses_unknown_goal():
+def test_setup_refuses_an_unknown_goal():
     with tempfile.TemporaryDirectory() as folder:
         result = run_setup(folder, [], "everything")
         assert result.returncode == 2 and "'everything'" in result.stderr, result
@@ -323,7 +323,7 @@ def test_setup_refuses_unknown_goal():
 
 # ---- configure ----
 
-# A project that uses a header if it exists, and looks for it as this project does.
+# A project that uses a header if it exists, and looks for it like this project.
 PROJECT = """project('asks', 'c', meson_version: '>=1.0')
 cc = meson.get_compiler('c')
 find_header = FIND
@@ -336,7 +336,7 @@ endif
 def run_configure(folder, *options):
     """Runs tools/configure on a made-up project with a list of installed packages."""
     tools = Path(folder) / "bin"
-    listing = f"#!/bin/sh\ncat {folder}/installed\nexit 1\n"  # as dpkg-query fails if it does not know a package
+    listing = f"#!/bin/sh\ncat {folder}/installed\nexit 1\n"  # dpkg-query fails if it does not know a package
     write(tools, {"dpkg-query": listing})
     (tools / "dpkg-query").chmod(stat.S_IRWXU)
     environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", C_INCLUDE_PATH=f"{folder}/include")
@@ -349,7 +349,7 @@ def project(folder):
     write(Path(folder), {"meson.build": PROJECT.replace("FIND", find), "installed": "one 1.0 installed\n", "include/other.h": ""})
 
 
-def test_configure_looks_again_when_a_package_came():
+def test_configure_looks_again_after_a_package_was_installed():
     with tempfile.TemporaryDirectory() as folder:
         project(folder)
         found, plan = Path(folder) / "build" / "found", Path(folder) / "build" / "build.ninja"
@@ -375,7 +375,7 @@ def test_configure_shows_why_and_looks_again_after_a_failure():
         assert run_configure(folder).returncode == 0
 
 
-def test_no_answer_about_headers_is_kept():
+def test_no_meson_file_calls_a_function_whose_answer_is_cached():
     """Meson caches these functions' results, even over "setup --reconfigure"; the build must use find_header instead."""
     kept = re.compile(r"has_headers:|\.(has_header|has_header_symbol|check_header|has_function|has_type|has_member|compiles|"
                       r"links|run|sizeof|alignment|compute_int|get_define)\(")
@@ -389,7 +389,7 @@ def test_no_answer_about_headers_is_kept():
 # ---- kernel ----
 
 def run_kernel(folder, download="touch linux-image.deb"):
-    """Runs tools/kernel in a made-up tree, with an apt that knows one package and a dpkg-deb that unpacks a small one."""
+    """Runs tools/kernel in a made-up tree, with an apt that knows one package, and a dpkg-deb that unpacks a small one."""
     package = Path(folder) / "package"
     write(package, {name: "" for name in (
         "boot/vmlinuz-6.1.0-9", "boot/config-6.1.0-9", "lib/modules/6.1.0-9/modules.builtin",
@@ -414,7 +414,7 @@ def run_kernel(folder, download="touch linux-image.deb"):
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_kernel_unpacks_needed_files():
+def test_kernel_unpacks_only_the_needed_files():
     with tempfile.TemporaryDirectory() as folder:
         first, second = run_kernel(folder), run_kernel(folder)
         kernel = Path(folder) / "tree" / "build-kernel"
@@ -427,7 +427,7 @@ def test_kernel_unpacks_needed_files():
         assert len(calls) == 1 and calls[0].endswith("linux-image-6.1.0-9-amd64"), calls
 
 
-def test_kernel_leaves_nothing_half_made():
+def test_kernel_leaves_no_folder_after_a_failed_download():
     with tempfile.TemporaryDirectory() as folder:
         result = run_kernel(folder, "exit 100")
         assert result.returncode == 1 and "no linux-image-amd64 to download" in result.stderr, result
@@ -443,7 +443,7 @@ def test_every_library_has_its_package():
     assert names and not absent, absent
 
 
-# ---- same-code, check-words ----
+# ---- same-code ----
 
 CODE = """/* One. */
 #define TWICE(x) ((x) + (x)) /* of x */
@@ -490,6 +490,9 @@ def test_same_code_names_each_changed_file():
             assert (result.returncode, lines[:-1]) == (status, said), result
 
 
+# ---- check-words ----
+
+
 def test_words_counts_each_phrase_by_room():
     tool = load("check-words")
     phrases = {
@@ -518,7 +521,7 @@ def test_words_goal_is_one_for_each_thousand():
 # ---- check-glossary ----
 
 
-def test_glossary_of_this_project():
+def test_glossary_of_this_project_has_no_faults():
     tool = load("check-glossary")
     assert tool.check((ROOT / tool.GLOSSARY).read_text(encoding="utf-8"), tool.tree()) == []
     assert len(list(tool.words_of((ROOT / tool.GLOSSARY).read_text(encoding="utf-8")))) > 50
@@ -535,7 +538,7 @@ def test_glossary_each_fault_is_named():
     assert tool.check(table, ["release, work-item, gate"])[0].startswith("docs/glossary.md:5: lease ")
 
 
-# ---- the size of documents and results ----
+# ---- documents and results ----
 
 
 def test_documents_stay_short():
@@ -566,7 +569,7 @@ def test_results_are_the_latest_tables():
             text = (ROOT / "bench" / "results" / name).read_text(encoding="utf-8")
             runs.setdefault((name[11:], re.search("Measured on: cpu ([^,]*)", text)[1]), []).append(name)
     several = [found for found in runs.values() if len(found) > 1]
-    assert several == [["2026-11-24-kernel.md", "2026-11-26-kernel.md"]], several  # a Zen 5 and a Zen 4 of one name
+    assert several == [["2026-11-24-kernel.md", "2026-11-26-kernel.md"]], several  # on two processors, a Zen 5 and a Zen 4, that have the same name
 
 
 def test_a_bench_leaves_raw_samples_outside_the_tree():

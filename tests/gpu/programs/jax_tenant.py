@@ -18,7 +18,7 @@ held, refused = [], False
 try:
     while sum(block.nbytes for block in held) < 4 * max(total, 1 << 30):
         held.append(jax.device_put(jnp.zeros(64 << 20, dtype=jnp.uint8), device).block_until_ready())
-except Exception as error:  # XLA has renamed the class more than once, but not changed its text
+except Exception as error:  # XLA has renamed the class of this error more than once, but not its text
     refused = "RESOURCE_EXHAUSTED" in str(error)
 print(json.dumps({"version": jax.__version__, "total_bytes": total, "taken_bytes": sum(b.nbytes for b in held),
                   "refused": refused, "right": right}))

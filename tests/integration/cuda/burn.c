@@ -2,11 +2,12 @@
 /*
  * A program that keeps a GPU busy: cuda-burn SECONDS KERNEL[,KERNEL...] BLOCKS DEPTH [graph NODES]
  *
- * Launches the KERNELs in turn (a graph has the first), at most DEPTH launches ahead of completion (1: each is
- * waited for). If the only KERNEL is "fill", it makes fills of BLOCKS bytes instead. At the end it prints how long the
- * launch calls blocked: {"pid","launches","stall_p99_us","stall_most_us"}.
+ * Launches the KERNELs in turn; with "graph", it launches a graph of NODES nodes of the first KERNEL instead. At most
+ * DEPTH launches are incomplete at a time: with DEPTH 1 the program waits for each launch. If the only KERNEL is
+ * "fill", it makes fills of BLOCKS bytes instead. At the end it prints how long the launch calls blocked:
+ * {"pid","launches","stall_p99_us","stall_most_us"}.
  *
- * Owns: this loop. Never: includes anything of Facet.
+ * Owns: the loop of launches, and the printed line. Never: calls a function of Facet.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 
 #include "client.h"
 
-#define STALLS  65536u
+#define STALLS  65536u /* the last calls, whose durations are kept */
 #define KERNELS 8u
 
 static uint32_t stalls_us[STALLS];
@@ -67,12 +68,13 @@ static CUgraphExec make_graph(CUfunction function, unsigned blocks, int nodes)
 
 /* A ring of `depth` events: a launch waits for the event of the launch that is `depth` launches before it. */
 struct ring {
-    CUevent events[256];
+    CUevent events[256]; /* the greatest depth */
     unsigned depth;
     unsigned long next;
 };
 
-static CUevent event_of(const struct ring *ring)
+/* The event that the next launch uses. */
+static CUevent next_event(const struct ring *ring)
 {
     return ring->events[ring->next % (ring->depth ? ring->depth : 1)];
 }
@@ -80,7 +82,7 @@ static CUevent event_of(const struct ring *ring)
 static void wait_for_room(struct ring *ring)
 {
     if (ring->next >= ring->depth)
-        client.cuEventSynchronize(event_of(ring));
+        client.cuEventSynchronize(next_event(ring));
 }
 
 int main(int argc, char **argv)
@@ -114,11 +116,11 @@ int main(int argc, char **argv)
                           : memory ? client.cuMemsetD8Async(memory, 1, blocks, stream)
                                    : client_launch(functions[count % kernels], blocks, stream);
         if (result != CUDA_SUCCESS) {
-            fprintf(stderr, "cuda-burn: launch %lu: %d\n", count, result);
+            fprintf(stderr, "cuda-burn: launch %lu failed with CUDA error %d\n", count, result);
             return 1;
         }
         stalls_us[count++ % STALLS] = (uint32_t)((now_seconds() - before) * 1e6);
-        client.cuEventRecord(event_of(&ring), stream);
+        client.cuEventRecord(next_event(&ring), stream);
         ring.next++;
     }
     unsigned long kept = count < STALLS ? count : STALLS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles that launch into captures. Never: waits forever, as the test has set an alarm. */
+/* Owns: the roles that launch into captures. Never: waits forever: an alarm ends a role that hangs. */
 #include "capture_roles.h"
 
 #include <unistd.h>
@@ -9,9 +9,9 @@
 
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
-/* Many launches, some of them sampled, while streams are captured in every mode: the graphs hold exactly the captured
- * launches. */
-void role_capture(void)
+/* Many launches, some of them measured by events, while streams are captured in every mode: each graph holds exactly
+ * the captured launches. */
+void role_captured_launches_do_not_count(void)
 {
     static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
                                                 CU_STREAM_CAPTURE_MODE_RELAXED};
@@ -31,7 +31,7 @@ void role_capture(void)
             OK(client_launch(function, 8, stream));
         for (int i = 0; i < 50; i++, outside++)
             OK(client_launch(function, 8, other));
-        usleep((useconds_t)(round % 4) * 5000); /* time for the helper to do harm */
+        usleep((useconds_t)(round % 4) * 5000); /* lets the interposer's helper thread run during the capture */
         OK(client.cuStreamEndCapture(stream, &graph));
         OK(client.cuGraphGetNodes(graph, NULL, &nodes));
         CHECK(nodes == 200);
@@ -57,8 +57,9 @@ static CUresult begin_capture(int form, CUstream stream, CUgraph into)
     }
 }
 
-/* Every form that begins or ends a capture, of a stream or of the thread's own stream: captured work is no launch. */
-void role_capture_forms(void)
+/* Every form of call that begins or ends a capture, of a created stream or of the per-thread default stream: captured
+ * work does not count as a launch. */
+void role_each_form_of_capture_is_recognised(void)
 {
     CUfunction function = client_function("work_2us");
     CUstream stream, other;
@@ -68,27 +69,27 @@ void role_capture_forms(void)
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
     for (int form = 0; form < 5; form++) {
-        bool own = form > 1;
+        bool per_thread = form > 1;
 
         OK(client.cuGraphCreate(&into, 0));
         OK(begin_capture(form, stream, into));
         for (int i = 0; i < 3; i++)
-            OK(own ? client.cuLaunchKernel_ptsz(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL)
-                   : client_launch(function, 8, stream));
+            OK(per_thread ? client.cuLaunchKernel_ptsz(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL)
+                          : client_launch(function, 8, stream));
         OK(client_launch(function, 8, other));
         usleep(10000);
-        OK(own ? client.cuStreamEndCapture_ptsz(NULL, &graph) : client.cuStreamEndCapture(stream, &graph));
+        OK(per_thread ? client.cuStreamEndCapture_ptsz(NULL, &graph) : client.cuStreamEndCapture(stream, &graph));
         OK(client.cuGraphGetNodes(graph, NULL, &nodes));
         CHECK(nodes == 3 && (graph == into) == (form == 1 || form == 4));
     }
     OK(client_launch(function, 8, stream));
     OK(client.cuStreamDestroy(stream));
-    CHECK_SETTLED(6);
+    CHECK_SETTLED(6); /* one launch for each form into the other stream, and the last one */
     CHECK(world_launches(getpid()) == 6);
 }
 
 /* A capture that forks into another stream and joins again, and a graph made of it. */
-void role_fork_join(void)
+void role_a_capture_may_fork_and_join(void)
 {
     CUfunction function = client_function("work_10us");
     CUstream origin, branch;
@@ -116,11 +117,11 @@ void role_fork_join(void)
     CHECK(nodes == 3);
     OK(client.cuGraphInstantiateWithFlags(&executable, graph, 0));
     OK(client.cuGraphLaunch(executable, branch));
-    CHECK_SETTLED(2);
+    CHECK_SETTLED(2); /* the launch before the capture, and the graph */
 }
 
 /* A capture that fails has ended, too: later launches are counted again. */
-void role_broken_capture(void)
+void role_a_capture_that_fails_has_ended(void)
 {
     CUfunction function = client_function("work_10us");
     CUstream stream, other;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: loading the driver's functions for test programs. Never: exits; names a missing function on stderr. */
+/* Owns: loading the driver's functions for test programs, and printing why that fails. Never: ends the process. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static bool open_functions(void)
 #define CLIENT_OPEN(name)                                                                                              \
     client.name = (__typeof__(client.name))dlsym(client.library, #name);                                               \
     if (!client.name) {                                                                                                \
-        fprintf(stderr, "client: no %s\n", #name);                                                                     \
+        fprintf(stderr, "client: libcuda.so.1 has no function %s\n", #name);                                           \
         return false;                                                                                                  \
     }
     CLIENT_FUNCTIONS(CLIENT_OPEN)
@@ -41,7 +41,7 @@ bool client_open(void)
     if (result == CUDA_SUCCESS)
         result = client.cuModuleLoadData(&client.module, CLIENT_IMAGE);
     if (result != CUDA_SUCCESS)
-        fprintf(stderr, "client: the driver says %d\n", result);
+        fprintf(stderr, "client: beginning device 0 failed with CUDA error %d\n", result);
     return result == CUDA_SUCCESS;
 }
 
@@ -51,7 +51,7 @@ CUfunction client_function(const char *name)
     CUresult result = client.cuModuleGetFunction(&function, client.module, name);
 
     if (result != CUDA_SUCCESS)
-        fprintf(stderr, "client: function %s: %d\n", name, result);
+        fprintf(stderr, "client: looking up kernel %s failed with CUDA error %d\n", name, result);
     return result == CUDA_SUCCESS ? function : NULL;
 }
 

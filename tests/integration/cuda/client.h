@@ -2,8 +2,8 @@
 /*
  * The driver as a program finds it: the library and its functions are opened by name.
  *
- * Owns: the functions that tests and benches call.
- * Never: is linked against a driver, ours or a fake one.
+ * Owns: the table of the driver's functions that tests and benches call.
+ * Never: is linked against a driver, neither Facet's interposer nor a fake one.
  */
 #ifndef FACET_TEST_CUDA_CLIENT_H
 #define FACET_TEST_CUDA_CLIENT_H
@@ -103,7 +103,7 @@ struct client {
     CLIENT_FUNCTIONS(CLIENT_FIELD)
 #undef CLIENT_FIELD
     void *library;
-    CUcontext context; /* the primary one of device 0 */
+    CUcontext context; /* the primary context of device 0 */
     CUmodule module;
 };
 extern struct client client;
@@ -112,20 +112,22 @@ extern struct client client;
 typedef CUfunction client_function_t;
 typedef CUstream client_stream_t;
 
-/* Makes a stream for the calling thread that waits for no other stream. Returns 0 or the driver's error. */
+/* Makes the context current in the calling thread, and creates a stream that waits for no other stream. Returns 0 or
+ * the driver's error. */
 int client_enter(client_stream_t *ret_stream);
 
 /* The magic number of a fatbin. The fake driver does not read such an image and finds every requested
  * function in it. */
 #define CLIENT_IMAGE "\x50\xed\x55\xba"
 
-/* Opens libcuda.so.1, initialises it, makes the primary context current and loads an image that has every function. */
+/* Opens libcuda.so.1, initialises it, makes the primary context current and loads CLIENT_IMAGE. */
 bool client_open(void);
 
-/* The function `name`, which states its duration ("work_100us"). */
+/* The kernel `name`; the fake driver takes its duration from the name ("work_100us"). Prints the error and returns NULL
+ * if there is none. */
 CUfunction client_function(const char *name);
 
-/* A launch of `blocks` blocks into a stream. */
+/* Launches `blocks` blocks of 128 threads into a stream. */
 CUresult client_launch(CUfunction function, unsigned blocks, CUstream stream);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Roles, processes in a vGPU, check the counts in their own segment.
+ * Roles are processes in a vGPU. With these functions a role checks the counts in the segment of its vGPU.
  *
- * Owns: reading the counts, waiting until they are as expected, and the end of a role whose check fails.
+ * Owns: reading the counts, waiting until they are as expected, and ending a role whose check fails.
  * Never: names a vendor; waits forever.
  */
 #ifndef FACET_TEST_COUNTED_H
@@ -18,12 +18,12 @@
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)
 
-/* The counts of the segment, as this process may read it. */
+/* The counts in the segment of this process's vGPU. */
 static inline struct facet_usage_totals totals_inside(void)
 {
     struct facet_usage_totals totals = {0};
@@ -34,8 +34,8 @@ static inline struct facet_usage_totals totals_inside(void)
 }
 
 /*
- * The check fails only if the count never comes. Launches of a thread that has ended count as complete after twice
- * their expected time, which is seconds where a busy machine has made one of them slow.
+ * Waits up to 40 s until `holds` returns true. The wait is long because launches of a thread that has ended count as
+ * complete only after twice their expected time: seconds, if a busy machine has made an earlier launch slow.
  */
 static inline bool totals_become(bool (*holds)(uint64_t value), uint64_t value)
 {

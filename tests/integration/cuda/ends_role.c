@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles of ends_role.h by CUDA's calls. Never: includes anything of Facet. */
+/* Owns: the roles of ends_role.h with CUDA's calls. Never: calls a function of Facet. */
 #include "ends_role.h"
 
 #include <pthread.h>
@@ -40,7 +40,7 @@ static bool launch_and_end(const char *name)
     if (strcmp(name, "resets") == 0)
         return launch_in_primary_context();
     if (strcmp(name, "contexts") == 0 || strcmp(name, "unwaited") == 0)
-        return launch_in_new_context(name[0] == 'c');
+        return launch_in_new_context(name[0] == 'c'); /* contexts */
     return launch_one();
 }
 
@@ -105,22 +105,24 @@ static bool wait_for_stream(const char *way, CUstream stream)
     if (strcmp(way, "device") == 0)
         return client.cuCtxSynchronize() == CUDA_SUCCESS;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
-        return wait_by_copy(way[0] == 'c');
+        return wait_by_copy(way[0] == 'c'); /* copy */
     while (strcmp(way, "query") == 0 && client.cuStreamQuery(stream) != CUDA_SUCCESS)
         usleep(100);
+    /* query has waited by now; joined waits by the legacy stream */
     return way[0] == 'q' || client.cuStreamSynchronize(way[0] == 'j' ? NULL : stream) == CUDA_SUCCESS;
 }
 
 #define THREADS 4u
 
-/* Launches into a shared stream and into the thread's own in turn, and waits for each launch. */
+/* Launches in turn into the legacy stream, which all threads share, and into a stream of the thread's own, and waits
+ * for each launch. */
 static void *launch_and_wait(void *count)
 {
-    CUstream own;
-    bool done = client_enter(&own) == 0;
+    CUstream own_stream;
+    bool done = client_enter(&own_stream) == 0;
 
     for (uintptr_t i = 0; done && i < (uintptr_t)count; i++) {
-        CUstream stream = i % 2 ? own : NULL;
+        CUstream stream = i % 2 ? own_stream : NULL;
 
         done = launch_into(ENDS_SHORT, stream) && client.cuStreamSynchronize(stream) == CUDA_SUCCESS;
     }
@@ -134,7 +136,7 @@ static bool wait_in_threads(unsigned count)
     void *done = NULL;
 
     for (unsigned i = 0; i < THREADS; i++)
-        /* NOLINTNEXTLINE(performance-no-int-to-ptr): a number */
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): a count */
         if (pthread_create(&threads[i], NULL, launch_and_wait, (void *)each) != 0)
             return false;
     for (unsigned i = 0; i < THREADS; i++)
@@ -150,7 +152,7 @@ static bool launch_and_wait_often(const char *way, unsigned count)
 
     if (strcmp(way, "threads") == 0)
         return wait_in_threads(count);
-    if ((way[0] == 'o' || strcmp(way, "crossed") == 0) &&
+    if ((way[0] == 'o' /* own */ || strcmp(way, "crossed") == 0) &&
         client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
         return false;
     if (strcmp(way, "joined") == 0 && client.cuStreamCreate(&stream, CU_STREAM_DEFAULT) != CUDA_SUCCESS)
@@ -180,7 +182,7 @@ int ends_role(const char *name, unsigned count)
     if (strcmp(name, "worker") == 0)
         _exit(client.cuCtxSynchronize() == CUDA_SUCCESS ? 0 : 1);
     if (strcmp(name, "killed") == 0) {
-        usleep(ENDS_KERNEL_US * count * 19 / 20);
+        usleep(ENDS_KERNEL_US * count * 19 / 20); /* 95 % of the launches' time */
         raise(SIGKILL);
     }
     return 0;

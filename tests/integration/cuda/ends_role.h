@@ -2,7 +2,7 @@
 /*
  * Programs that end a context, a device or themselves without waiting until their launches are measured.
  *
- * Owns: the names of the roles. Each vendor's file defines them with its own calls.
+ * Owns: the names of the roles. Each vendor's ends_role.c plays them with the vendor's calls.
  * Never: is called in the test's own process.
  */
 #ifndef FACET_TEST_ENDS_ROLE_H
@@ -21,17 +21,23 @@
  *   resets      as contexts, with the primary context
  *   unwaited    as contexts, without the wait
  *   worker      makes `count` launches, waits, and calls _exit()
- *   killed      ends by SIGKILL when a launch is nearly over
+ *   killed      makes `count` launches, and ends by SIGKILL when they are nearly over
  *   waited_WAY  makes `count` launches of ENDS_SHORT, waits for every fourth by WAY, and calls _exit()
  *
  * WAY is one of:
- *   device, stream, query     waits for the device, or waits for or polls the stream
- *   own, joined               launches into a created stream; joined waits for it by the legacy stream
- *   event, asked, elapsed     waits for an event, behind which a long kernel runs, polls one, or polls its elapsed time
- *   copy, any                 copies to the host; any leaves the direction to the driver
- *   crossed                   waits for another stream, which waits for an event
- *   threads                   each of several threads waits for its launches, in a shared stream and in its own
- *   killed                    as stream, and ends by SIGKILL
+ *   device        waits for the device
+ *   stream        waits for the default stream, into which it launches
+ *   query         polls the default stream
+ *   own           launches into a created stream, and waits for that stream
+ *   joined        launches into a created stream, and waits for the legacy stream, which waits for created streams
+ *   event         waits for an event, behind which a long kernel runs
+ *   asked         polls an event
+ *   elapsed       polls the time between two events, then the second event
+ *   copy          copies to the host
+ *   any           copies to the host, and leaves the direction to the driver
+ *   crossed       waits for another stream, which waits for an event of the created stream
+ *   threads       each of several threads waits for its launches, in a shared stream and in its own
+ *   killed        waits like stream, and ends by SIGKILL instead of _exit()
  */
 #define ENDS_WAYS(X)                                                                                                   \
     X(device)                                                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles of the tests of launches. Never: waits forever, as the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits forever: an alarm ends a role that hangs. */
 #include "execution_roles.h"
 
 #include <dlfcn.h>
@@ -18,6 +18,7 @@
 
 #define OK(call) CHECK((call) == CUDA_SUCCESS)
 
+/* How often the program, or the interposer in it, used a destroyed object of the fake driver. */
 static uint32_t count_misuse(void)
 {
     void *driver = dlopen(getenv("FACET_REAL_CUDA"), RTLD_NOW | RTLD_NOLOAD);
@@ -27,7 +28,7 @@ static uint32_t count_misuse(void)
     return atomic_load(count);
 }
 
-static CUDA_LAUNCH_PARAMS one_launch(CUfunction function, CUstream stream)
+static CUDA_LAUNCH_PARAMS launch_parameters(CUfunction function, CUstream stream)
 {
     return (CUDA_LAUNCH_PARAMS){.function = function,
                                 .gridDimX = 8,
@@ -39,7 +40,7 @@ static CUDA_LAUNCH_PARAMS one_launch(CUfunction function, CUstream stream)
                                 .hStream = stream};
 }
 
-static void role_launch_calls(void)
+static void role_each_form_of_launch_counts(void)
 {
     CUfunction function = client_function("work_20us");
     CUlaunchConfig config = {
@@ -49,7 +50,7 @@ static void role_launch_calls(void)
 
     OK(client.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
     config.hStream = stream;
-    launch = one_launch(function, stream);
+    launch = launch_parameters(function, stream);
     OK(client.cuLaunchKernel(function, 8, 1, 1, 64, 1, 1, 0, stream, NULL, NULL));
     OK(client.cuLaunchKernel(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
     OK(client.cuLaunchKernel_ptsz(function, 8, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
@@ -62,12 +63,12 @@ static void role_launch_calls(void)
     OK(client.cuLaunch(function));
     OK(client.cuLaunchGrid(function, 4, 2));
     OK(client.cuLaunchGridAsync(function, 4, 2, stream));
-    CHECK_SETTLED(11);
+    CHECK_SETTLED(11); /* each call above, except cuFuncSetBlockShape */
     CHECK(totals_inside().busy_ns > 0);
 }
 
 /* A launch that the driver refuses is not in flight, costs nothing, and is not counted. */
-static void role_refused_launches(void)
+static void role_refused_launches_do_not_count(void)
 {
     CUfunction function = client_function("work_20us");
 
@@ -78,8 +79,9 @@ static void role_refused_launches(void)
     CHECK(totals.inflight == 0 && totals.busy_ns == 0 && totals.launches == 0);
 }
 
-/* A transfer of 1 MiB or more counts as a launch; smaller ones count once their sum reaches 1 MiB. The bytes arrive. */
-static void role_transfers(void)
+/* A transfer of 1 MiB or more counts as a launch. Smaller transfers count as one launch when their sum, with 64 KiB
+ * added for each, reaches 1 MiB. The bytes arrive. */
+static void role_large_transfers_count_as_launches(void)
 {
     static unsigned char source[2 << 20], returned[2 << 20];
     CUdeviceptr memory;
@@ -99,11 +101,11 @@ static void role_transfers(void)
     OK(client.cuStreamSynchronize(stream));
     CHECK(memcmp(source, returned, sizeof source) == 0);
     CHECK(totals_become(is_idle, 0));
-    CHECK_SETTLED(4); /* the refused transfer was admitted, but does not count */
+    CHECK_SETTLED(4); /* the eight small fills together, and three large transfers; the refused fill does not count */
 }
 
-/* Rows, boxes, batches and prefetches count by their sum of bytes, too. */
-static void role_transfer_shapes(void)
+/* A transfer of rows or of a box, a batch and a prefetch count by the sum of their bytes. */
+static void role_transfers_of_each_shape_count_by_their_bytes(void)
 {
     static unsigned char source[2 << 20], returned[2 << 20];
     CUdeviceptr memory;
@@ -134,7 +136,7 @@ static void role_transfer_shapes(void)
 
     OK(client.cuMemcpy2DAsync_v2(&rows, NULL));
     OK(client.cuMemcpy3DAsync_v2(&box, NULL));
-    OK(client.cuMemcpyBatchAsync(to, from, sizes, 2, NULL, NULL, 0, NULL, NULL)); /* each less than the counted size */
+    OK(client.cuMemcpyBatchAsync(to, from, sizes, 2, NULL, NULL, 0, NULL, NULL)); /* 1 MiB in two entries */
     OK(client.cuMemcpyBatchAsync_v2(to, from, sizes, 2, NULL, NULL, 0, NULL));
     OK(client.cuMemPrefetchAsync(memory, 4 << 20, 0, NULL));
     OK(client.cuMemPrefetchAsync_v2(memory, 4 << 20, (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, NULL));
@@ -148,7 +150,7 @@ static void role_transfer_shapes(void)
     OK(client.cuCtxSynchronize());
     CHECK(memcmp(source, returned, sizeof source) == 0);
     CHECK(totals_become(is_idle, 0));
-    CHECK_SETTLED(9);
+    CHECK_SETTLED(9); /* the last fill is too small, and three calls were refused */
 }
 
 static CUgraphExec graph_of(CUfunction function, int nodes)
@@ -168,7 +170,7 @@ static CUgraphExec graph_of(CUfunction function, int nodes)
 }
 
 /* A graph counts as one launch, with the device time of all its nodes. */
-static void role_graphs(void)
+static void role_a_graph_counts_as_one_launch(void)
 {
     CUgraphExec executable = graph_of(client_function("work_100us"), 10);
     CUstream stream;
@@ -200,8 +202,8 @@ static void check_step_order(void *argument)
         step->order->wrong++;
 }
 
-/* A stream's work runs in order, sampled launches included. */
-static void role_stream_order(void)
+/* A stream's work runs in order, also if launches are measured by events. */
+static void role_a_streams_work_keeps_its_order(void)
 {
     CUfunction function = client_function("work_3000us");
     struct order order = {0};
@@ -227,7 +229,8 @@ static void role_stream_order(void)
     CHECK_SETTLED(20);
 }
 
-/* Whether the reported device time is the time that the driver spent, for launches together, apart, and with pauses. */
+/* Whether the reported device time is within 7 % of the time that the driver spent on launches in batches, with and
+ * without pauses between the batches. */
 static bool reported_time_is_true(uint64_t *count)
 {
     CUfunction functions[] = {client_function("work_50us"), client_function("work_150us"), client_function("work_7us")};
@@ -250,7 +253,7 @@ static bool reported_time_is_true(uint64_t *count)
 }
 
 /* A process that is delayed between an event and its launch reports too much, so the role has three attempts. */
-static void role_reported_time(void)
+static void role_reported_time_is_true(void)
 {
     uint64_t count = 0;
     bool is_true = false;
@@ -260,8 +263,8 @@ static void role_reported_time(void)
     CHECK(is_true);
 }
 
-/* Thousands of streams are created, and destroyed with work in them. */
-static void role_streams(void)
+/* Thousands of streams are created, and destroyed while work is in flight in them. */
+static void role_streams_may_end_with_work_in_flight(void)
 {
     CUfunction function = client_function("work_30us");
     uint64_t count = 0;
@@ -279,7 +282,7 @@ static void role_streams(void)
 }
 
 /* Created contexts and the primary context end with work in flight. */
-static void role_contexts(void)
+static void role_contexts_may_end_with_work_in_flight(void)
 {
     CUfunction function = client_function("work_20000us");
     CUcontext context;
@@ -320,8 +323,8 @@ static void *launch_and_leave(void *argument)
     return NULL;
 }
 
-/* Threads that share a stream, use their own, and end with work in flight. */
-static void role_threads(void)
+/* Threads launch into a shared stream and into their own per-thread streams, and end with work in flight. */
+static void role_threads_may_end_with_work_in_flight(void)
 {
     CUstream stream;
     pthread_t threads[8];
@@ -376,7 +379,7 @@ static void *launch_and_wait_for_check(void *unused)
 
 /* Threads that launch at the same time count in shards of their own; later threads use the shards of threads that
  * ended. */
-static void role_own_shards(void)
+static void role_threads_count_in_shards_of_their_own(void)
 {
     uint32_t used;
     pthread_t threads[3];
@@ -395,8 +398,9 @@ static void role_own_shards(void)
     CHECK_SETTLED(6);
 }
 
-/* A child cannot use the driver, with or without the interposer. The parent launches before and after the fork. */
-static void role_fork(void)
+/* A child of fork() cannot use the driver, with or without the interposer. The parent launches before and after the
+ * fork. */
+static void role_a_child_of_fork_cannot_launch(void)
 {
     CUfunction function = client_function("work_5000us");
     int status;
@@ -411,7 +415,7 @@ static void role_fork(void)
 }
 
 /* After the device is lost every call fails, and no launch stays in flight. */
-static void role_lost_device(void)
+static void role_no_launch_stays_in_flight_on_a_lost_device(void)
 {
     CUfunction function = client_function("work_5000us");
 
@@ -423,7 +427,7 @@ static void role_lost_device(void)
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
-/* Ends with work in flight, as a program does that crashes or does not wait. */
+/* Ends with work in flight, like a program that crashes or does not wait. */
 static void role_exit(void)
 {
     CUfunction function = client_function("work_100000us");

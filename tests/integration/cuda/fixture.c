@@ -15,7 +15,7 @@ struct fixture fixture;
 
 void fixture_uuid(uint32_t device, char text[64])
 {
-    /* as state.c makes it: "fake-gpu", and the device's number at the end */
+    /* like tests/fake/cuda/state.c: "fake-gpu", and the device's number, from 1, at the end */
     snprintf(text, 64, "GPU-66616b65-2d67-7075-0000-%012x", device + 1);
 }
 
@@ -115,6 +115,7 @@ const char *fixture_run(const char *program, const char *first, const char *seco
     if (used && output[used - 1] == '\n')
         output[used - 1] = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("%s %s %s: status %#x: %s", program ? program : "role", first, second, (unsigned)status, output);
+        fail_msg("%s %s %s ended with wait status %#x, expected 0. Its output: %s", program ? program : "role", first,
+                 second, (unsigned)status, output);
     return output;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A simulated machine with vGPUs, and roles: child processes that load our library as any program would.
+ * A simulated machine with vGPUs, and roles: child processes that load Facet's library like any program.
  *
  * Owns: the machine's file, the segments, the environment of roles.
  * Never: calls CUDA in the test's own process.
@@ -26,8 +26,8 @@
 #define FIXTURE_OLD  "FACET_TEST_CUDA_OLD"
 
 struct fixture {
-    char state[96]; /* where the machine's file is found */
-    int file;
+    char state[96];                                /* the path of the machine's file */
+    int file;                                      /* a descriptor of that file */
     struct test_segment segments[FIXTURE_DEVICES]; /* vGPU N is on the machine's device N */
 };
 extern struct fixture fixture;
@@ -46,8 +46,8 @@ void fixture_enter(const char *vgpus);
 void fixture_library_path(const char *variables);
 
 /*
- * Runs a program of this folder, or this one when `program` is NULL, with up to two arguments. Returns its standard
- * output without the last newline; the test fails when it did not exit with 0.
+ * Runs a program of this folder, or the test program itself if `program` is NULL, with up to two arguments. Returns its
+ * standard output without the last newline. The test fails if the program does not exit with 0.
  */
 const char *fixture_run(const char *program, const char *first, const char *second);
 

@@ -2,7 +2,7 @@
 /*
  * A message from one process of a test to another: a descriptor and its data, through a pair of sockets.
  *
- * Owns: the message. Never: waits for an answer.
+ * Owns: sending and receiving the message. Never: waits for an answer.
  */
 #ifndef FACET_TEST_CUDA_HANDED_H
 #define FACET_TEST_CUDA_HANDED_H
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define HANDED_BYTES 64 /* size of an exported pool pointer */
+#define HANDED_BYTES 64 /* the data's size: that of an exported pool pointer, the longest data */
 
 union handed_control {
     char bytes[CMSG_SPACE(sizeof(int))];

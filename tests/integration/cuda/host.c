@@ -4,11 +4,12 @@
  * hip-host is the same code, linked with HIP's world_vendor (world.h).
  *
  * A VGPU is "bare" (no vGPU: the driver alone), "REQUEST:LIMIT" in milli, "swap:MIB" (oversubscribed, with that much
- * memory), or "+" (another process in the vGPU before it). Each runs COMMAND, whose output is passed on. With SECONDS
- * above 0, every second prints the device time of each process in milli, by the driver's own count and by the limiter's
- * report, as {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
+ * memory), or "+" (another process in the vGPU before it). For each VGPU one process runs COMMAND; its output is passed
+ * on. With SECONDS above 0, it prints a line each second: for each process the device time of that second in milli,
+ * as the driver counts it (got_milli) and as the limiter reported it for the process's vGPU (told_milli):
+ * {"second": N, "pids": [...], "got_milli": [...], "told_milli": [...]}
  *
- * Owns: the machine and the processes. Never: judges the figures.
+ * Owns: the machine and the processes. Never: decides whether the figures are good.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,12 @@
 #include "world.h"
 
 #define TENANTS  8u
-#define START_NS (500 * FACET_NS_PER_MS) /* until the scheduler and all processes know each other */
+#define START_NS (500 * FACET_NS_PER_MS) /* by then the scheduler has seen all processes */
 
 struct tenant {
     int vgpu;
     pid_t pid;
-    uint64_t busy_ns, reported_ns; /* as of the last second */
+    uint64_t busy_ns, reported_ns; /* totals at the end of the last second */
 };
 
 static void sleep_until(uint64_t when_ns)
@@ -40,6 +41,7 @@ static uint64_t reported_ns(struct world *world, const struct tenant *tenant)
     return tenant->vgpu < 0 ? 0 : world_totals(world, tenant->vgpu).busy_ns;
 }
 
+/* Prints times of one second: a millisecond is 1 milli of the device. */
 static void print_list(const char *name, const uint64_t *values, unsigned count)
 {
     printf("\"%s\": [", name);
@@ -82,21 +84,22 @@ static void watch_tenants(struct world *world, struct tenant *tenants, unsigned 
     }
 }
 
-/* The number of the vGPU that an item of the list names, -1 for "bare"; -2 if the item is invalid. */
-static int vgpu_of(struct world *world, const char *item, int last)
+/* The number of the vGPU that an item of the list names, -1 for "bare", -2 if the item is invalid. `previous` is the
+ * number of the item before it. */
+static int vgpu_of(struct world *world, const char *item, int previous)
 {
     unsigned request, limit, mebibytes;
 
     if (strcmp(item, "bare") == 0)
         return -1;
     if (strcmp(item, "+") == 0)
-        return last;
+        return previous;
     if (sscanf(item, "swap:%u", &mebibytes) == 1)
         return world_add_oversubscribed(world, (uint64_t)mebibytes << 20, 0);
     return sscanf(item, "%u:%u", &request, &limit) == 2 ? world_add(world, request, limit) : -2;
 }
 
-static unsigned start_all(struct world *world, char *list, char *const command[], struct tenant *tenants)
+static unsigned start_tenants(struct world *world, char *list, char *const command[], struct tenant *tenants)
 {
     unsigned count = 0;
     int vgpu = -2;
@@ -123,7 +126,7 @@ int main(int argc, char **argv)
     if (!world_open(&world))
         return 1;
     fake_state(); /* made here, so that all processes share one machine */
-    unsigned count = start_all(&world, argv[2], argv + 3, tenants);
+    unsigned count = start_tenants(&world, argv[2], argv + 3, tenants);
     if (atoi(argv[1]) > 0)
         watch_tenants(&world, tenants, count, (unsigned)atoi(argv[1]));
     for (unsigned i = 0; i < count; i++)

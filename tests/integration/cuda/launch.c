@@ -4,8 +4,9 @@
  * hip-launch is the same code, compiled with HIP's client.
  *
  * bench/launch.py runs it with the bare driver and in a vGPU, and compares. The kernel takes no device time, so no
- * launch waits; every thread has a stream of its own. KERNELS (1, 2, 4 or 8) are launched in turn. Prints ns_per_call,
- * the median over batches, so that a few batches that other programs disturbed do not count.
+ * launch waits; every thread has a stream of its own. KERNELS is the number of kernels that are launched in turn: 1, 2,
+ * 4 or 8. Prints ns_per_call, the median over batches, so that a few batches that other programs disturbed do not
+ * count.
  *
  * Owns: the timed loop. Never: calls a vendor's library except through its client.
  */
@@ -16,19 +17,19 @@
 
 #include <client.h> /* of the vendor for which this is compiled */
 
-#define MAX_THREADS  16u
-#define MAX_KERNELS  8u
-#define BATCH        256u
-#define BATCHES_MOST 65536u
-#define WARM_UP      200u /* batches in which the driver and the limiter see the kernel for the first times */
+#define MAX_THREADS 16u
+#define MAX_KERNELS 8u
+#define BATCH       256u /* launches that are timed together */
+#define MAX_BATCHES 65536u
+#define WARM_UP     200u /* untimed batches, in which the driver and the limiter see the kernels for the first time */
 
 struct worker {
     client_function_t functions[MAX_KERNELS];
     unsigned kernels;
     uint64_t duration_ns;
     pthread_barrier_t *barrier;
-    unsigned count;
-    uint64_t batches_ns[BATCHES_MOST];
+    unsigned count; /* of timed batches */
+    uint64_t batches_ns[MAX_BATCHES];
 };
 
 static uint64_t now_ns(void)
@@ -43,13 +44,13 @@ static void check_call(int result, const char *call)
 {
     if (result == 0)
         return;
-    fprintf(stderr, "launch: %s: %d\n", call, result);
+    fprintf(stderr, "launch: %s failed with error %d\n", call, result);
     exit(EXIT_FAILURE);
 }
 
 static uint64_t run_batch(const struct worker *worker, client_stream_t stream)
 {
-    unsigned mask = worker->kernels - 1;
+    unsigned mask = worker->kernels - 1; /* the number of kernels is a power of two */
     uint64_t begun = now_ns();
 
     for (unsigned i = 0; i < BATCH; i++)
@@ -66,7 +67,7 @@ static void *worker_main(void *argument)
     for (unsigned i = 0; i < WARM_UP; i++)
         run_batch(worker, stream);
     pthread_barrier_wait(worker->barrier);
-    for (uint64_t end = now_ns() + worker->duration_ns; worker->count < BATCHES_MOST && now_ns() < end; worker->count++)
+    for (uint64_t end = now_ns() + worker->duration_ns; worker->count < MAX_BATCHES && now_ns() < end; worker->count++)
         worker->batches_ns[worker->count] = run_batch(worker, stream);
     return NULL;
 }
@@ -103,7 +104,7 @@ int main(int argc, char **argv)
     pthread_barrier_init(&barrier, NULL, threads);
     for (unsigned i = 0; i < threads; i++) {
         workers[i].kernels = kernels;
-        for (unsigned k = 0; k < kernels; k++)
+        for (unsigned k = 0; k < kernels; k++) /* na_0ns, nb_0ns ...: kernels that take no time */
             workers[i].functions[k] = client_function((char[]){'n', (char)('a' + k), '_', '0', 'n', 's', 0});
         workers[i].duration_ns = (uint64_t)atoi(argv[1]) * 1000000u;
         workers[i].barrier = &barrier;

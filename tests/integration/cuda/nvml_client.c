@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvml-client             opens the management library by its name, and prints what it shows
- * nvml-client-linked      the same, linked against it
+ * nvml-client             opens the management library by its name, and prints the devices that it lists
+ * nvml-client-linked      is linked against the library, and prints the same line
  *
- * Owns: one line: "init 0, 1: 1024 MiB".
+ * Owns: one line of output, like "init 0, 1: 1024 MiB": nvmlInit's result, the number of devices, the memory of each.
  * Never: knows that the library may not be the vendor's.
  */
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the machine of the tests of the management library. Never: leaves a file or a child behind. */
+/* Owns: the fake machine of the tests of the management library. Never: leaves a file or a child behind. */
 #include "nvml_machine.h"
 
 #include <signal.h>
@@ -66,7 +66,7 @@ pid_t test_machine_child(void (*body)(void *context, int ready), void *context)
     }
     close(ready[1]);
     if (read(ready[0], &byte, 1) != 1)
-        abort_with_error("child");
+        abort_with_error("a child that ended before it was ready");
     close(ready[0]);
     return pid;
 }

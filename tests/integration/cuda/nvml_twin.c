@@ -30,7 +30,7 @@ static void run_tenant(void *context, int ready)
         return;
     for (;; usleep(10000))
         if (wanted->works)
-            fake_run(wanted->device, 0, 10000000);
+            fake_run(wanted->device, 0, 10000000); /* 10 ms of device time */
 }
 
 pid_t test_tenant(struct test_tenant tenant)
@@ -43,7 +43,7 @@ void *test_nvml_open(const char *path)
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
     if (!handle) {
-        fprintf(stderr, "%s\n", dlerror());
+        fprintf(stderr, "opening NVML: %s\n", dlerror());
         return NULL;
     }
 #define FILL(symbol) nvml.symbol = (__typeof__(nvml.symbol))dlsym(handle, #symbol);
@@ -56,7 +56,7 @@ void test_check(bool holds, const char *text, const char *file, int line)
 {
     if (holds)
         return;
-    fprintf(stderr, "%s:%d: %s\n", file, line, text);
+    fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, text);
     _exit(1);
 }
 

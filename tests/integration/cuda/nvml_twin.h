@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A monitor in a vGPU, whose calls go to the twin (our libnvidia-ml.so.1, interpose/nvml), and tenants of that vGPU.
+ * A monitor in a vGPU, whose calls go to the twin (Facet's libnvidia-ml.so.1, interpose/nvml), and tenants of that
+ * vGPU.
  *
  * Owns: running each scenario in a child process, because the twin reads its variables only once.
  * Never: is installed.
@@ -15,9 +16,9 @@
 
 #define MIB      (UINT64_C(1) << 20)
 #define GIB      (UINT64_C(1) << 30)
-#define RESERVED (4 * MIB) /* by the fake driver, of each device */
+#define RESERVED (4 * MIB) /* of each device's memory, by the fake driver */
 
-/* A tenant: its memory as the machine reports and as the limiter counts it, and whether it keeps its device busy. */
+/* A tenant: its memory as the machine reports it and as the limiter counts it, and whether it keeps its device busy. */
 struct test_tenant {
     const struct test_segment *vgpu;
     uint32_t device;
@@ -63,11 +64,12 @@ struct test_nvml {
 };
 extern struct test_nvml nvml;
 
-/* Fills `nvml` from the library at a path; returns the handle. */
+/* Fills `nvml` from the library at a path. Returns the library's handle; prints the reason and returns NULL if it
+ * cannot be opened. */
 void *test_nvml_open(const char *path);
 
-/* Runs a monitor in a child, with the twin opened, `real` behind it and `dirs` (NULL: in no vGPU); true when it passed
- * all of its CHECKs. */
+/* Runs `body` as a monitor in a child, with the twin opened and the library `real` behind it, in the vGPUs of the
+ * segments `dirs` (NULL: in no vGPU). Returns true if all of its CHECKs held. */
 bool test_monitor(const char *real, const char *dirs, void (*body)(void *context), void *context);
 
 /* cmocka's assertions do not work in a child process, so a CHECK that fails ends it. */

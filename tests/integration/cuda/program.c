@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program NAME...     opens the driver by each name in turn, and prints what it shows
- * program-linked      the same, but linked against the driver, as few programs are
+ * program NAME...     opens the driver by each name in turn, and prints the devices that it lists
+ * program-linked      is linked against the driver, which few programs are, and prints the same line
  *
- * Owns: one line of output for each name: "init 0, 1 device: GPU-...".
- * Never: knows that the driver may not be the vendor's.
+ * Owns: one line of output for each name, like "init 0, 1: GPU-...": cuInit's result, the number of devices, their
+ * UUIDs. Never: knows that the driver may not be the vendor's.
  */
 #include <dlfcn.h>
 #include <stdio.h>

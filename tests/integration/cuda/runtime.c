@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program of the CUDA runtime, which is linked into it: prints the runtime's answers in one line.
+ * A program with the CUDA runtime linked into it. It prints the runtime's answers in one line.
  *
- * Owns: the first calls of most programs. Never: names the driver, which the runtime finds.
+ * Owns: the calls with which most programs begin. Never: names the driver: the runtime finds it.
  */
 #include <cuda_runtime_api.h>
 #include <stdio.h>

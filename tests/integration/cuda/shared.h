@@ -21,22 +21,22 @@
 struct shared_steps {
     void (*make)(int *ret_fd, char data[HANDED_BYTES]); /* SHARED_BYTES that begin with SHARED_TEXT, exported */
     void (*import)(int fd, const char data[HANDED_BYTES]);
-    void (*look)(char text[8]); /* maps the imported memory if necessary, and reads its beginning */
-    void (*let_go)(void);       /* ends the import */
-    void (*give_back)(void);    /* ends the allocation; NULL: the process's end does that */
-    enum fake_kind kind;        /* of the memory, in the fake's account */
+    void (*read_text)(char text[8]); /* maps the imported memory if necessary, and reads its beginning */
+    void (*end_import)(void);
+    void (*end_allocation)(void); /* NULL: the process's end does that */
+    enum fake_kind kind;          /* of the memory, in the fake library's account */
 };
 
-/* Begins the device; `begin_bytes` is the charge for that. */
+/* How a process begins to use the device. */
 struct shared_vendor {
     void (*enter)(void);
-    uint64_t begin_bytes;
+    uint64_t begin_bytes; /* the charge for it */
 };
 static const struct shared_vendor shared_vendor;
 
 static void shared_check_own(uint64_t memory_bytes)
 {
-    CHECK_EQUAL(machine_own(0), shared_vendor.begin_bytes + memory_bytes);
+    CHECK_EQUAL(machine_charged_to_self(0), shared_vendor.begin_bytes + memory_bytes);
 }
 
 static void shared_import(const struct shared_steps *steps, int socket)
@@ -47,11 +47,11 @@ static void shared_import(const struct shared_steps *steps, int socket)
     CHECK(receive_descriptor(socket, &fd, data));
     steps->import(fd, data);
     shared_check_own(0);
-    steps->look(text);
+    steps->read_text(text);
     CHECK_EQUAL(strcmp(text, SHARED_TEXT), 0);
     CHECK_EQUAL(machine_charged(0), 2 * shared_vendor.begin_bytes + fake_used_of_kind(0, steps->kind));
     shared_check_own(0);
-    steps->let_go();
+    steps->end_import();
     shared_check_own(0);
     close(fd);
 }
@@ -67,15 +67,15 @@ static void shared_export(const struct shared_steps *steps, int socket, pid_t im
     CHECK(waitpid(importer, &status, 0) == importer);
     CHECK_EQUAL(status, 0);
     shared_check_own(fake_used_of_kind(0, steps->kind));
-    if (steps->give_back) {
+    if (steps->end_allocation) {
         uint64_t held = fake_used_of_kind(0, steps->kind);
 
-        steps->give_back();
+        steps->end_allocation();
         shared_check_own(held); /* another process may still hold the exported memory */
     }
 }
 
-/* Forks before the library is initialised, as a child of an initialised process cannot use it. */
+/* Forks before the library is initialised, because a child of an initialised process cannot use it. */
 static void shared_role(void *argument)
 {
     const struct shared_steps *steps = argument;
@@ -91,7 +91,8 @@ static void shared_role(void *argument)
         shared_import(steps, ends[1]);
         _exit(0);
     }
-    CHECK(read(ends[0], &(char){0}, 1) == 1); /* nothing allocates while the cost to enter is measured */
+    CHECK(read(ends[0], &(char){0}, 1) ==
+          1); /* until the child has entered: no memory may change while its charge is measured */
     shared_export(steps, ends[0], pid);
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random calls of several processes, which are killed at random moments. Whenever all processes pause, the charge
- * equals the memory that was requested from the vendor's library. It is never more than the quota.
- *
- * Owns: the processes, their quiet points, the choice of the process to kill, and the comparison at a quiet point. The
- * test does not depend on the machine's speed: a process's calls are counted, and the test waits for quiet points.
- * Never: calls a vendor's library; the test implements the calls. Each test includes this file once, after its
- * machine.h.
+ * equals the memory that was requested from the vendor's library. The charge is never more than the quota.
+ * Owns: the processes; their quiet points, at which all processes wait; the choice of the process to kill; the
+ * comparison at a quiet point. The test does not depend on the machine's speed: a process's calls are counted, and the
+ * test waits for quiet points. Never: calls a vendor's library; the test implements the calls. Each test includes this
+ * file once, after its machine.h.
  */
 #ifndef FACET_TEST_STORM_H
 #define FACET_TEST_STORM_H
@@ -20,9 +19,9 @@
 #include "../../effort.h"
 
 #define STORM_WORKERS      4u
-#define STORM_LIMIT        (768 * MIB)
-#define STORM_GREEDY_LIMIT (64 * MIB)
-#define QUIET_INTERVAL_NS  20000000 /* between two quiet points */
+#define STORM_LIMIT        (768 * MIB) /* the quota */
+#define STORM_GREEDY_LIMIT (64 * MIB)  /* the quota of the test of greedy processes */
+#define QUIET_INTERVAL_NS  20000000    /* between two quiet points */
 
 /* Shared by the test and its workers. */
 struct storm_worker {
@@ -52,6 +51,7 @@ static struct storm {
 
 static uint64_t storm_seed;
 
+/* A random number below `below`: xorshift. */
 static uint64_t storm_draw(uint64_t below)
 {
     storm_seed ^= storm_seed << 13;
@@ -65,7 +65,7 @@ static void storm_nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 }
 
-/* Most sizes are small, as in programs. */
+/* Most sizes are small, like in real programs. */
 static uint64_t storm_draw_size(void)
 {
     return storm_draw(10) ? 1 + storm_draw(64 * KIB) : 1 + storm_draw(24 * MIB);
@@ -188,8 +188,8 @@ static void test_accounts_are_true_after_any_process_is_killed(void **state)
 
 /* ---- the quota, to the byte ---- */
 
-/* `argument` counts the processes that have begun their device. The test starts the next process only then, so that
- * each is measured alone. */
+/* `argument` counts the processes that have begun their device. The test starts a process only after the one before it
+ * has been counted, so that each begins alone. */
 static void storm_greedy(void *argument)
 {
     void *held[64] = {NULL};
@@ -228,7 +228,7 @@ static void test_four_processes_never_get_a_byte_too_much(void **state)
     facet_owner_reap(machine.segments[0].owner);
     struct facet_usage_totals totals = test_segment_totals(&machine.segments[0]);
     assert_true(totals.memory_peak_bytes <= STORM_GREEDY_LIMIT);
-    assert_true(totals.memory_peak_bytes > STORM_GREEDY_LIMIT - 4 * MIB);
+    assert_true(totals.memory_peak_bytes > STORM_GREEDY_LIMIT - 4 * MIB); /* requests are up to 3 MiB */
     assert_true(totals.denied > 0);
     assert_int_equal(totals.memory_bytes, 0);
     machine_remove();

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our declarations of the CUDA driver match the vendor's headers, and every entry point is accounted for.
 
-Owns: comparing the headers: a generated program prints constants, layouts and signatures, is compiled once with our
-headers and once with a toolkit's, and must print the same both times. Also made-up source trees, each with one fault
-that tools/check-cuda-coverage must find.
+Owns: comparing the headers: a generated program prints constants, layouts and signatures. It is compiled once with our
+headers and once with a toolkit's, and must print the same both times. tools/check-cuda-coverage is checked, too: it
+must find the one fault in each of several made-up source trees.
 Never: needs a toolkit: without one the comparison is skipped with a reason.
 """
 import importlib.machinery
@@ -24,7 +24,7 @@ from tap import Skip, contains, equal, main, test  # noqa: E402
 
 HEADERS = ["driver.h", "memory.h", "execution.h", "copy.h", "graph_memory.h", "green.h"]
 OURS = 'extern "C" {\n' + "".join(f'#include "vendor/cuda/{name}"\n' for name in HEADERS) + "}\n"
-# The macro keeps cuda.h from renaming functions to their newest versions, so each name is that of an exported symbol.
+# The macro keeps cuda.h from renaming functions to their newest versions: each name is that of an exported symbol.
 THEIRS = "#define __CUDA_API_VERSION_INTERNAL\n#include <cuda.h>\n"
 
 PRINTER = """
@@ -69,7 +69,7 @@ def run(*command):
 
 
 def preprocess(compiler, text, include, only=""):
-    """The preprocessed text and its macro definitions. With `only`, just the lines of files in a folder of that name."""
+    """The preprocessed text and its macro definitions; with `only`, just lines from files in a folder of that name."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "headers.cc"
         source.write_text(text)
@@ -138,7 +138,7 @@ def output_of(compiler, headers, lines, include):
 
 
 @test
-def declarations_are_the_vendors():
+def declarations_match_the_vendors_headers():
     include, compiler = toolkit_and_compiler()
     ours, theirs = preprocess(compiler, OURS, ROOT, "vendor"), preprocess(compiler, THEIRS, include)
     lines, unknown_names = print_statements_of(ours, theirs)
@@ -149,7 +149,8 @@ def declarations_are_the_vendors():
         equal(unknown_names, [], "names that CUDA 13.0 does not know")
     got, expected = (output_of(compiler, text, lines, path) for text, path in ((OURS, ROOT), (THEIRS, include)))
     equal([pair for pair in zip(got, expected) if pair[0] != pair[1]], [], "ours and the vendor's")
-    assert len(got) == len(expected) == len(lines) > 100, len(got)
+    assert len(got) == len(expected) == len(lines) > 100, \
+        f"lines by our headers {len(got)}, by the vendor's {len(expected)}, of the program {len(lines)}, all over 100"
 
 
 @test
@@ -172,9 +173,9 @@ def no_entry_point_is_forgotten():
     contains(done.stdout, "entry points")
 
 
-def faults_of(entries, hooks, passed="cuB asks\n"):
+def faults_of(entries, hooks, passed_through="cuB asks\n"):
     """The faults that the tool finds in a made-up tree with these entry points, hooks and passed-through functions."""
-    files = {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/passed_through.txt": passed,
+    files = {"vendor/cuda/entry_points.txt": entries, "interpose/cuda/passed_through.txt": passed_through,
              "interpose/cuda/hooks.h": f"#define FACET_CUDA_HOOKS(X) {hooks}\n"}
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -208,14 +209,14 @@ def each_missing_hook_is_named():
 @test
 def wrong_lines_of_passed_through_functions_are_named():
     all_hooks = 'X(cuA, "cuA", 2000, LEGACY) X(cuA_v2, "cuA", 3020, LEGACY) X(cuA_v2_ptds, "cuA", 7000, PER_THREAD)'
-    for passed, fault in {
+    for passed_through, fault in {
         "": "cuB is not hooked and has no line here",
         "cuB asks\ncuA asks\n": "cuA is hooked",
         "cuB asks\ncuB order\n": "cuB is listed twice",
         "cuB perhaps\n": "'perhaps' is not a known verdict",
         "cuB asks\ncuC asks\n": "cuC is not in vendor/cuda/entry_points.txt",
     }.items():
-        faults = faults_of(ENTRY_POINTS, all_hooks, passed)
+        faults = faults_of(ENTRY_POINTS, all_hooks, passed_through)
         equal(len(faults), 1, faults)
         contains(faults[0], fault)
 

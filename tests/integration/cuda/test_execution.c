@@ -2,7 +2,7 @@
 /*
  * Owns: tests of launches in a vGPU whose gate is open. Each kind of launch is admitted, counted and measured;
  * captures, fork, and the ends of streams, contexts and threads are handled. The roles in the vGPU are in
- * execution_roles.c. Never: judges by this machine's time; tests compare with the driver's own count.
+ * execution_roles.c. Never: decides by this machine's time: tests compare with the driver's own count.
  *
  * The test program is also the tenant: it starts itself again in a vGPU, with the name of a role.
  */
@@ -27,7 +27,7 @@ static const char *self;
 static struct world world;
 static int vgpu;
 
-/* ---- outside ---- */
+/* ---- outside the vGPU ---- */
 
 static pid_t start_role(const char *role)
 {
@@ -51,6 +51,7 @@ static int teardown(void **state)
     return 0;
 }
 
+/* Waits up to 10 s until the vGPU has no process and nothing in flight. */
 static bool becomes_idle(void)
 {
     for (int i = 0; i < 2000; i++) {
@@ -77,12 +78,12 @@ static void run_role(const char *role)
 ROLES(TEST)
 #undef TEST
 
-static void test_exit_with_work_in_flight(void **state)
+static void test_work_in_flight_at_exit_is_given_up(void **state)
 {
     run_role("exit");
 }
 
-static void test_killed_with_work_in_flight(void **state)
+static void test_work_in_flight_of_a_killed_process_is_given_up(void **state)
 {
     pid_t pid = start_role("hang");
 
@@ -94,7 +95,7 @@ static void test_killed_with_work_in_flight(void **state)
     assert_true(becomes_idle());
 }
 
-static void test_frozen_launch_waits(void **state)
+static void test_a_launch_into_a_frozen_vgpu_waits(void **state)
 {
     struct facet_error error = {0};
 
@@ -103,7 +104,7 @@ static void test_frozen_launch_waits(void **state)
     for (int i = 0; i < 2000 && !world_totals(&world, vgpu).waiting; i++)
         usleep(5000);
     assert_int_equal(world_totals(&world, vgpu).waiting, 1);
-    usleep(50000);
+    usleep(50000); /* the role checks meanwhile that the launch did not reach the driver */
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], false, &error), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
     assert_true(becomes_idle());
@@ -118,8 +119,8 @@ int main(int argc, char **argv)
         return client_open() ? execution_role(argv[1]) : 3;
     }
 #define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown),
-    const struct CMUnitTest tests[] = {ROLES(TEST) TEST(exit_with_work_in_flight) TEST(killed_with_work_in_flight)
-                                           TEST(frozen_launch_waits)};
+    const struct CMUnitTest tests[] = {ROLES(TEST) TEST(work_in_flight_at_exit_is_given_up) TEST(
+        work_in_flight_of_a_killed_process_is_given_up) TEST(a_launch_into_a_frozen_vgpu_waits)};
 #undef TEST
     return cmocka_run_group_tests_name("CUDA launches", tests, NULL, NULL);
 }

@@ -2,7 +2,7 @@
 /*
  * Owns: tests that a cap on compute time holds for programs that end a context, a device or themselves before their
  * launches are measured.
- * Never: names a vendor (ends_role.h). The driver's own count of device time is compared with the elapsed time.
+ * The driver's own count of device time is compared with the elapsed time. Never: names a vendor (ends_role.h).
  *
  * The test program is also the tenant: it starts itself again in a vGPU, with the name of a role and a count.
  */
@@ -24,13 +24,13 @@
 #include "world.h"
 
 #define LIMIT_MILLI  200u
-#define LAUNCH_COUNT 20u
+#define LAUNCH_COUNT 20u /* of each role */
 
 static const char *self;
 static struct world world;
 static int vgpu;
 
-/* All tests use one machine, as a process can join only one. */
+/* All tests use one machine, because a process can join only one. */
 static int open_world(void **state)
 {
     assert_true(world_open(&world));
@@ -62,7 +62,7 @@ static uint64_t driver_ns(void)
     return atomic_load(&fake_state()->devices[0].engine.busy_ns);
 }
 
-/* Waits until all launches are reported, or given up if their process did not report them. */
+/* Waits up to 10 s until all launches are reported, or given up if their process did not report them. */
 static bool becomes_idle(int other_vgpu)
 {
     for (int i = 0; i < 2000; i++) {
@@ -75,7 +75,8 @@ static bool becomes_idle(int other_vgpu)
     return false;
 }
 
-/* Runs `processes` processes, one after the other, which share LAUNCH_COUNT launches. */
+/* Runs `processes` processes, one after the other, which make LAUNCH_COUNT launches together. The driver may have spent
+ * up to half more than the limit. */
 static void run_processes(const char *role, unsigned processes, int status)
 {
     char count[16];
@@ -88,7 +89,7 @@ static void run_processes(const char *role, unsigned processes, int status)
     uint64_t took_ns = facet_clock_now_ns() - begun_ns, used_ns = driver_ns() - before_ns;
     assert_true(becomes_idle(vgpu));
     uint64_t reported_ns = world_totals(&world, vgpu).busy_ns;
-    printf("# %s: %llu of 1000, at a limit of %u; driver %.1f ms, reported %.1f ms\n", role,
+    printf("# %s: used %llu milli, limit %u milli; device time by the driver %.1f ms, reported %.1f ms\n", role,
            (unsigned long long)(used_ns * FACET_MILLI_WHOLE / took_ns), LIMIT_MILLI, (double)used_ns / 1e6,
            (double)reported_ns / 1e6);
     assert_true(used_ns >= (uint64_t)LAUNCH_COUNT * ENDS_KERNEL_US * FACET_NS_PER_US);
@@ -98,13 +99,14 @@ static void run_processes(const char *role, unsigned processes, int status)
 }
 
 /*
- * The process itself reports its launches before it ends, and the process that reaps its slot does not report them
- * again.
+ * A process that waited for its launches reports them before it ends, and the process that reaps its slot does not
+ * report them again.
  */
 static void run_waiting_role(const char *role, uint32_t limit_milli, int status)
 {
     int other_vgpu = world_add(&world, 0, limit_milli);
-    char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, (char *)(uintptr_t) "20", NULL};
+    char *command[] = {(char *)(uintptr_t)self, (char *)(uintptr_t)role, (char *)(uintptr_t) "20" /* LAUNCH_COUNT */,
+                       NULL};
 
     assert_true(other_vgpu >= 0);
     struct facet_usage_totals before = world_totals(&world, other_vgpu);
@@ -114,9 +116,10 @@ static void run_waiting_role(const char *role, uint32_t limit_milli, int status)
     struct facet_usage_totals after = world_totals(&world, other_vgpu);
     uint64_t reported_ns = after.busy_ns - before.busy_ns;
     bool one_unfinished =
-        strstr(role, "event"); /* each wait is for the first of two launches, so the very last launch has not ended */
-    printf("# %s, limit %u: %llu of 20, driver %.1f ms, reported %.1f ms\n", role, limit_milli,
-           (unsigned long long)(after.launches - before.launches), (double)used_ns / 1e6, (double)reported_ns / 1e6);
+        strstr(role, "event"); /* each wait is for the first of two launches: the very last launch has not ended */
+    printf("# %s, limit %u milli: %llu launches, device time by the driver %.1f ms, reported %.1f ms\n", role,
+           limit_milli, (unsigned long long)(after.launches - before.launches), (double)used_ns / 1e6,
+           (double)reported_ns / 1e6);
     assert_in_range(after.launches - before.launches,
                     one_unfinished ? LAUNCH_COUNT + LAUNCH_COUNT / 4 - 1 : LAUNCH_COUNT,
                     one_unfinished ? LAUNCH_COUNT + LAUNCH_COUNT / 4 : LAUNCH_COUNT);
@@ -129,7 +132,7 @@ static void run_waiting_role(const char *role, uint32_t limit_milli, int status)
 }
 
 #define WAITED(way)                                                                                                    \
-    static void test_waited_##way(void **state)                                                                        \
+    static void test_launches_are_reported_by_a_process_that_waits_by_##way(void **state)                              \
     {                                                                                                                  \
         int status = strcmp(#way, "killed") == 0 ? 1000 + SIGKILL : 0;                                                 \
                                                                                                                        \
@@ -140,7 +143,7 @@ ENDS_WAYS(WAITED)
 #undef WAITED
 
 #define TEST(role, processes, status)                                                                                  \
-    static void test_##role(void **state)                                                                              \
+    static void test_the_limit_holds_for_##role(void **state)                                                          \
     {                                                                                                                  \
         run_processes(#role, processes, status);                                                                       \
     }
@@ -158,11 +161,12 @@ int main(int argc, char **argv)
         alarm(60);
         return client_open() ? ends_role(argv[1], (unsigned)atoi(argv[2])) : 3;
     }
-#define TEST(role)  cmocka_unit_test_setup_teardown(test_##role, setup, teardown)
-#define WAITED(way) cmocka_unit_test_teardown(test_waited_##way, teardown),
+#define TEST(role)  cmocka_unit_test_setup_teardown(test_the_limit_holds_for_##role, setup, teardown)
+#define WAITED(way) cmocka_unit_test_teardown(test_launches_are_reported_by_a_process_that_waits_by_##way, teardown),
     const struct CMUnitTest tests[] = {ENDS_WAYS(WAITED) TEST(contexts), TEST(resets), TEST(unwaited), TEST(worker),
                                        TEST(killed)};
 #undef TEST
 #undef WAITED
-    return cmocka_run_group_tests_name("what ends before it is measured", tests, open_world, close_world);
+    return cmocka_run_group_tests_name("programs that end before their launches are measured", tests, open_world,
+                                       close_world);
 }

@@ -20,16 +20,16 @@
 #include "base/clock.h"
 #include "world.h"
 
-#define TENANTS_MOST   4u
-#define SETTLE_NS      (700 * FACET_NS_PER_MS)
-#define MEASURE_NS     (2 * FACET_NS_PER_S)
-#define WIDE_MILLI     50 /* five points */
-#define REPORTED_MILLI 25
-#define NAP_NS         (200 * FACET_NS_PER_US)
-#define LATE_NS        (100 * FACET_NS_PER_US) /* a nap is late above this; handing the device on wakes four threads */
-#define LATE_PERCENT   1u                      /* the machine is busy if more than this percentage of naps is late */
-#define ATTEMPTS       4                       /* a faulty limiter misses in every attempt */
-#define LANES          3u
+#define TENANTS_MOST           4u
+#define SETTLE_NS              (700 * FACET_NS_PER_MS) /* from the start of the programs to the measurement */
+#define MEASURE_NS             (2 * FACET_NS_PER_S)
+#define SHARE_TOLERANCE_MILLI  50 /* by which a share may differ from the wanted one */
+#define REPORT_TOLERANCE_MILLI 25 /* by which the limiter's report may differ from the driver's count */
+#define NAP_NS                 (200 * FACET_NS_PER_US)
+#define LATE_NS                (100 * FACET_NS_PER_US) /* a nap is late above this: handing on wakes four threads */
+#define LATE_PERCENT           1u /* the machine is busy if more than this percentage of naps is late */
+#define ATTEMPTS               4  /* a faulty limiter misses in every attempt */
+#define LANES                  3u /* processes that run cases side by side */
 
 struct share_case {
     const char *name;
@@ -77,6 +77,7 @@ static struct world world;
 
 static bool start_tenants(const struct share_case *share, struct tenants *tenants)
 {
+    /* for 3 s, longer than settling and measuring */
     char *command[] = {getenv("FACET_TEST_BURN"),        (char[]){"3"},
                        (char *)(uintptr_t)share->kernel, (char *)(uintptr_t)share->blocks,
                        (char *)(uintptr_t)share->depth,  share->nodes ? (char[]){"graph"} : NULL,
@@ -124,13 +125,13 @@ static void measure_tenants(const struct share_case *share, struct tenants *tena
 enum outcome_kind {
     LIMITS_MET,
     SHARE_MISSED,
-    LIMIT_EXCEEDED, /* a failure on any machine, however busy */
+    LIMIT_EXCEEDED, /* or a program failed: a failure on any machine, however busy */
 };
 
 /*
- * A single program's share is compared with its limit. Shares of several programs are compared with each other, as
+ * A single program's share is compared with its limit. Shares of several programs are compared with each other, because
  * handing the device on costs some of its time (docs/adr/0003). A limit is never exceeded. The limiter's report equals
- * the share, as no process is charged for other processes' kernels.
+ * the share, because no process is charged for other processes' kernels.
  */
 static enum outcome_kind judge_shares(const struct share_case *share, const uint64_t *used, const uint64_t *reported)
 {
@@ -143,19 +144,20 @@ static enum outcome_kind judge_shares(const struct share_case *share, const uint
         uint32_t limit = share->limit_milli[i], wanted = limit < FACET_MILLI_WHOLE ? limit : share->request_milli[i];
         uint64_t share_of_used = share->count > 1 && used_sum ? used[i] * FACET_MILLI_WHOLE / used_sum : used[i];
 
-        printf("# asked %u, got %llu of the device, %llu of what was got; told %llu\n", wanted,
-               (unsigned long long)used[i], (unsigned long long)share_of_used, (unsigned long long)reported[i]);
-        if (limit < FACET_MILLI_WHOLE && used[i] > limit + WIDE_MILLI)
+        printf(
+            "# in milli: wanted %u, used %llu of the device, %llu of the time that all programs used; reported %llu\n",
+            wanted, (unsigned long long)used[i], (unsigned long long)share_of_used, (unsigned long long)reported[i]);
+        if (limit < FACET_MILLI_WHOLE && used[i] > limit + SHARE_TOLERANCE_MILLI)
             outcome_kind = LIMIT_EXCEEDED;
         else if (outcome_kind == LIMITS_MET &&
-                 (share_of_used + WIDE_MILLI < wanted || share_of_used > wanted + WIDE_MILLI ||
-                  reported[i] + REPORTED_MILLI < used[i] || reported[i] > used[i] + REPORTED_MILLI))
+                 (share_of_used + SHARE_TOLERANCE_MILLI < wanted || share_of_used > wanted + SHARE_TOLERANCE_MILLI ||
+                  reported[i] + REPORT_TOLERANCE_MILLI < used[i] || reported[i] > used[i] + REPORT_TOLERANCE_MILLI))
             outcome_kind = SHARE_MISSED;
     }
     return outcome_kind;
 }
 
-/* Whether every program ended well. */
+/* Waits for the programs and removes their vGPUs. Returns whether each program exited with 0. */
 static bool end_tenants(const struct share_case *share, const struct tenants *tenants)
 {
     bool all_succeeded = true;
@@ -193,9 +195,9 @@ static const struct share_case cases[] = {
     {"limit of 30 %, short kernels", 1, {300}, {300}, "work_5us", "1056", "64", NULL},
     {"limit of 30 %, long kernels, each waited for", 1, {300}, {300}, "work_20000us", "1056", "1", NULL},
     {"limit of 30 %, graphs", 1, {300}, {300}, "work_100us", "1056", "4", "10"},
-#ifndef __SANITIZE_THREAD__ /* with it, filling the fake memory takes longer than the time that the fake reports */
+#ifndef __SANITIZE_THREAD__ /* under it, filling the fake memory takes longer than the time that the fake reports */
     {"limit of 10 %, fills of less than 1 MiB", 1, {100}, {100}, "fill", "1048575", "64", NULL},
-#ifndef __SANITIZE_ADDRESS__ /* with it, the code between short fills takes too long */
+#ifndef __SANITIZE_ADDRESS__ /* under it, the code between short fills takes too long */
     {"limit of 30 %, fills of 64 KiB", 1, {300}, {300}, "fill", "65536", "64", NULL},
 #endif
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of cuGetProcAddress through our library: each request that the CUDA runtime makes at its start, and the
- * other rules of the driver.
+ * Owns: tests of cuGetProcAddress through Facet's library, "ours": each request that the CUDA runtime makes when it
+ * starts, and other requests, for which the driver has rules.
  * Never: calls the lookup in the test's own process.
  */
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ struct driver {
 };
 static struct driver ours, vendors;
 
-/* An answer: the library that the function belongs to, and its name. */
+/* What a lookup returned. */
 struct answer {
     CUresult result;
     CUdriverProcAddressQueryResult status;
@@ -83,7 +83,7 @@ static bool lies_in(const void *address, const struct driver *driver)
     return dladdr(address, &one) && dladdr((void *)driver->new, &other) && one.dli_fbase == other.dli_fbase;
 }
 
-/* The exported symbol of the vendor's answer, which tells exactly which form of a function it is. */
+/* The exported symbol of the function that the vendor's library found: it names the form of the function. */
 static const char *symbol_of(const struct answer *answer)
 {
     Dl_info info;
@@ -91,7 +91,7 @@ static const char *symbol_of(const struct answer *answer)
     return dladdr(answer->function, &info) && info.dli_saddr == answer->function ? info.dli_sname : "?";
 }
 
-/* Whether our answer equals the vendor's, or is the hook of exactly that form. */
+/* Whether our answer equals the vendor's, or is in a vGPU the hook of exactly that form. */
 static bool is_right(const struct answer *own, const struct answer *theirs, bool tenant)
 {
     if (own->result != theirs->result || own->status != theirs->status)
@@ -101,7 +101,7 @@ static bool is_right(const struct answer *own, const struct answer *theirs, bool
     return own->function != theirs->function && lies_in(own->function, &ours);
 }
 
-/* The runtime asks for existing forms: the symbol has the name, the stream and the version of the request. */
+/* The runtime asks for existing functions: the symbol that is found has the name and the stream of the request. */
 static bool is_exact(const struct answer *theirs, const char *name, uint64_t flags)
 {
     const char *symbol = symbol_of(theirs);
@@ -111,7 +111,8 @@ static bool is_exact(const struct answer *theirs, const char *name, uint64_t fla
            per_thread == (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 }
 
-/* One row of the runtime requests an empty name, which no driver has. */
+/* Reads "name version flags" from a row of the file. One row of the runtime requests an empty name, which no driver
+ * has. */
 static bool parse_request(const char *line, char name[128], int *version, uint64_t *flags)
 {
     unsigned long read_flags;
@@ -124,7 +125,7 @@ static bool parse_request(const char *line, char name[128], int *version, uint64
     return true;
 }
 
-/* Prints the rows that are wrong, then how many were checked and how many of them are hooked. */
+/* Prints the requests that got a wrong answer, then the number of rows, and whether hooks were found. */
 static int role_rows(const char *options)
 {
     FILE *file = fopen(getenv("FACET_TEST_CUDA_ROWS"), "r");
@@ -143,7 +144,7 @@ static int role_rows(const char *options)
         rows++;
         hooked += own.function != theirs.function;
         if (!is_right(&own, &theirs, tenant) || (name[0] && !is_exact(&theirs, name, flags)))
-            printf("wrong: %s -> %s\n", line, symbol_of(&theirs));
+            printf("wrong answer to '%s', for which the driver finds %s\n", line, symbol_of(&theirs));
     }
     if (file)
         fclose(file);
@@ -151,7 +152,8 @@ static int role_rows(const char *options)
     return 0;
 }
 
-/* Requests that no form meets exactly get the driver's own answer. */
+/* Requests near the limits of a function's versions, with unknown names or with unusual flags. Their answers equal the
+ * driver's, or are the hook of the form that the driver finds. */
 static int role_rules(const char *unused)
 {
     static const struct {
@@ -181,7 +183,8 @@ static int role_rules(const char *unused)
             struct answer theirs = ask_driver(&vendors, old, requests[i].name, requests[i].version, requests[i].flags);
             struct answer own = ask_driver(&ours, old, requests[i].name, requests[i].version, requests[i].flags);
             if (!is_right(&own, &theirs, true))
-                printf("wrong: %s %d: %d\n", requests[i].name, requests[i].version, own.result);
+                printf("wrong answer to %s, version %d: result %d\n", requests[i].name, requests[i].version,
+                       own.result);
         }
     printf("status is optional: %d", ours.new("cuInit", &(void *){NULL}, 2000, 0, NULL));
     return 0;
@@ -192,12 +195,12 @@ static int role_init(const char *version)
 {
     open_drivers();
     struct answer own = ask_driver(&ours, false, "cuInit", atoi(version), 0);
-    const struct facet_interposer *mark = dlsym(ours.library, "facet_interposer");
+    const struct facet_interposer *interposer = dlsym(ours.library, "facet_interposer");
 
-    if (!own.function || !mark)
+    if (!own.function || !interposer)
         return 1;
     printf("%s, unknown %d", lies_in(own.function, &ours) ? "ours" : "the driver's",
-           (int)atomic_load(&mark->unknown_forms));
+           (int)atomic_load(&interposer->unknown_forms));
     return 0;
 }
 
@@ -210,14 +213,14 @@ static int play_role(const char *role, const char *argument)
     return role_init(argument);
 }
 
-static void test_rows_of_a_tenant(void **state)
+static void test_the_runtimes_requests_find_hooks_in_a_vgpu(void **state)
 {
     fixture_enter("0");
-    assert_string_equal(fixture_run(NULL, "rows", "new"), "440 rows, hooked");
+    assert_string_equal(fixture_run(NULL, "rows", "new"), "440 rows, hooked"); /* all rows of the file */
     assert_string_equal(fixture_run(NULL, "rows", "old"), "440 rows, hooked");
 }
 
-static void test_rows_outside_of_a_vgpu(void **state)
+static void test_the_runtimes_requests_are_unchanged_outside_a_vgpu(void **state)
 {
     assert_string_equal(fixture_run(NULL, "rows", "new"), "440 rows, unchanged");
     assert_string_equal(fixture_run(NULL, "rows", "old"), "440 rows, unchanged");
@@ -229,7 +232,7 @@ static void test_lookup_rules_of_the_driver_hold(void **state)
     assert_string_equal(fixture_run(NULL, "rules", ""), "status is optional: 0");
 }
 
-static void test_answer_that_is_not_exported(void **state)
+static void test_a_function_that_is_not_exported_is_hooked_by_its_name(void **state)
 {
     fixture_enter("0");
     setenv("FAKE_CUDA_HIDDEN", "1", 1);
@@ -237,7 +240,7 @@ static void test_answer_that_is_not_exported(void **state)
     assert_string_equal(fixture_run(NULL, "init", "13000"), "ours, unknown 0");
 }
 
-static void test_form_newer_than_our_list(void **state)
+static void test_a_form_newer_than_our_list_is_passed_through_and_counted(void **state)
 {
     fixture_enter("0");
     setenv("FAKE_CUDA_NEWER", "1", 1);
@@ -250,11 +253,11 @@ int main(int count, char **arguments)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_rows_of_a_tenant),
-        TEST(test_rows_outside_of_a_vgpu),
+        TEST(test_the_runtimes_requests_find_hooks_in_a_vgpu),
+        TEST(test_the_runtimes_requests_are_unchanged_outside_a_vgpu),
         TEST(test_lookup_rules_of_the_driver_hold),
-        TEST(test_answer_that_is_not_exported),
-        TEST(test_form_newer_than_our_list),
+        TEST(test_a_function_that_is_not_exported_is_hooked_by_its_name),
+        TEST(test_a_form_newer_than_our_list_is_passed_through_and_counted),
     };
 
     if (count > 2)

@@ -84,8 +84,8 @@ static void test_memory_of_all_processes_is_reported(void **state)
     assert_true(fake_device_reserve(0, FAKE_PLAIN, 10 * MIB));
     pid_t neighbour = test_machine_neighbour(0, 32 * MIB);
     assert_int_equal(nvmlDeviceGetMemoryInfo(gpu_handle(0), &plain), NVML_SUCCESS);
-    assert_int_equal(plain.total, 8196 * MIB);
-    assert_int_equal(plain.used, 46 * MIB); /* with the memory that the driver reserves */
+    assert_int_equal(plain.total, 8196 * MIB); /* 8 GiB, and 4 MiB that the driver reserves */
+    assert_int_equal(plain.used, 46 * MIB);    /* both processes', and the reserved memory */
     assert_int_equal(plain.free, 8192 * MIB - 42 * MIB);
     assert_int_equal(nvmlDeviceGetMemoryInfo_v2(gpu_handle(0), &memory), NVML_SUCCESS);
     assert_int_equal(memory.used, 42 * MIB);
@@ -124,10 +124,10 @@ static void test_utilization_is_sampled(void **state)
     assert_int_equal(utilization.gpu, 0);
     assert_int_equal(nvmlDeviceGetProcessUtilization(gpu_handle(1), samples, &count, 0), NVML_ERROR_NOT_FOUND);
     assert_int_equal(nvmlDeviceGetPowerUsage(gpu_handle(1), &idle), NVML_SUCCESS);
-    fake_run(1, 0, UINT64_C(600000000000));
-    sleep_ms(150);
+    fake_run(1, 0, UINT64_C(600000000000)); /* 600 s */
+    sleep_ms(150);                          /* longer than a sampled period */
     assert_int_equal(nvmlDeviceGetUtilizationRates(gpu_handle(1), &utilization),
-                     NVML_SUCCESS); /* begins amid the period */
+                     NVML_SUCCESS); /* the work began within this period */
     sleep_ms(150);
     assert_int_equal(nvmlDeviceGetUtilizationRates(gpu_handle(1), &utilization), NVML_SUCCESS);
     assert_int_equal(utilization.gpu, 100);
@@ -144,6 +144,7 @@ static void test_utilization_is_sampled(void **state)
 /* A device's time counts while its work runs, not when the work is submitted. */
 static void test_device_time_is_counted_when_work_runs(void **state)
 {
+    /* a device that no other test uses */
     const struct fake_process_device *device = &fake_process()->devices[FAKE_DEVICES - 1];
     uint64_t second_ns = UINT64_C(1000000000), begin_ns = fake_now_ns() + 10 * second_ns;
 
@@ -203,7 +204,7 @@ static void test_nvlinks_are_reported(void **state)
                      NVML_ERROR_INVALID_ARGUMENT);
 
     assert_int_equal(nvmlDeviceGetFieldValues(gpu_handle(0), 3, fields), NVML_SUCCESS);
-    assert_int_equal(fields[0].value.ullVal, 170);
+    assert_int_equal(fields[0].value.ullVal, 170); /* 10 KiB over each of the 17 links that are up */
     assert_int_equal(fields[1].value.uiVal, 18);
     assert_int_equal(fields[2].nvmlReturn, NVML_ERROR_NOT_SUPPORTED);
     atomic_store(&health->links_down, 0);

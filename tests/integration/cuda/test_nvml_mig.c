@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fake library's MIG against the vendor's published tables, of which this file has a copy of its own. The tests
- * reach every possible set of instances, and request every instance in each set.
+ * The MIG of the fake library follows the vendor's published tables, of which this file has a copy of its own. The
+ * tests reach every possible set of instances, and request every instance in each set.
  *
- * Owns: a GPU of 80 GB and one of 141 GB.
+ * Owns: the tables, and the machine: two GPUs in MIG mode, of 80 GB and 141 GB, and two others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 #include "nvml_machine.h"
 #include "vendor/cuda/nvml_mig.h"
 
-/* Profiles as nvidia-smi lists them: slices of memory and compute, the most instances at a time, and
- * possible starts. */
+/* Profiles as nvidia-smi lists them: slices of memory and of compute, the most instances at a time, the slices of
+ * memory at which an instance may start, and the names on both GPUs. */
 static const struct rule {
     unsigned profile_index, id, memory, compute, max_count, starts[8], start_count;
     const char *name_80, *name_141;
@@ -37,8 +37,9 @@ struct placed_instance {
 };
 
 struct placed_set {
-    struct placed_instance placed_instance[8];
-    unsigned count, set_count, refused;
+    struct placed_instance instances[8];
+    unsigned count;              /* of instances */
+    unsigned set_count, refused; /* sets that were visited, and requests that were refused in them */
 };
 
 static nvmlDevice_t gpu_handle(unsigned index)
@@ -49,24 +50,25 @@ static nvmlDevice_t gpu_handle(unsigned index)
     return device;
 }
 
-/* Whether a slice of either kind would be used twice, or a profile too often. */
+/* Whether an instance fits: no slice of memory is used twice, no more than 7 slices of compute are used, and the
+ * profile is not used too often. */
 static bool may_add(const struct placed_set *placed_set, unsigned rule, unsigned start)
 {
     unsigned same = 0, compute = rules[rule].compute;
 
     for (unsigned i = 0; i < placed_set->count; i++) {
-        const struct rule *other = &rules[placed_set->placed_instance[i].rule];
-        unsigned begin = placed_set->placed_instance[i].start;
+        const struct rule *other = &rules[placed_set->instances[i].rule];
+        unsigned begin = placed_set->instances[i].start;
 
         if (start < begin + other->memory && begin < start + rules[rule].memory)
             return false;
-        same += placed_set->placed_instance[i].rule == rule;
+        same += placed_set->instances[i].rule == rule;
         compute += other->compute;
     }
     return same < rules[rule].max_count && compute <= 7;
 }
 
-/* How many more of a profile there can be, by trying all ways. */
+/* How many more instances of a profile fit at most: tries all ways to place them. */
 static unsigned most_instances_more(struct placed_set *placed_set, unsigned rule)
 {
     unsigned max_count = 0;
@@ -74,7 +76,7 @@ static unsigned most_instances_more(struct placed_set *placed_set, unsigned rule
     for (unsigned i = 0; i < rules[rule].start_count; i++) {
         if (!may_add(placed_set, rule, rules[rule].starts[i]))
             continue;
-        placed_set->placed_instance[placed_set->count++] =
+        placed_set->instances[placed_set->count++] =
             (struct placed_instance){.rule = rule, .start = rules[rule].starts[i]};
         unsigned more = 1 + most_instances_more(placed_set, rule);
         placed_set->count--;
@@ -90,10 +92,10 @@ static void check_ids(const struct placed_set *placed_set)
     for (unsigned i = 0; i < placed_set->count; i++) {
         nvmlGpuInstanceInfo_t info;
 
-        assert_int_equal(nvmlGpuInstanceGetInfo(placed_set->placed_instance[i].handle, &info), NVML_SUCCESS);
-        assert_int_equal(info.profileId, rules[placed_set->placed_instance[i].rule].id);
-        assert_int_equal(info.placement.start, placed_set->placed_instance[i].start);
-        assert_int_equal(info.placement.size, rules[placed_set->placed_instance[i].rule].memory);
+        assert_int_equal(nvmlGpuInstanceGetInfo(placed_set->instances[i].handle, &info), NVML_SUCCESS);
+        assert_int_equal(info.profileId, rules[placed_set->instances[i].rule].id);
+        assert_int_equal(info.placement.start, placed_set->instances[i].start);
+        assert_int_equal(info.placement.size, rules[placed_set->instances[i].rule].memory);
         assert_false(seen >> info.id & 1);
         seen |= 1u << info.id;
     }
@@ -110,8 +112,9 @@ static void check_capacity(struct placed_set *placed_set)
 }
 
 /*
- * Visits every set once, by adding instances in rising order of their places. All other instances are tried, too: an
- * instance that could be created wrongly fails the test, and one that is only out of order is removed again.
+ * Visits every set once, by adding instances in rising order of their numbers: a number stands for a start and a
+ * profile. All other instances are tried, too: the test fails if one can be created that the tables forbid, and an
+ * instance whose number is below `from` is destroyed again, because its set is visited elsewhere.
  */
 static void explore_sets(struct placed_set *placed_set, unsigned from)
 {
@@ -135,7 +138,7 @@ static void explore_sets(struct placed_set *placed_set, unsigned from)
         }
         assert_int_equal(result, NVML_SUCCESS);
         if (number >= from) {
-            placed_set->placed_instance[placed_set->count++] = (struct placed_instance){rule, start, made};
+            placed_set->instances[placed_set->count++] = (struct placed_instance){rule, start, made};
             explore_sets(placed_set, number + 1);
             placed_set->count--;
         }
@@ -143,12 +146,12 @@ static void explore_sets(struct placed_set *placed_set, unsigned from)
     }
 }
 
-static void test_all_sets_of_gpu_instances(void **state)
+static void test_each_set_of_gpu_instances_follows_the_tables(void **state)
 {
     struct placed_set placed_set = {0};
 
     explore_sets(&placed_set, 0);
-    assert_true(placed_set.set_count > 500);
+    assert_true(placed_set.set_count > 500); /* the search has not ended early */
     assert_true(placed_set.refused > placed_set.set_count);
 }
 
@@ -193,25 +196,25 @@ static const struct {
     {0, 7, {[1] = "0123456", [2] = "024", [3] = "04", [4] = "0", [7] = "0"}},
 };
 
-static const unsigned slices_of_place[] = {1, 2, 3, 4, 7};
+static const unsigned slices_of_profile[] = {1, 2, 3, 4, 7}; /* by the index of a compute profile */
 
 struct computes {
-    unsigned taken_mask, count, set_count;
+    unsigned taken_mask, count, set_count; /* the mask has a bit for each slice in use */
 };
 
 static void explore_computes(nvmlGpuInstance_t parent, unsigned rule, struct computes *computes, unsigned from)
 {
     computes->set_count++;
     for (unsigned number = 0; number < 5 * 7; number++) {
-        unsigned profile_index = number % 5, slices = slices_of_place[profile_index], start = number / 5;
+        unsigned profile_index = number % 5, slices = slices_of_profile[profile_index], start = number / 5;
         const char *starts = compute_rules[rule].starts[slices];
         nvmlComputeInstancePlacement_t placement = {start, slices};
-        unsigned run = ((1u << slices) - 1) << start;
+        unsigned slice_mask = ((1u << slices) - 1) << start;
         nvmlComputeInstance_t made;
 
         nvmlReturn_t result =
             nvmlGpuInstanceCreateComputeInstanceWithPlacement(parent, profile_index, &placement, &made);
-        if (!starts || !strchr(starts, (int)('0' + start)) || run & computes->taken_mask) {
+        if (!starts || !strchr(starts, (int)('0' + start)) || slice_mask & computes->taken_mask) {
             assert_int_equal(result, !starts                               ? NVML_ERROR_NOT_SUPPORTED
                                      : !strchr(starts, (int)('0' + start)) ? NVML_ERROR_INVALID_ARGUMENT
                                                                            : NVML_ERROR_INSUFFICIENT_RESOURCES);
@@ -219,15 +222,15 @@ static void explore_computes(nvmlGpuInstance_t parent, unsigned rule, struct com
         }
         assert_int_equal(result, NVML_SUCCESS);
         if (number >= from) {
-            computes->taken_mask |= run;
+            computes->taken_mask |= slice_mask;
             explore_computes(parent, rule, computes, number + 1);
-            computes->taken_mask &= ~run;
+            computes->taken_mask &= ~slice_mask;
         }
         assert_int_equal(nvmlComputeInstanceDestroy(made), NVML_SUCCESS);
     }
 }
 
-static void test_all_sets_of_compute_instances(void **state)
+static void test_each_set_of_compute_instances_follows_the_tables(void **state)
 {
     for (unsigned rule = 0; rule < sizeof compute_rules / sizeof compute_rules[0]; rule++) {
         struct computes computes = {0};
@@ -252,7 +255,7 @@ static void test_a_compute_instance_is_a_device(void **state)
     char uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
     unsigned is_mig, id;
 
-    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu_handle(1), 14, &parent), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu_handle(1), 14 /* 2g.35gb */, &parent), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu_handle(1), 0, &mig), NVML_ERROR_NOT_FOUND);
     assert_int_equal(nvmlGpuInstanceCreateComputeInstance(parent, 1, &compute), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceGetMigDeviceHandleByIndex(gpu_handle(1), 0, &mig), NVML_SUCCESS);
@@ -268,7 +271,7 @@ static void test_a_compute_instance_is_a_device(void **state)
     assert_int_equal(attributes.multiprocessorCount, 32);
     assert_int_equal(attributes.gpuInstanceSliceCount, 2);
     assert_int_equal(nvmlDeviceGetMemoryInfo(mig, &memory), NVML_SUCCESS);
-    assert_int_equal(memory.total, UINT64_C(141) * 1024 / 4 << 20);
+    assert_int_equal(memory.total, UINT64_C(141) * 1024 / 4 << 20); /* two of eight slices */
     assert_int_equal(nvmlDeviceGetGpuInstanceId(mig, &id), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceGetGpuInstanceById(gpu_handle(1), id, &parent), NVML_SUCCESS);
 
@@ -280,7 +283,7 @@ static void test_a_compute_instance_is_a_device(void **state)
 }
 
 /* A device in use changes its mode later; a device with instances does not change back; a small device has no mode. */
-static void test_mig_mode_changes_only_when_unused(void **state)
+static void test_mig_mode_changes_only_on_an_unused_gpu(void **state)
 {
     nvmlReturn_t activation;
     unsigned current, pending;
@@ -325,9 +328,11 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpu_profiles_are_as_documented),    cmocka_unit_test(test_all_sets_of_gpu_instances),
-        cmocka_unit_test(test_all_sets_of_compute_instances),     cmocka_unit_test(test_a_compute_instance_is_a_device),
-        cmocka_unit_test(test_mig_mode_changes_only_when_unused),
+        cmocka_unit_test(test_gpu_profiles_are_as_documented),
+        cmocka_unit_test(test_each_set_of_gpu_instances_follows_the_tables),
+        cmocka_unit_test(test_each_set_of_compute_instances_follows_the_tables),
+        cmocka_unit_test(test_a_compute_instance_is_a_device),
+        cmocka_unit_test(test_mig_mode_changes_only_on_an_unused_gpu),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

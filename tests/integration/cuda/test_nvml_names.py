@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The list of NVML's functions against the libraries and tools that export, hook and call them.
+"""Compare the list of NVML's functions with the libraries and tools that export, hook and call them.
 
-Owns: checks that the twin exports the list, and that the list has the functions which the fake exports, which are
-hooked, and which the tools of each installed CUDA toolkit call.
+Owns: checks that Facet's libnvidia-ml.so.1, the twin, exports the list, and that the list has the functions that the
+fake library exports, that the twin hooks, and that the tools of each installed CUDA toolkit call.
 Never: needs a toolkit.
 
 usage: test_nvml_names.py ROOT TWIN FAKE
@@ -28,7 +28,7 @@ def exported(library):
 
 
 @test
-def twin_exports_the_list_and_its_mark():
+def twin_exports_the_list_and_facet_interposer():
     equal(exported(TWIN), LIST | {"facet_interposer"})
 
 
@@ -40,7 +40,7 @@ def list_has_the_exports_of_the_fake():
 @test
 def list_has_the_hooks():
     hooks = set(re.findall(r"\bX\((nvml\w+)\)", Path(ROOT, "interpose/nvml/hooks.h").read_text(encoding="utf-8")))
-    equal(len(hooks) > 30, True)
+    equal(len(hooks) > 30, True, "more than 30 hooks were found in hooks.h")
     equal(hooks - LIST, set())
 
 
@@ -51,7 +51,7 @@ def list_has_the_functions_that_toolkits_call():
         raise Skip("no CUDA toolkit in /usr/local")
     for library in libraries:
         called = set(re.findall(rb"\0(nvml[A-Z]\w+)(?=\0)", library.read_bytes()))
-        equal(len(called) > 100, True, f"names in {library}")
+        equal(len(called) > 100, True, f"more than 100 names of functions were found in {library}")
         equal({name.decode() for name in called} - LIST, set())
 
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The built cuda provider's answers about a machine whose state is known. The conformance suite checks the ABI's rules.
+ * Tests of the built provider `cuda`: it reports the known state of a fake machine. The conformance suite checks the
+ * ABI's rules.
  *
- * Owns: a machine of two GPUs of 8 GB and one of 80 GB that is in MIG mode.
+ * Owns: the machine: two GPUs of 8 GB, and one of 80 GB in MIG mode.
  */
 #include <unistd.h>
 
@@ -93,12 +94,12 @@ static void test_without_libraries_there_are_no_devices(void **state)
     assert_non_null(strstr(text, "libcuda.so.1 is not found"));
     provider->device->close(instance);
 
-    /* a file that exists, but is no library */
+    /* this file exists, but is no library */
     set_libraries("/proc/self/status", NULL);
     assert_int_equal(provider->device->open(&instance, &error), FACET_IO);
 }
 
-static void test_an_old_library_serves_what_it_has(void **state)
+static void test_an_old_library_still_lists_devices_and_processes(void **state)
 {
     struct facet_process_metrics metrics[4];
     struct facet_device_info infos[8];
@@ -141,7 +142,7 @@ static void test_an_xid_error_is_an_event(void **state)
 
 static uint32_t health_of(uint32_t device)
 {
-    uint32_t health = 99;
+    uint32_t health = 99; /* no valid value */
 
     assert_int_equal(provider->device->health(instance, device, &health, NULL), FACET_OK);
     return health;
@@ -243,7 +244,7 @@ static void test_topology_has_the_nvlinks(void **state)
     assert_int_equal(link_of(0, 1).lanes, 9);
     assert_int_equal(link_of(0, 1).up, 0);
     assert_int_equal(link_of(0, 2).up, 1);
-    atomic_store(&truth->links_down, 0x3ffff);
+    atomic_store(&truth->links_down, 0x3ffff); /* all 18 links */
     assert_int_equal(link_of(0, 2).up, 0);
     atomic_store(&truth->links_down, 0);
 }
@@ -260,6 +261,7 @@ static void test_link_traffic_and_errors_are_reported(void **state)
     assert_int_equal(provider->metrics->links(instance, 1, metrics, sizeof *metrics, 8, &count, NULL), FACET_OK);
     assert_int_equal(count, 2);
     for (uint32_t i = 0; i < count; i++) {
+        /* nine NVLinks lead to each of the other GPUs; each has errors of three kinds */
         assert_int_equal(metrics[i].rx_bytes, 9 * 5 * 1024);
         assert_int_equal(metrics[i].tx_bytes, 9 * 7 * 1024);
         assert_int_equal(metrics[i].errors, 9 * 3 * 2);
@@ -306,7 +308,7 @@ static void test_partitions_made_by_others_are_listed(void **state)
     assert_int_equal(ops->list(instance, 0, infos, sizeof *infos, 8, &count, NULL), FACET_UNSUPPORTED);
     assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
     assert_int_equal(nvmlDeviceGetHandleByIndex_v2(2, &gpu), NVML_SUCCESS);
-    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu, 9, &half), NVML_SUCCESS);
+    assert_int_equal(nvmlDeviceCreateGpuInstance(gpu, 9 /* 3g.40gb */, &half), NVML_SUCCESS);
     assert_int_equal(ops->create(instance, 2, "3g.40gb", FACET_PLACEMENT_ANY, &made, NULL), FACET_OK);
     assert_memory_equal(made.uuid, "MIG-", 4);
     assert_string_equal(made.address, made.uuid);
@@ -344,7 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_devices_are_described, setup, teardown),
         cmocka_unit_test(test_without_libraries_there_are_no_devices),
-        cmocka_unit_test(test_an_old_library_serves_what_it_has),
+        cmocka_unit_test(test_an_old_library_still_lists_devices_and_processes),
         cmocka_unit_test_setup_teardown(test_an_xid_error_is_an_event, setup, teardown),
         cmocka_unit_test_setup_teardown(test_health_changes_are_events, setup, teardown),
         cmocka_unit_test_setup_teardown(test_throttling_is_an_event, setup, teardown),

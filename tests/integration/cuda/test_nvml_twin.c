@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A monitor's view through the twin of the management library.
+ * What a monitor sees through the twin, Facet's libnvidia-ml.so.1, in and outside a vGPU.
  *
  * Owns: a machine of two GPUs of 8 GB and one of 80 GB, vGPUs on them, tenants and neighbours.
  */
@@ -35,7 +35,7 @@ static void begin_monitor(unsigned devices)
     CHECK(count == devices);
 }
 
-/* Whether the compute list of a device is exactly `pids`, which ends with 0, in any order and all forms. */
+/* Whether each form of the list of a device's compute processes has exactly `pids`, which ends with 0, in any order. */
 static bool lists_exactly(nvmlDevice_t device, const pid_t *pids)
 {
     nvmlProcessInfo_t v2[16], v3[16];
@@ -80,7 +80,8 @@ static void test_outside_a_vgpu_all_is_seen(void **state)
 /* One vGPU of 1 GB on the second GPU. */
 struct single {
     struct test_segment vgpu;
-    pid_t tenant, other, neighbour;
+    pid_t tenant, other; /* the management library does not list the other tenant */
+    pid_t neighbour;
 };
 
 static void see_own_device(void *context)
@@ -157,8 +158,8 @@ static void see_processes(void *context)
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_ERROR_INSUFFICIENT_SIZE);
     count = 2;
     CHECK(nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 2);
-    /* The first process's memory is what the library says. The library does not list the second; the
-     * limiter counts it. */
+    /* The first process's memory is what the library reports. The library does not list the second process: its memory
+     * is what the limiter counts. */
     CHECK(entries[0].pid == (unsigned)single->tenant && entries[0].usedGpuMemory == 400 * MIB);
     CHECK(entries[1].pid == (unsigned)single->other && entries[1].usedGpuMemory == 300 * MIB);
     CHECK(nvml.nvmlDeviceGetGraphicsRunningProcesses_v3(device, &count, entries) == NVML_SUCCESS && count == 0);
@@ -169,13 +170,13 @@ static void see_processes(void *context)
     CHECK(nvml.nvmlDeviceGetRunningProcessDetailList(device, &list) == NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
-/* A monitor maps the segment's files, but never for writing. */
+/* A monitor maps the segment's files, but never for writing, and locks no slot. */
 static void take_no_slot(void *context)
 {
     const struct single *single = context;
     FILE *maps = fopen("/proc/self/maps", "re");
     char line[512];
-    unsigned pages = 0;
+    unsigned mappings = 0;
 
     begin_monitor(1);
     test_device(0);
@@ -186,10 +187,10 @@ static void take_no_slot(void *context)
         /* This ignores inherited mappings, which the parent made as the segments' owner. */
         if (!path || strncmp(path, single->vgpu.dir, strlen(single->vgpu.dir)) != 0 || strstr(line, " rw-s "))
             continue;
-        pages++;
+        mappings++;
         CHECK(strstr(line, " r--s ") != NULL);
     }
-    CHECK(pages == 2);
+    CHECK(mappings == 2); /* of the files policy and usage */
     struct facet_usage_totals totals;
     facet_owner_totals(single->vgpu.owner, &totals);
     CHECK(totals.processes == 2);
@@ -301,8 +302,8 @@ static void see_two(void *context)
     CHECK(count == 1 && near[0] == test_device(1));
 }
 
-/* The order of the vGPUs is that of the devices, in any order of the machine. */
-static void test_two_vgpus_come_in_the_order_of_devices(void **state)
+/* A monitor sees the devices in the order of the vGPUs, whatever their order on the machine. */
+static void test_devices_come_in_the_order_of_the_vgpus(void **state)
 {
     struct pair pair;
     char uuid[TEST_UUID_SIZE], dirs[256];
@@ -331,7 +332,7 @@ static void see_old(void *context)
     CHECK(nvml.nvmlDeviceGetMemoryInfo_v2(test_device(0), &v2) == NVML_ERROR_FUNCTION_NOT_FOUND);
 }
 
-/* Programs use the newest form of a list that our library exports, so it must work with an old library, too. */
+/* Programs use the newest form of a list that the twin exports, so this form must work with an old library, too. */
 static void test_an_old_library_gets_the_newest_lists(void **state)
 {
     struct single single;
@@ -378,7 +379,7 @@ static void see_lost(void *context)
     CHECK(nvml.nvmlDeviceGetHandleByIndex_v2(0, &device) == NVML_ERROR_NOT_FOUND);
 }
 
-/* An absent device keeps its place. */
+/* The vGPU's device is not on the machine: it counts as a device, but has no handle. */
 static void test_an_absent_device_keeps_its_place(void **state)
 {
     struct test_segment vgpu;
@@ -395,7 +396,7 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-/* Reports to the limiter as the tenant's interposer would. */
+/* Reports device time to the limiter, like the tenant's interposer. */
 static void report_busy(struct test_segment *vgpu, uint64_t busy_ns)
 {
     atomic_fetch_add(&vgpu->owner->usage->slots[0].busy_ns, busy_ns);
@@ -412,9 +413,9 @@ static void see_utilization(void *context)
     device = test_device(0);
     CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 0);
     uint64_t after_first =
-        facet_clock_now_ns(); /* the period began at the library's start, or now if that is long ago */
+        facet_clock_now_ns(); /* the period began when the library began, or now if that is long ago */
 
-    uint64_t busy = UINT64_C(120000000);
+    uint64_t busy = UINT64_C(120000000); /* 0.12 s */
     report_busy(&single->vgpu, busy);
     sleep_ms(300);
     uint64_t before_second = facet_clock_now_ns();
@@ -423,7 +424,7 @@ static void see_utilization(void *context)
     CHECK(utilization.gpu >= busy * 100 / (after_second - before_first));
     CHECK(utilization.gpu <= busy * 100 / (before_second - after_first));
 
-    report_busy(&single->vgpu, UINT64_C(600000000000));
+    report_busy(&single->vgpu, UINT64_C(600000000000)); /* 600 s, far more than the time that passes */
     sleep_ms(150);
     CHECK(nvml.nvmlDeviceGetUtilizationRates(device, &utilization) == NVML_SUCCESS && utilization.gpu == 100);
     sleep_ms(150);
@@ -431,8 +432,8 @@ static void see_utilization(void *context)
 }
 
 /*
- * The library samples only during a query, so it is queried until it reports that `wanted` is busy, and the expected
- * number of other processes, or until a timeout. This process uses the device, too.
+ * The library samples only during a query, so it is queried until it reports that `wanted` is busy, and at least
+ * `least_others` other processes, or for 10 s. This process uses the device, too.
  */
 static bool is_sampled(nvmlDevice_t device, pid_t wanted, unsigned least_others, unsigned *ret_others)
 {
@@ -451,7 +452,7 @@ static bool is_sampled(nvmlDevice_t device, pid_t wanted, unsigned least_others,
         *ret_others = others;
         if (found && others >= least_others)
             return true;
-        fake_run(1, 0, 10000000);
+        fake_run(1, 0, 10000000); /* 10 ms */
         sleep_ms(50);
     }
     return false;
@@ -493,7 +494,7 @@ static void test_utilization_is_that_of_the_vgpu(void **state)
     remove_single(&single);
 }
 
-/* Partitions the third GPU into two by the real library, and stores the UUID of the second part in `context`. */
+/* Cuts the third GPU into two partitions, and stores the UUID of the second partition in `context`. */
 static void cut_third_gpu(void *context)
 {
     nvmlReturn_t activation;
@@ -505,14 +506,14 @@ static void cut_third_gpu(void *context)
     gpu = test_device(2);
     CHECK(nvml.nvmlDeviceSetMigMode(gpu, NVML_DEVICE_MIG_ENABLE, &activation) == NVML_SUCCESS && activation == 0);
     for (unsigned i = 0; i < 2; i++) {
-        CHECK(nvml.nvmlDeviceCreateGpuInstance(gpu, 9, &parts[i]) == NVML_SUCCESS);
+        CHECK(nvml.nvmlDeviceCreateGpuInstance(gpu, 9 /* 3g.40gb */, &parts[i]) == NVML_SUCCESS);
         CHECK(nvml.nvmlGpuInstanceCreateComputeInstance(parts[i], 2, &compute) == NVML_SUCCESS);
     }
     CHECK(nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, 1, &mig) == NVML_SUCCESS);
     CHECK(nvml.nvmlDeviceGetUUID(mig, context, NVML_DEVICE_UUID_BUFFER_SIZE) == NVML_SUCCESS);
 }
 
-static void see_part(void *context)
+static void see_partition(void *context)
 {
     char uuid[NVML_DEVICE_UUID_BUFFER_SIZE];
     nvmlDevice_t gpu, mig, found;
@@ -529,16 +530,16 @@ static void see_part(void *context)
     CHECK(nvml.nvmlDeviceGetMemoryInfo(gpu, &memory) == NVML_SUCCESS && memory.total == 3 * GIB);
 }
 
-static void test_part_of_a_gpu(void **state)
+static void test_a_vgpu_on_a_partition_shows_only_that_partition(void **state)
 {
-    /* shared memory, as a child finds the UUID for the parent */
+    /* The name of an unused device is in shared memory: a child writes the UUID there, and the parent reads it. */
     char *uuid = (char *)fake_state()->devices[FAKE_DEVICES - 1].name;
     struct test_segment vgpu;
 
     _Static_assert(sizeof(((struct fake_device *)0)->name) >= TEST_UUID_SIZE, "room for a UUID");
     assert_true(test_monitor(fake, NULL, cut_third_gpu, uuid));
     make_vgpu(&vgpu, uuid, 3 * GIB);
-    assert_true(test_monitor(fake, vgpu.dir, see_part, uuid));
+    assert_true(test_monitor(fake, vgpu.dir, see_partition, uuid));
     test_segment_remove(&vgpu);
 }
 
@@ -563,12 +564,12 @@ int main(void)
         cmocka_unit_test(test_one_vgpu_is_the_only_device),
         cmocka_unit_test(test_a_killed_tenant_is_not_listed),
         cmocka_unit_test(test_a_destroyed_vgpu_is_reported_as_lost),
-        cmocka_unit_test(test_two_vgpus_come_in_the_order_of_devices),
+        cmocka_unit_test(test_devices_come_in_the_order_of_the_vgpus),
         cmocka_unit_test(test_an_old_library_gets_the_newest_lists),
         cmocka_unit_test(test_a_missing_library_or_vgpu_is_an_error),
         cmocka_unit_test(test_an_absent_device_keeps_its_place),
         cmocka_unit_test(test_utilization_is_that_of_the_vgpu),
-        cmocka_unit_test(test_part_of_a_gpu),
+        cmocka_unit_test(test_a_vgpu_on_a_partition_shows_only_that_partition),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of the ways in which a program loads the management library's twin, and of the library behind it. */
+/* Owns: tests of the ways in which a program loads the twin, Facet's libnvidia-ml.so.1, and in which the twin finds the
+ * vendor's library. Each of the machine's two devices has 8 GiB, and 4 MiB that the driver reserves. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ static void assert_output(const char *wanted)
         assert_string_equal(fixture_run(clients[i], NULL, NULL), wanted);
 }
 
-static void test_found_by_search(void **state)
+static void test_a_program_finds_the_twin_in_the_search_path(void **state)
 {
     assert_output("init 0, 2: 8196 MiB 8196 MiB");
     fixture_enter("1");
@@ -23,7 +24,7 @@ static void test_found_by_search(void **state)
 }
 
 /* The search path leads to the vendor's library, but the loader takes the preloaded one. */
-static void test_preloaded_before_the_search_path(void **state)
+static void test_a_preloaded_twin_comes_before_the_search_path(void **state)
 {
     char path[4096];
 
@@ -35,7 +36,7 @@ static void test_preloaded_before_the_search_path(void **state)
     assert_output("init 0, 1: 1024 MiB");
 }
 
-static void test_named_by_path(void **state)
+static void test_the_vendors_library_may_be_named_by_its_path(void **state)
 {
     char path[4096];
 
@@ -47,8 +48,8 @@ static void test_named_by_path(void **state)
     unsetenv("FACET_REAL_NVML");
 }
 
-/* A missing vendor's library gives the loader's own message about it. */
-static void test_a_missing_library_fails_as_without_us(void **state)
+/* 12: NVML_ERROR_LIBRARY_NOT_FOUND */
+static void test_without_the_vendors_library_init_reports_it_missing(void **state)
 {
     fixture_library_path(FIXTURE_OURS);
     setenv("FACET_REAL_NVML", "/nonexistent/libnvidia-ml.so.1", 1);
@@ -58,20 +59,24 @@ static void test_a_missing_library_fails_as_without_us(void **state)
     unsetenv("FACET_REAL_NVML");
 }
 
-static void test_vgpu_that_cannot_be_used(void **state)
+static void test_init_fails_in_a_vgpu_that_cannot_be_used(void **state)
 {
     setenv("FACET_VGPU_DIR", "/nonexistent", 1);
-    assert_output("init 27");
+    assert_output("init 27"); /* NVML_ERROR_NOT_READY */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_found_by_search, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_preloaded_before_the_search_path, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_named_by_path, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_a_missing_library_fails_as_without_us, fixture_setup, fixture_teardown),
-        cmocka_unit_test_setup_teardown(test_vgpu_that_cannot_be_used, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_a_program_finds_the_twin_in_the_search_path, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_a_preloaded_twin_comes_before_the_search_path, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_the_vendors_library_may_be_named_by_its_path, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_without_the_vendors_library_init_reports_it_missing, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_init_fails_in_a_vgpu_that_cannot_be_used, fixture_setup, fixture_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of processes that use our library: fork, threads, exit. Never: calls CUDA in the test's own process. */
+/* Owns: tests of processes that use Facet's library: fork, threads, exit. Never: calls CUDA in the main process. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static bool open_driver(void)
     return true;
 }
 
-/* The number of processes in the first vGPU, which is that of locked slots. */
+/* The number of processes in the first vGPU: that of locked slots. */
 static uint32_t count_processes(void)
 {
     struct facet_usage_totals totals = {0};
@@ -50,7 +50,8 @@ static uint32_t count_processes(void)
     return totals.processes;
 }
 
-/* Runs `work` in a child, which lives until the vGPU's processes are counted. Returns work()'s result; 1000 if none. */
+/* Runs `work` in a child, which lives until the vGPU's processes are counted. Returns the result of work(), or 1000 if
+ * there is none. */
 static int in_child(int (*work)(void), uint32_t *ret_processes)
 {
     int result_pipe[2], leave_pipe[2], result = 1000;
@@ -76,13 +77,13 @@ static int in_child(int (*work)(void), uint32_t *ret_processes)
     return result;
 }
 
-static int do_init(void)
+static int initialise(void)
 {
     return init(0);
 }
 
-/* The driver's answer to a child whose parent had initialised it. */
-static int do_everything(void)
+/* Makes three calls; their results are pairs of decimal digits of the returned number. */
+static int make_three_calls(void)
 {
     CUcontext context;
     int count;
@@ -93,7 +94,7 @@ static int do_everything(void)
 static int role_fork_before(void)
 {
     uint32_t processes;
-    int child = in_child(do_init, &processes), count = 0;
+    int child = in_child(initialise, &processes), count = 0;
 
     printf("child %d, %u process; ", child, processes);
     printf("parent %d", init(0));
@@ -107,7 +108,7 @@ static int role_fork_after(void)
     CUcontext context;
     uint32_t processes;
     int parent = init(0), count = 0;
-    int child = in_child(do_everything, &processes);
+    int child = in_child(make_three_calls, &processes);
 
     printf("parent %d, child %d, %u processes; ", parent, child, processes);
     printf("%d, %d", count_devices(&count), retain(&context, 0));
@@ -137,7 +138,7 @@ static int role_threads(void)
     return 0;
 }
 
-/* Children are made while other threads make their first call. No child may inherit a lock that is held forever. */
+/* Children are made while another thread makes its first call. No child may inherit a lock that is held forever. */
 static int role_storm(void)
 {
     static _Atomic int failures;
@@ -163,16 +164,17 @@ static int role_storm(void)
     return 0;
 }
 
-/* Calls before cuInit(), then sets a variable that names the machine's second GPU, which is not in its vGPU. */
+/* Makes a call that fails before cuInit(0), then sets a variable that names the machine's second GPU, which is not in
+ * the vGPU of this process. */
 static int role_early(bool allocates)
 {
     CUuuid uuid = {{0}};
     CUdeviceptr pointer;
     int count = 0;
 
-    int early = allocates ? allocate(&pointer, 4096) : init(1);
+    int early_result = allocates ? allocate(&pointer, 4096) : init(1);
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-    printf("early %d, init %d, ", early, init(0));
+    printf("early %d, init %d, ", early_result, init(0));
     printf("%d, %d: ", count_devices(&count), get_uuid(&uuid, 0));
     printf("GPU %d of %d", uuid.bytes[sizeof uuid.bytes - 1] - 1, count);
     return 0;
@@ -191,61 +193,63 @@ static int play_role(const char *role)
     return strcmp(role, "storm") == 0 ? role_storm() : role_threads();
 }
 
-static void check_nobody_is_left(void)
+static void check_no_process_is_left(void)
 {
     facet_owner_reap(fixture.segments[0].owner);
     assert_int_equal(test_segment_totals(&fixture.segments[0]).processes, 0);
 }
 
-static void test_fork_before_init(void **state)
+static void test_a_child_may_use_the_driver_before_its_parent_does(void **state)
 {
     fixture_enter("0");
     assert_string_equal(fixture_run(NULL, "before", NULL), "child 0, 1 process; parent 0, 0, 1 device");
-    check_nobody_is_left();
+    check_no_process_is_left();
 }
 
-/* The driver refuses a child's calls (3: not initialised). Parent and child have a slot each. */
-static void test_fork_after_init(void **state)
+/* The driver refuses each of a child's three calls with 3, CUDA_ERROR_NOT_INITIALIZED. Parent and child have a slot
+ * each. */
+static void test_a_child_of_an_initialised_process_is_refused(void **state)
 {
     fixture_enter("0");
     assert_string_equal(fixture_run(NULL, "after", NULL), "parent 0, child 30303, 2 processes; 0, 0");
-    check_nobody_is_left();
+    check_no_process_is_left();
 }
 
-static void test_threads_that_come_first_together(void **state)
+static void test_threads_that_begin_together_share_one_slot(void **state)
 {
     fixture_enter("0");
     assert_string_equal(fixture_run(NULL, "threads", NULL), "0 failed, 1 process");
-    check_nobody_is_left();
+    check_no_process_is_left();
 }
 
 static void test_a_variable_set_after_an_early_call_leads_to_no_other_gpu(void **state)
 {
     fixture_enter("0");
+    /* 3: CUDA_ERROR_NOT_INITIALIZED, 1: CUDA_ERROR_INVALID_VALUE */
     assert_string_equal(fixture_run(NULL, "early", NULL), "early 3, init 0, 0, 0: GPU 0 of 1");
     assert_string_equal(fixture_run(NULL, "failed", NULL), "early 1, init 0, 0, 0: GPU 0 of 1");
-    check_nobody_is_left();
+    check_no_process_is_left();
 }
 
-__attribute__((unused)) static void test_fork_while_a_thread_comes_first(void **state)
+__attribute__((unused)) static void test_no_child_hangs_that_is_made_while_a_thread_begins(void **state)
 {
     fixture_enter("0");
     for (int i = 0; i < 5; i++)
         assert_string_equal(fixture_run(NULL, "storm", NULL), "0 failed");
-    check_nobody_is_left();
+    check_no_process_is_left();
 }
 
 int main(int count, char **arguments)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_fork_before_init),
-        TEST(test_fork_after_init),
-        TEST(test_threads_that_come_first_together),
+        TEST(test_a_child_may_use_the_driver_before_its_parent_does),
+        TEST(test_a_child_of_an_initialised_process_is_refused),
+        TEST(test_threads_that_begin_together_share_one_slot),
         TEST(test_a_variable_set_after_an_early_call_leads_to_no_other_gpu),
 /* In a child a sanitizer's locks, such as its allocator's, stay as the parent's threads held them. */
 #if !defined __SANITIZE_THREAD__ && !defined __SANITIZE_ADDRESS__
-        TEST(test_fork_while_a_thread_comes_first),
+        TEST(test_no_child_hangs_that_is_made_while_a_thread_begins),
 #endif
     };
 

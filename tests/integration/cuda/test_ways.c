@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the ways in which a program loads our library, of the driver that our library finds, and of the
- * devices that the program sees.
+ * Owns: tests of the ways in which a program loads Facet's libcuda.so.1, "ours", of the driver that this library finds,
+ * and of the devices that the program sees. A program prints "init 100" for CUDA_ERROR_NO_DEVICE and "init 802" for
+ * CUDA_ERROR_SYSTEM_NOT_READY.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,21 +41,21 @@ static void preload_ours(void)
     setenv("LD_PRELOAD", path, 1);
 }
 
-static void test_opened_by_name(void **state)
+static void test_a_program_that_opens_the_driver_by_name_sees_its_vgpu(void **state)
 {
     fixture_enter("1");
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("1"));
     assert_string_equal(fixture_run("program", "libcuda.so", NULL), output_of_devices("1"));
 }
 
-static void test_program_linked_to_the_driver(void **state)
+static void test_a_program_linked_to_the_driver_sees_its_vgpu(void **state)
 {
     fixture_enter("1");
     assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
 /* The search path leads to the vendor's library, but the loader takes the preloaded one. */
-static void test_preloaded_before_the_search_path(void **state)
+static void test_our_preloaded_library_comes_before_the_search_path(void **state)
 {
     fixture_enter("1");
     fixture_library_path(FIXTURE_FAKE);
@@ -64,15 +65,15 @@ static void test_preloaded_before_the_search_path(void **state)
     assert_string_equal(fixture_run("program-linked", NULL, NULL), output_of_devices("1"));
 }
 
-static void test_preloaded_and_opened(void **state)
+static void test_a_program_opens_our_library_that_is_preloaded(void **state)
 {
     fixture_enter("1");
     preload_ours();
     assert_string_equal(fixture_run("program", "libcuda.so.1", "libcuda.so"), output_of_both_programs("1"));
 }
 
-/* Our library does not take a copy of itself for the driver. Both serve the same vGPU, each with its own slot. */
-static void test_a_copy_of_ours(void **state)
+/* Both copies serve the same vGPU, each with a slot of its own. */
+static void test_a_copy_of_our_library_is_not_taken_for_the_driver(void **state)
 {
     char folder[] = "/tmp/facet-cuda-copy-XXXXXX", copy[128], command[4400];
 
@@ -88,7 +89,7 @@ static void test_a_copy_of_ours(void **state)
     assert_string_equal(output, output_of_both_programs("1"));
 }
 
-static void test_driver_named_by_path(void **state)
+static void test_the_driver_may_be_named_by_its_path(void **state)
 {
     char path[4096];
 
@@ -101,7 +102,6 @@ static void test_driver_named_by_path(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
 
-/* Outside of a vGPU the program sees all devices. */
 static void test_outside_a_vgpu_all_devices_are_seen(void **state)
 {
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), output_of_devices("0,1"));
@@ -140,7 +140,7 @@ static void test_program_chooses_among_its_vgpus(void **state)
 }
 
 /* A program must not run without its limits. */
-static void test_vgpu_that_cannot_be_used(void **state)
+static void test_init_fails_in_a_vgpu_that_cannot_be_used(void **state)
 {
     struct test_segment other;
 
@@ -157,7 +157,7 @@ static void test_vgpu_that_cannot_be_used(void **state)
     test_segment_remove(&other);
 }
 
-static void test_no_driver_fails_as_without_us(void **state)
+static void test_without_a_driver_init_finds_no_device(void **state)
 {
     fixture_library_path(FIXTURE_OURS);
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
@@ -165,7 +165,7 @@ static void test_no_driver_fails_as_without_us(void **state)
     assert_string_equal(fixture_run("program-linked", NULL, NULL), "init 100");
 }
 
-static void test_driver_older_than_our_list(void **state)
+static void test_a_driver_older_than_our_list_works(void **state)
 {
     fixture_enter("1");
     fixture_library_path(FIXTURE_OURS "," FIXTURE_OLD);
@@ -177,18 +177,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_opened_by_name),
-        TEST(test_program_linked_to_the_driver),
-        TEST(test_preloaded_before_the_search_path),
-        TEST(test_preloaded_and_opened),
-        TEST(test_a_copy_of_ours),
-        TEST(test_driver_named_by_path),
+        TEST(test_a_program_that_opens_the_driver_by_name_sees_its_vgpu),
+        TEST(test_a_program_linked_to_the_driver_sees_its_vgpu),
+        TEST(test_our_preloaded_library_comes_before_the_search_path),
+        TEST(test_a_program_opens_our_library_that_is_preloaded),
+        TEST(test_a_copy_of_our_library_is_not_taken_for_the_driver),
+        TEST(test_the_driver_may_be_named_by_its_path),
         TEST(test_outside_a_vgpu_all_devices_are_seen),
         TEST(test_several_vgpus_keep_their_order),
         TEST(test_program_chooses_among_its_vgpus),
-        TEST(test_vgpu_that_cannot_be_used),
-        TEST(test_no_driver_fails_as_without_us),
-        TEST(test_driver_older_than_our_list),
+        TEST(test_init_fails_in_a_vgpu_that_cannot_be_used),
+        TEST(test_without_a_driver_init_finds_no_device),
+        TEST(test_a_driver_older_than_our_list_works),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

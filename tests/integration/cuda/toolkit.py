@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Say where a CUDA toolkit is: the folders of its headers and of libcudart_static.a, one a line; nothing without one.
+"""Print the folders of a CUDA toolkit's headers and of its libcudart_static.a, one a line; nothing without a toolkit.
 
-Owns: the places that are searched, which are those of tools/check-cuda-coverage. Never: fails.
+Owns: the choice of the newest complete toolkit that tools/check-cuda-coverage finds. Never: fails without a toolkit.
 """
 import importlib.machinery
 import importlib.util

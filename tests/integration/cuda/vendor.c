@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: CUDA's libraries and variables for world.h. Never: has more. */
+/* Owns: CUDA's libraries and variables for world.h. Never: has code. */
 #include "world.h"
 
 const struct world_vendor world_vendor = {

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "limiter/tenant.h"
 
-/* Processes that were started and not waited for yet; 0: a free place. Only one thread starts and waits. */
+/* Processes that were started and not waited for yet; 0: a free place. Only one thread uses the table. */
 static pid_t running[64];
 
 static bool print_failure(const char *what, const char *why)
@@ -42,7 +42,7 @@ bool world_open(struct world *world)
     return true;
 }
 
-/* A test that failed has not waited for its programs, and a reader of their output would wait for them. */
+/* Kills the programs that a failed test did not wait for. Otherwise a reader of their output would wait for them. */
 static void end_programs(void)
 {
     for (size_t i = 0; i < sizeof running / sizeof running[0]; i++) {
@@ -139,12 +139,12 @@ static void enter_vgpu(struct world *world, int vgpu)
     setenv(FACET_ENV_VGPU_DIR, world->dirs[vgpu], 1);
 }
 
-/* Replaces process `one` in the table by `other`; 0 stands for a free place. */
-static void replace_running(pid_t one, pid_t other)
+/* Replaces the process `old` in the table by `new`; 0 stands for a free place. */
+static void replace_running(pid_t old, pid_t new)
 {
     for (size_t i = 0; i < sizeof running / sizeof running[0]; i++)
-        if (running[i] == one) {
-            running[i] = other;
+        if (running[i] == old) {
+            running[i] = new;
             return;
         }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A machine for tests and benches of launches: a fake GPU, the daemon's scheduler, vGPUs, and programs in them. All
- * that depends on the vendor is in world_vendor.
+ * A machine for tests and benches of launches: a fake GPU, the daemon's scheduler, vGPUs, and programs in them.
+ * world_vendor holds all that depends on the vendor.
  *
  * Owns: a folder with the machine's state and the vGPUs' segments; the programs that it started.
  * Never: starts a daemon.
@@ -35,14 +35,15 @@ struct world {
     char ids[WORLD_VGPUS][8], dirs[WORLD_VGPUS][96];
 };
 
-/* Makes the machine; prints the reason and returns false if that fails. */
+/* Makes the machine. Prints the reason and returns false if that fails. */
 bool world_open(struct world *world);
 void world_close(struct world *world);
 
-/* A vGPU with a guarantee and a limit; its number, or -1. */
+/* Adds a vGPU with a guarantee and a limit. Returns its number, or -1. */
 int world_add(struct world *world, uint32_t request_milli, uint32_t limit_milli);
 
-/* Adds an oversubscribed vGPU with `memory_bytes`; it is best effort if `request_milli` is 0. */
+/* Adds an oversubscribed vGPU with `memory_bytes`; it is best effort if `request_milli` is 0. Returns its number, or
+ * -1. */
 int world_add_oversubscribed(struct world *world, uint64_t memory_bytes, uint32_t request_milli);
 
 /* Removes all vGPUs, after it has ended the programs that were not waited for. */
@@ -57,7 +58,8 @@ int world_wait(pid_t pid);
 
 struct facet_usage_totals world_totals(struct world *world, int vgpu);
 
-/* The first GPU's device time and kernels that a process has used, by the driver's own count. */
+/* The device time that a process has used on the first GPU, and the kernels that it launched there, by the driver's own
+ * count. */
 uint64_t world_busy_ns(pid_t pid);
 uint64_t world_launches(pid_t pid);
 

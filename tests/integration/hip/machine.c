@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the machine of HIP's tests of memory: fake GPUs, vGPUs, and roles in them. Never: runs a test. */
+/* Owns: the machine of HIP's tests of memory: fake GPUs, vGPUs, and the roles in them. Never: runs a test. */
 #include "machine.h"
 
 #include <dlfcn.h>
@@ -115,7 +115,7 @@ uint64_t machine_charged(uint32_t device)
     return facet_usage_memory(machine.usage[device]);
 }
 
-uint64_t machine_own(uint32_t device)
+uint64_t machine_charged_to_self(uint32_t device)
 {
     struct facet_usage *usage = machine.usage[device];
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fake machine with AMD GPUs and vGPUs on them, whose state the test reads, and roles: children that call HIP through
- * our library.
+ * A fake machine with AMD GPUs and vGPUs on them, and roles: children that call HIP through Facet's library. The test
+ * reads the state of the machine and of the vGPUs.
  *
  * Owns: the machine's file, the segments, and the functions that a role calls.
- * Never: calls HIP in the test's own process. A role is a fork of that process. It sees the segments and the machine's
- * state as the test does, and ends by CHECK() if something is not as it should be.
+ * Never: calls HIP in the test's own process. A role is a fork of that process. It reads the segments and the machine's
+ * state like the test, and a CHECK() that does not hold ends it.
  */
 #ifndef FACET_TEST_HIP_MACHINE_H
 #define FACET_TEST_HIP_MACHINE_H
@@ -36,7 +36,7 @@
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)
@@ -45,44 +45,46 @@
     do {                                                                                                               \
         unsigned long long is = (unsigned long long)(left), wanted = (unsigned long long)(right);                      \
         if (is != wanted) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s is %llu, not %llu\n", __FILE__, __LINE__, #left, is, wanted);                   \
+            fprintf(stderr, "%s:%d: %s is %llu, expected %llu\n", __FILE__, __LINE__, #left, is, wanted);              \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)
 
 struct machine {
-    char state[96]; /* where the machine's file is found */
-    int file;
+    char state[96]; /* the path of the machine's file */
+    int file;       /* a descriptor of that file */
     uint32_t count; /* of vGPUs; vGPU N is of device N */
     struct test_segment segments[MACHINE_DEVICES];
     struct facet_usage *usage[MACHINE_DEVICES];
 };
 extern struct machine machine;
 
-/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes. Beginning one costs
- * `begin` ("300M"). */
+/* A machine of `count` devices of 8 GiB, each with a vGPU of `limits[i]` bytes. Beginning a device takes `begin` bytes
+ * ("300M") of the device's memory. */
 void machine_make(uint32_t count, const uint64_t *limits, const char *begin);
 void machine_remove(void);
 
-/* The digits of a device's uuid, as model.c makes them. */
+/* The digits of a device's UUID, like those that tests/fake/hip/model.c makes. */
 void machine_digits(uint32_t device, char digits[17]);
 
-/* Sets the variables with which a program in the vGPUs, or outside of them, is started. */
+/* Sets the variables with which a program is started, inside all vGPUs or outside them. */
 void machine_environment(bool in_vgpu);
 
-/* Runs `role` in a child that is in the vGPUs, or outside of them, and does not wait for it. */
+/* Runs `role` in a child, inside all vGPUs or outside them, and does not wait for it. */
 pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu);
+
+/* Waits for a role's end. The test fails if the role failed. */
 void machine_wait(pid_t pid);
 
-/* Starts `role` and waits for it, in a new machine with one vGPU of `limit` bytes, where a device costs
+/* Starts `role` and waits for it, in a new machine with one vGPU of `limit` bytes, on which beginning a device costs
  * MACHINE_BEGIN. */
 void machine_run(void (*role)(void *argument), uint64_t limit);
 
-/* The sum of all slots of a vGPU, and the bytes in this process's own slot. */
+/* The bytes charged to the vGPU of `device`, and those of them that are charged to the calling process. */
 uint64_t machine_charged(uint32_t device);
-uint64_t machine_own(uint32_t device);
+uint64_t machine_charged_to_self(uint32_t device);
 
-/* The runtime's functions, through our library. Roles call hip.hipMalloc(...). */
+/* The runtime's functions, through Facet's library. Roles call hip.hipMalloc(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \
     X(hipInit)                                                                                                         \
     X(hipGetDeviceCount)                                                                                               \
@@ -217,7 +219,7 @@ struct hip {
 };
 extern struct hip hip;
 
-/* Opens our library by its path, and in it the fake runtime. */
+/* Opens Facet's library by its path; that library opens the fake runtime. */
 void role_open(void);
 
 #endif

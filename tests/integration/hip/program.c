@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that finds HIP as programs do: it is linked with the runtime, or opens it by a name.
+ * A program that is linked with the HIP runtime, or opens the runtime by a name.
  *
- * Owns: one line of output with the number of devices, the first device's memory in MiB, and the results of allocating
- * 2 GiB and of launching a kernel that is registered before main().
+ * Owns: one line of output: the number of devices, the first device's memory in MiB, and the results of allocating 2
+ * GiB, of launching a kernel, and of waiting for the device. A linked program registers the kernel before main().
  * Never: knows of the interposer.
  *
- * usage: program            (linked)
- *        program LIBRARY    opens it
+ * usage: program            the linked program
+ *        program LIBRARY    opens LIBRARY
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void register_kernel(void)
 }
 
 #ifdef LINKED
-/* As hipcc's output does. */
+/* hipcc's output registers kernels by a constructor, too. */
 __attribute__((constructor)) static void begin(void)
 {
 #define FILL(name) hip.name = name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that the memory a process needs to begin a device is charged to that process, even if others begin the
- * device at the same moment, as far as the compute driver's files show it.
+ * Owns: proofs that the memory that a process needs to begin a device is charged to that process, even if other
+ * processes begin the device at the same moment. The charge is exact as far as the compute driver's files show it.
  * Never: asserts how long anything takes.
  */
 #include <ftw.h>
@@ -26,8 +26,8 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return remove(path);
 }
 
-/* Makes a machine and a folder with /proc and the compute driver's files, as a process in that PID namespace sees
- * them. */
+/* Makes a machine, and a folder with the parts of /proc and of the compute driver's files that a process in this PID
+ * namespace sees. */
 static void make_machine(const char *namespace, uint64_t limit)
 {
     char path[128];
@@ -42,7 +42,7 @@ static void make_machine(const char *namespace, uint64_t limit)
     assert_int_equal(symlink(namespace, path), 0);
     setenv("FACET_ROCM_ROOT", root, 1);
     setenv("FAKE_HIP_KFD", root, 1);
-    setenv("FAKE_HIP_BEGIN", "100", 1);
+    setenv("FAKE_HIP_BEGIN", "100", 1); /* ms that beginning a device takes */
     machine_make(1, &limit, "300M");
     ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(ready != MAP_FAILED);
@@ -58,8 +58,8 @@ static void clear_machine(void)
     nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Waits until all processes have made their `time`-th call of this function. A process keeps its memory while another
- * measures. */
+/* Waits until all processes have made their `time`-th call of this function, so that a process keeps its memory while
+ * another process measures. */
 static void wait_for_all(uint32_t time)
 {
     atomic_fetch_add(ready, 1);
@@ -82,7 +82,7 @@ static void begin_device_together(void)
 static void role_exact_charge(void *argument)
 {
     begin_device_together();
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_BEGIN);
     CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
     wait_for_all(3);
@@ -91,48 +91,48 @@ static void role_exact_charge(void *argument)
 static void role_bounded_charge(void *argument)
 {
     begin_device_together();
-    CHECK(machine_own(0) >= MACHINE_BEGIN);
-    CHECK(machine_own(0) <= 512 * MIB);
+    CHECK(machine_charged_to_self(0) >= MACHINE_BEGIN);
+    CHECK(machine_charged_to_self(0) <= 512 * MIB);
     wait_for_all(3);
 }
 
-static void role_with_outsiders(void *argument)
+static void role_outside(void *argument)
 {
     begin_device_together();
     wait_for_all(3);
 }
 
-/* Runs two processes in one vGPU, and one outside of it. */
+/* Runs `role` in two processes of one vGPU, beside a process outside it. */
 static void run_in_namespace(void (*role)(void *argument), const char *namespace)
 {
     pid_t pids[PROCESSES];
 
     make_machine(namespace, 2 * GIB);
     for (uint32_t i = 0; i < PROCESSES; i++)
-        pids[i] = machine_start(i ? role : role_with_outsiders, NULL, i > 0);
+        pids[i] = machine_start(i ? role : role_outside, NULL, i > 0);
     for (uint32_t i = 0; i < PROCESSES; i++)
         machine_wait(pids[i]);
     clear_machine();
 }
 
-static void test_processes_that_begin_together_are_charged_their_own(void **state)
+static void test_processes_that_begin_together_are_each_charged_their_own_memory(void **state)
 {
     run_in_namespace(role_exact_charge, INITIAL_PID_NAMESPACE);
 }
 
-/* In another PID namespace the driver's process numbers do not match: the whole device's memory counts,
- * within bounds. */
-static void test_in_a_namespace_of_process_ids_the_device_is_measured(void **state)
+/* In another PID namespace the driver's process ids do not match, so the change of the whole device's memory is
+ * charged, up to FACET_HIP_MEASURE_MOST. */
+static void test_in_another_pid_namespace_the_charge_is_bounded(void **state)
 {
     run_in_namespace(role_bounded_charge, OTHER_PID_NAMESPACE);
 }
 
-/* All processes are in one vGPU, so that the whole device's memory is charged to it. */
+/* All processes are in one vGPU, so that all of the device's memory is charged to that vGPU. */
 static void role_all_in_one_vgpu(void *argument)
 {
     begin_device_together();
     CHECK_EQUAL(fake_used(0), PROCESSES * MACHINE_BEGIN);
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN);
     wait_for_all(3);
 }
 
@@ -155,32 +155,33 @@ static void role_alone(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 3 * MIB), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceReset(), hipSuccess);
-    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(machine_charged_to_self(0), 0);
     CHECK_EQUAL(hip.hipMalloc(&pointer, 5 * MIB), hipSuccess);
-    CHECK_EQUAL(machine_own(0), MACHINE_BEGIN + 5 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_BEGIN + 5 * MIB);
 }
 
-static void test_a_device_that_begins_again_is_charged_as_the_first_time(void **state)
+static void test_a_device_that_begins_again_is_charged_like_the_first_time(void **state)
 {
     make_machine(INITIAL_PID_NAMESPACE, GIB);
     machine_wait(machine_start(role_alone, NULL, true));
     clear_machine();
 }
 
-/* If the driver's files show all memory that beginning a device took, all of it is charged, however much it is. */
+/* `argument`: the driver's files show the memory that beginning a device took. Then all of it is charged, however much
+ * it is. */
 static void role_large_start(void *argument)
 {
     hipStream_t stream;
 
     role_open();
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    CHECK_EQUAL(machine_own(0), argument ? 700 * MIB : 512 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), argument ? 700 * MIB : 512 * MIB);
 }
 
-static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)
+static void test_only_a_charge_that_may_be_a_neighbours_is_bounded(void **state)
 {
     for (int i = 0; i < 2; i++) {
         make_machine(i ? INITIAL_PID_NAMESPACE : OTHER_PID_NAMESPACE, GIB);
@@ -191,8 +192,8 @@ static void test_only_memory_that_may_be_a_neighbours_is_bounded(void **state)
 }
 
 /*
- * The role is in the vGPU of the first of two GPUs. Neither an error's name nor the calls that hipcc makes at a
- * program's start need a device.
+ * The role is in the vGPU of the first of two GPUs. Its first call names an error and needs no device. The variables
+ * that it sets then must not lead it to the second GPU.
  */
 static void role_late_choice_of_device(void *argument)
 {
@@ -223,11 +224,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_variable_set_after_the_first_call_leads_to_no_other_device),
-        cmocka_unit_test(test_processes_that_begin_together_are_charged_their_own),
-        cmocka_unit_test(test_in_a_namespace_of_process_ids_the_device_is_measured),
+        cmocka_unit_test(test_processes_that_begin_together_are_each_charged_their_own_memory),
+        cmocka_unit_test(test_in_another_pid_namespace_the_charge_is_bounded),
         cmocka_unit_test(test_without_driver_files_processes_are_measured_one_by_one),
-        cmocka_unit_test(test_a_device_that_begins_again_is_charged_as_the_first_time),
-        cmocka_unit_test(test_only_memory_that_may_be_a_neighbours_is_bounded),
+        cmocka_unit_test(test_a_device_that_begins_again_is_charged_like_the_first_time),
+        cmocka_unit_test(test_only_a_charge_that_may_be_a_neighbours_is_bounded),
     };
 
     return cmocka_run_group_tests_name("hip/begin", tests, NULL, NULL);

@@ -11,8 +11,8 @@
 
 #include "machine.h"
 
-#define CODE_BYTES    (64 * KIB) /* of each function, as FAKE_HIP_CODE says */
-#define GLOBALS_BYTES (8 * MIB)
+#define CODE_BYTES    (64 * KIB) /* of each function; FAKE_HIP_CODE sets it */
+#define GLOBALS_BYTES (8 * MIB)  /* the 8388608 bytes of `image` */
 #define MANAGED_BYTES (3 * MIB)
 
 static const char image[] = "FAKE-HIP\n@global table 8388608\nfirst 1000\nsecond 1000\n";
@@ -24,7 +24,7 @@ static char root[96];
 static void check_code_charged(int line, uint64_t code)
 {
     if (fake_used_of_kind(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_BEGIN + code)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), code);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + code);
 }
@@ -35,8 +35,9 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return remove(path);
 }
 
-/* Runs a role with the compute driver's files, or without them, when the device's memory is measured instead. */
-static void run_form(void (*role)(void *argument), uint64_t limit, bool with_files)
+/* Runs a role with the compute driver's files, which show the memory of each process; then `argument` is not NULL.
+ * Without the files, the interposer measures the whole device's memory. */
+static void run_role(void (*role)(void *argument), uint64_t limit, bool with_files)
 {
     char path[128];
 
@@ -47,6 +48,7 @@ static void run_form(void (*role)(void *argument), uint64_t limit, bool with_fil
         assert_int_equal(mkdir(path, 0777), 0);
     }
     snprintf(path, sizeof path, "%s/proc/self/ns/pid", root);
+    /* the files count only in the initial PID namespace, which has the first number */
     assert_int_equal(symlink(with_files ? "pid:[4026531836]" : "pid:[4026532841]", path), 0);
     setenv("FACET_ROCM_ROOT", root, 1);
     setenv("FAKE_HIP_KFD", root, 1);
@@ -60,10 +62,10 @@ static void run_form(void (*role)(void *argument), uint64_t limit, bool with_fil
     nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void run_both_forms(void (*role)(void *argument), uint64_t limit)
+static void run_with_and_without_files(void (*role)(void *argument), uint64_t limit)
 {
-    run_form(role, limit, true);
-    run_form(role, limit, false);
+    run_role(role, limit, true);
+    run_role(role, limit, false);
 }
 
 static void role_modules(void *argument)
@@ -91,7 +93,7 @@ static void role_modules(void *argument)
 
 static void test_a_module_is_charged_until_it_is_unloaded(void **state)
 {
-    run_both_forms(role_modules, GIB);
+    run_with_and_without_files(role_modules, GIB);
 }
 
 static void role_code_over_quota(void *argument)
@@ -114,7 +116,7 @@ static void role_code_over_quota(void *argument)
 
 static void test_a_module_that_the_quota_has_no_room_for_is_refused(void **state)
 {
-    run_both_forms(role_code_over_quota, MACHINE_BEGIN + 4 * MIB);
+    run_with_and_without_files(role_code_over_quota, MACHINE_BEGIN + 4 * MIB);
 }
 
 static void role_library_code(void *argument)
@@ -157,8 +159,8 @@ static void role_library_of_a_file(void *argument)
 
 static void test_a_library_is_charged_at_its_first_query(void **state)
 {
-    run_both_forms(role_library_code, GIB);
-    run_both_forms(role_library_of_a_file, GIB);
+    run_with_and_without_files(role_library_code, GIB);
+    run_with_and_without_files(role_library_of_a_file, GIB);
 }
 
 static void **register_kernels(void)
@@ -193,16 +195,18 @@ static void role_launches(void *argument)
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
     hip.__hipUnregisterFatBinary(modules);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), 0);
-    CHECK_EQUAL(machine_charged(0),
-                MACHINE_BEGIN + (argument ? 0 : GLOBALS_BYTES + 2 * CODE_BYTES)); /* a neighbour may free, too */
+    CHECK_EQUAL(
+        machine_charged(0),
+        MACHINE_BEGIN +
+            (argument ? 0 : GLOBALS_BYTES + 2 * CODE_BYTES)); /* without files, the freed memory may be a neighbour's */
 }
 
 static void test_code_loaded_by_a_first_launch_is_charged(void **state)
 {
-    run_both_forms(role_launches, GIB);
+    run_with_and_without_files(role_launches, GIB);
 }
 
-/* Each query of a kernel or a variable loads that code, but no code twice. */
+/* Makes a query of a kernel or a variable. Each query loads the image, but only once. */
 static hipError_t call_lookup(int lookup)
 {
     int blocks = 0, block = 0;
@@ -243,10 +247,11 @@ static void role_each_lookup(void *argument)
 
 static void test_code_loaded_by_a_query_is_charged(void **state)
 {
-    run_both_forms(role_each_lookup, GIB);
+    run_with_and_without_files(role_each_lookup, GIB);
 }
 
-/* The kernel runs; further requests are refused until the quota has room for its charge. */
+/* A kernel runs although the quota has no room for its code. The code is charged with a later launch, once there is
+ * room. */
 static void role_charge_above_the_quota(void *argument)
 {
     const dim3 one = {1, 1, 1};
@@ -267,10 +272,11 @@ static void role_charge_above_the_quota(void *argument)
 
 static void test_a_charge_beyond_the_quota_is_tried_again(void **state)
 {
-    run_both_forms(role_charge_above_the_quota, MACHINE_BEGIN + 10 * MIB);
+    run_with_and_without_files(role_charge_above_the_quota, MACHINE_BEGIN + 10 * MIB);
 }
 
-/* Older runtimes begin the device at this call. Without the driver's files that memory is not seen. */
+/* Older runtimes begin the device when a managed variable is registered. Without the driver's files the interposer does
+ * not see the memory that this took. */
 static void role_managed_variable(void *argument)
 {
     static char start[MANAGED_BYTES];
@@ -296,7 +302,7 @@ static void role_managed_variable(void *argument)
 
 static void test_managed_variables_are_charged_with_their_device(void **state)
 {
-    run_both_forms(role_managed_variable, GIB);
+    run_with_and_without_files(role_managed_variable, GIB);
 }
 
 static void role_managed_variable_over_quota(void *argument)
@@ -312,7 +318,7 @@ static void role_managed_variable_over_quota(void *argument)
 
 static void test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call(void **state)
 {
-    run_form(role_managed_variable_over_quota, MACHINE_BEGIN + MIB, true);
+    run_role(role_managed_variable_over_quota, MACHINE_BEGIN + MIB, true);
 }
 
 static void *load_and_unload(void *argument)
@@ -332,7 +338,8 @@ static void *load_and_unload(void *argument)
     return NULL;
 }
 
-/* No thread is charged for memory that another thread's load takes, as only one thread loads and measures at a time. */
+/* No thread is charged for memory that another thread's load takes, because only one thread loads and measures at a
+ * time. */
 static void role_loads_in_threads(void *argument)
 {
     pthread_t threads[4];
@@ -345,9 +352,9 @@ static void role_loads_in_threads(void *argument)
     CHECK_CODE_CHARGED(0);
 }
 
-static void test_threads_load_at_once(void **state)
+static void test_charges_are_exact_after_threads_load_at_once(void **state)
 {
-    run_both_forms(role_loads_in_threads, GIB);
+    run_with_and_without_files(role_loads_in_threads, GIB);
 }
 
 /* The runtime's own error comes back, and nothing is charged. */
@@ -372,7 +379,7 @@ static void role_wrong_arguments(void *argument)
 
 static void test_wrong_arguments_get_the_runtimes_own_error(void **state)
 {
-    run_both_forms(role_wrong_arguments, GIB);
+    run_with_and_without_files(role_wrong_arguments, GIB);
 }
 
 int main(void)
@@ -386,7 +393,7 @@ int main(void)
         cmocka_unit_test(test_a_charge_beyond_the_quota_is_tried_again),
         cmocka_unit_test(test_managed_variables_are_charged_with_their_device),
         cmocka_unit_test(test_a_quota_without_room_for_managed_variables_is_refused_with_the_first_call),
-        cmocka_unit_test(test_threads_load_at_once),
+        cmocka_unit_test(test_charges_are_exact_after_threads_load_at_once),
         cmocka_unit_test(test_wrong_arguments_get_the_runtimes_own_error),
     };
 

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`facet run` on AMD GPUs: the whole path from the command to a limited program, over the fake runtime.
 
-Owns: the proof that a program has the limits it was started with, whether it is linked with the runtime, bundles it or
-opens it. Never: uses real hardware, or fails in a build without the provider rocm: it is skipped with a reason.
+Owns: the proof that a program has the limits with which it was started, whether it is linked with the runtime, bundles
+the runtime or opens it. Never: uses real hardware, or fails in a build without the provider rocm: then the tests are
+skipped with a reason.
 """
 import json
 import os
@@ -37,14 +38,14 @@ class HipPlace(Real):
         return super().facet(*arguments, **options)
 
     def program(self, *options, name="program-linked", arguments=()):
-        """The output of the program that runs with these options of `facet run`."""
+        """Run the program with these options of `facet run`, and return its output."""
         done = self.facet("run", *options, "--", os.path.join(PROGRAMS, name), *arguments)
         equal((done.returncode, done.stderr), (0, ""))
         return done.stdout.strip()
 
 
 @test
-def program_sees_a_gpu_of_its_quota_however_it_comes_to_the_runtime():
+def program_sees_a_gpu_of_its_quota_however_it_loads_the_runtime():
     with HipPlace() as place:
         limits = ("-d", "rocm:0", "-m", "3G")
         inside = "1 devices, 3072 MiB, 2 GiB 0, launch 0, 0"
@@ -55,13 +56,13 @@ def program_sees_a_gpu_of_its_quota_however_it_comes_to_the_runtime():
 
 
 @test
-def quota_is_refused_beyond_its_last_byte():
+def allocation_beyond_the_quota_is_refused():
     with HipPlace() as place:
-        equal(place.program("-d", "rocm:1", "-m", "2G"), "1 devices, 2048 MiB, 2 GiB 2, launch 0, 0")
+        equal(place.program("-d", "rocm:1", "-m", "2G"), "1 devices, 2048 MiB, 2 GiB 2, launch 0, 0")  # 2: out of memory
 
 
 @test
-def quota_that_no_device_can_begin_with_is_a_clear_refusal():
+def quota_too_small_to_begin_the_device_is_explained():
     with HipPlace() as place:
         done = place.facet("run", "-d", "rocm:0", "-m", "128M", "--", os.path.join(PROGRAMS, "program-linked"))
         contains(done.stdout, "1 devices, 128 MiB, 2 GiB 2, launch ")
@@ -109,7 +110,7 @@ def a_reservation_rendered_as_environment_enters_the_vgpu():
         shown = json.loads(place.facet("place", "show", "job", "--render", "environment", "--json").stdout)
         given = dict(pair.split("=", 1) for pair in shown["rendered"]["configuration"]["env"])
         equal(given["HIP_VISIBLE_DEVICES"], "0")
-        given["LD_LIBRARY_PATH"] += f":{FAKE}"  # where a machine's loader looks by itself
+        given["LD_LIBRARY_PATH"] += f":{FAKE}"  # on a real machine the loader finds the runtime by itself
         program = os.path.join(PROGRAMS, "program-linked")
         done = subprocess.run([program], env={**place.env, **given}, capture_output=True, text=True, timeout=60,
                               check=True)

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""No entry point of the HIP runtime is forgotten.
+"""Check that no entry point of the HIP runtime is forgotten.
 
-Owns: our tree under tools/check-hip-coverage, and made-up trees in which the tool must find each fault.
-Never: needs a runtime; the tool compares the list with each runtime that it finds.
+Owns: running tools/check-hip-coverage on this source tree, and on made-up trees, each with a fault that the tool must
+find. Never: needs a real runtime: the tool compares the list with each runtime that it finds.
 """
 import importlib.machinery
 import importlib.util
@@ -21,7 +21,7 @@ from tap import contains, equal, main, test  # noqa: E402
 
 ENTRY_POINTS = "hipA hip_4.2\nhipA_spt hip_5.2\nhipB hip_4.3\n"
 HOOKS = "X(hipA) X(hipA_spt)"
-PASSED = "#   asks     answers a question\nhipB asks\n"
+PASSED_THROUGH = "#   asks     answers a question\nhipB asks\n"
 
 
 def load_coverage_check():
@@ -39,10 +39,11 @@ def no_entry_point_is_forgotten():
     contains(done.stdout, "entry points")
 
 
-def faults_of(entries, hooks, passed):
+def faults_of(entries, hooks, passed_through):
+    """The faults that the tool finds in a made-up tree with these entry points, hooks and passed-through functions."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        for name, text in {"vendor/hip/entry_points.txt": entries, "interpose/hip/passed_through.txt": passed,
+        for name, text in {"vendor/hip/entry_points.txt": entries, "interpose/hip/passed_through.txt": passed_through,
                            "interpose/hip/hooks.h": f"#define FACET_HIP_HOOKS(X) {hooks}\n"}.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
@@ -51,17 +52,18 @@ def faults_of(entries, hooks, passed):
 
 @test
 def each_missing_hook_is_named():
-    equal(faults_of(ENTRY_POINTS, HOOKS, PASSED), [])
-    for (entries, hooks, passed), fault in {
-        (ENTRY_POINTS, "X(hipA)", PASSED + "hipA_spt asks\n"): "hipA_spt is passed through, another form of hipA is not",
-        (ENTRY_POINTS, HOOKS + " X(hipC)", PASSED): "hipC is not in vendor/hip/entry_points.txt",
-        (ENTRY_POINTS, HOOKS + " X(hipA)", PASSED): "hipA is listed twice",
-        (ENTRY_POINTS + "hipC hip_6.0\n", HOOKS, PASSED): "hipC is not hooked and has no line here",
-        (ENTRY_POINTS, HOOKS, PASSED + "hipA asks\n"): "hipA is hooked",
-        (ENTRY_POINTS, HOOKS, PASSED + "hipC asks\n"): "hipC is not in vendor/hip/entry_points.txt",
-        (ENTRY_POINTS, HOOKS, PASSED.replace("hipB asks", "hipB perhaps")): "perhaps is not a known verdict",
+    equal(faults_of(ENTRY_POINTS, HOOKS, PASSED_THROUGH), [])
+    for (entries, hooks, passed_through), fault in {
+        (ENTRY_POINTS, "X(hipA)", PASSED_THROUGH + "hipA_spt asks\n"):
+            "hipA_spt is passed through, another form of hipA is not",
+        (ENTRY_POINTS, HOOKS + " X(hipC)", PASSED_THROUGH): "hipC is not in vendor/hip/entry_points.txt",
+        (ENTRY_POINTS, HOOKS + " X(hipA)", PASSED_THROUGH): "hipA is listed twice",
+        (ENTRY_POINTS + "hipC hip_6.0\n", HOOKS, PASSED_THROUGH): "hipC is not hooked and has no line here",
+        (ENTRY_POINTS, HOOKS, PASSED_THROUGH + "hipA asks\n"): "hipA is hooked",
+        (ENTRY_POINTS, HOOKS, PASSED_THROUGH + "hipC asks\n"): "hipC is not in vendor/hip/entry_points.txt",
+        (ENTRY_POINTS, HOOKS, PASSED_THROUGH.replace("hipB asks", "hipB perhaps")): "perhaps is not a known verdict",
     }.items():
-        faults = faults_of(entries, hooks, passed)
+        faults = faults_of(entries, hooks, passed_through)
         equal(len(faults), 1, faults)
         contains(faults[0], fault)
 
@@ -80,7 +82,7 @@ def library_and_list_agree():
 
 
 @test
-def runtime_that_has_more_or_another_version_is_seen():
+def runtime_with_more_symbols_or_other_versions_is_reported():
     module = load_coverage_check()
     entries = module.read_pairs(ROOT / module.LIST)
     for runtime in (FAKE, OLD):

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that all forms of a function charge the same, and that each call by which a program may begin a device
- * charges for that. Never: forms of launches and copies (execution/, tests/unit/interpose).
+ * charges the cost of beginning it. Never: tests forms of launches and copies (execution/, tests/unit/interpose).
  */
 #include <string.h>
 
 #include "machine.h"
 
-/* ---- beginnings ---- */
+/* ---- calls that begin a device ---- */
 
 static hipError_t begin_by(int way)
 {
@@ -65,7 +65,7 @@ static void test_a_device_is_charged_at_each_form_of_first_call(void **state)
 
 /* ---- other names of the same function ---- */
 
-/* The charge equals the bytes requested from the runtime and the cost of beginning the device. */
+/* The charge is the cost of beginning the device plus `bytes`, which is what was requested from the runtime. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
@@ -81,7 +81,7 @@ static void role_array_forms(void *argument)
 
     role_open();
     CHECK_EQUAL(hip.hipArrayCreate(&array, &flat), hipSuccess);
-    CHECK_CHARGED(16384000);
+    CHECK_CHARGED(16384000); /* 1000 rows of 16000 bytes, each in steps of 512 */
     CHECK_EQUAL(hip.hipArrayDestroy(array), hipSuccess);
     CHECK_EQUAL(hip.hipMalloc3DArray(&array, &four, (hipExtent){1000, 1000, 0}, 0), hipSuccess);
     CHECK_CHARGED(16384000);
@@ -126,17 +126,17 @@ static void test_the_older_properties_show_the_quota(void **state)
 static void role_each_lookup(void *argument)
 {
     hipDriverProcAddressQueryResult status;
-    void *allocate = NULL, *own = NULL, *launch = NULL, *unknown = NULL;
+    void *allocate = NULL, *found = NULL, *launch = NULL, *unknown = NULL;
 
     role_open();
     CHECK_EQUAL(hip.hipGetDriverEntryPoint("hipMalloc", &allocate, 0, &status), hipSuccess);
-    CHECK(allocate && allocate != (void *)hip.hipMalloc); /* the hook, not the jump to it */
-    CHECK_EQUAL(((__typeof__(hip.hipMalloc))allocate)(&own, 2 * GIB), hipErrorOutOfMemory);
-    CHECK_EQUAL(((__typeof__(hip.hipMalloc))allocate)(&own, 2 * MIB), hipSuccess);
+    CHECK(allocate && allocate != (void *)hip.hipMalloc); /* the hook, not the exported symbol, which jumps to it */
+    CHECK_EQUAL(((__typeof__(hip.hipMalloc))allocate)(&found, 2 * GIB), hipErrorOutOfMemory);
+    CHECK_EQUAL(((__typeof__(hip.hipMalloc))allocate)(&found, 2 * MIB), hipSuccess);
     CHECK_CHARGED(2 * MIB);
-    CHECK_EQUAL(hip.hipGetProcAddress("hipLaunchKernel_spt", &own, 70200000, 0, &status), hipSuccess);
+    CHECK_EQUAL(hip.hipGetProcAddress("hipLaunchKernel_spt", &found, 70200000, 0, &status), hipSuccess);
     CHECK_EQUAL(hip.hipGetDriverEntryPoint_spt("hipLaunchKernel", &launch, 0, &status), hipSuccess);
-    CHECK(launch == own); /* the form of the thread's own stream */
+    CHECK(launch == found); /* the form for the per-thread default stream */
     CHECK(launch != (void *)hip.hipLaunchKernel && launch != (void *)hip.hipLaunchKernel_spt);
     CHECK(hip.hipGetDriverEntryPoint_spt("hipNone", &unknown, 0, &status) != hipSuccess && !unknown);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that graph allocations are charged while they are held, and refused beforehand. Never: measures time. */
+/* Owns: proofs that memory of graphs is charged while the runtime holds it, and that a graph beyond the quota is
+ * refused before the runtime is called. Never: measures time. */
 #include <sys/wait.h>
 
 #include "machine.h"
@@ -11,7 +12,7 @@ static void check_graph_bytes(int line, uint64_t bytes)
 
     CHECK_EQUAL(hip.hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrReservedMemCurrent, &reserved), hipSuccess);
     if (reserved != bytes || machine_charged(0) != MACHINE_BEGIN + bytes)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(reserved, bytes);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + bytes);
@@ -47,8 +48,8 @@ static hipGraphExec_t instantiate_graph(hipGraph_t graph, unsigned long long fla
     return executable;
 }
 
-/* Allocates and frees `count` times, one after the other, as a captured stream does. */
-static hipGraph_t capture_row(hipStream_t stream, uint32_t count, uint64_t bytes, bool freed)
+/* Captures `count` allocations, one after the other, each followed by its free if `freed`. */
+static hipGraph_t capture_sequence(hipStream_t stream, uint32_t count, uint64_t bytes, bool freed)
 {
     hipGraph_t graph;
     void *pointer;
@@ -66,7 +67,7 @@ static hipGraph_t capture_row(hipStream_t stream, uint32_t count, uint64_t bytes
 static void role_launched_graph(void *argument)
 {
     hipStream_t stream = enter_role();
-    hipGraph_t graph = capture_row(stream, 1, 10 * MIB, true);
+    hipGraph_t graph = capture_sequence(stream, 1, 10 * MIB, true);
     hipGraphExec_t executable = instantiate_graph(graph, 0);
 
     CHECK_GRAPH_BYTES(0);
@@ -100,7 +101,7 @@ static void role_kept_graph_memory(void *argument)
     hipGraphExec_t executable = instantiate_graph(graph, 0);
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
-    CHECK_GRAPH_BYTES(6 * MIB); /* in use */
+    CHECK_GRAPH_BYTES(6 * MIB); /* the memory is in use, so it is not trimmed */
     CHECK_EQUAL(hip.hipMemset(pointer, 1, 6 * MIB), hipSuccess);
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK(hip.hipFree(pointer) != hipSuccess);
@@ -121,8 +122,8 @@ static void test_memory_that_outlives_its_graph_is_charged_until_it_is_freed(voi
 static void role_graph_over_quota(void *argument)
 {
     hipStream_t stream = enter_role();
-    hipGraphExec_t large = instantiate_graph(capture_row(stream, 3, 40 * MIB, false), 0);
-    hipGraphExec_t row = instantiate_graph(capture_row(stream, 8, 40 * MIB, true), 0);
+    hipGraphExec_t large = instantiate_graph(capture_sequence(stream, 3, 40 * MIB, false), 0);
+    hipGraphExec_t sequence = instantiate_graph(capture_sequence(stream, 8, 40 * MIB, true), 0);
     uint64_t used;
     void *pointer;
 
@@ -131,14 +132,14 @@ static void role_graph_over_quota(void *argument)
     CHECK_EQUAL(hip.hipDeviceGetGraphMemAttribute(0, hipGraphMemAttrUsedMemHigh, &used), hipSuccess);
     CHECK_EQUAL(used, 0); /* the runtime was not called */
     CHECK_GRAPH_BYTES(0);
-    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess); /* 320 MiB in sum, 40 MiB at a time */
+    CHECK_EQUAL(hip.hipGraphLaunch(sequence, stream), hipSuccess); /* 320 MiB in sum, 40 MiB at a time */
     CHECK_GRAPH_BYTES(40 * MIB);
-    CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* unused memory makes room */
+    CHECK_EQUAL(hip.hipMalloc(&pointer, 80 * MIB), hipSuccess); /* unused memory of graphs makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 80 * MIB);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
-/* A node or a captured allocation that exceeds the quota is refused, as some runtimes would allocate it at once. */
+/* A node or a captured allocation that exceeds the quota is refused: some runtimes would allocate it at once. */
 static void role_nodes_over_quota(void *argument)
 {
     hipGraphNodeParams any = {.type = hipGraphNodeTypeMemAlloc,
@@ -180,17 +181,17 @@ static void test_a_graph_that_does_not_fit_is_refused_before_the_runtime_is_call
 static void role_trims_for_pools(void *argument)
 {
     hipStream_t stream = enter_role();
-    hipGraphExec_t row = instantiate_graph(capture_row(stream, 2, 90 * MIB, true), 0);
+    hipGraphExec_t sequence = instantiate_graph(capture_sequence(stream, 2, 90 * MIB, true), 0);
     void *pointer;
 
-    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphLaunch(sequence, stream), hipSuccess);
     CHECK_GRAPH_BYTES(90 * MIB);
     CHECK_EQUAL(hip.hipMallocAsync(&pointer, 64 * MIB, stream), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 64 * MIB);
-    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipErrorOutOfMemory);
+    CHECK_EQUAL(hip.hipGraphLaunch(sequence, stream), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFreeAsync(pointer, stream), hipSuccess);
     CHECK_EQUAL(hip.hipStreamSynchronize(stream), hipSuccess);
-    CHECK_EQUAL(hip.hipGraphLaunch(row, stream), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphLaunch(sequence, stream), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_used_of_kind(0, FAKE_POOL));
 }
 
@@ -202,7 +203,7 @@ static void test_graphs_and_pools_make_room_for_each_other(void **state)
 static void role_fork(void *argument)
 {
     hipStream_t stream = enter_role();
-    hipGraphExec_t executable = instantiate_graph(capture_row(stream, 1, 8 * MIB, true), 0);
+    hipGraphExec_t executable = instantiate_graph(capture_sequence(stream, 1, 8 * MIB, true), 0);
     int status = -1;
 
     CHECK_EQUAL(hip.hipGraphLaunch(executable, stream), hipSuccess);
@@ -228,15 +229,16 @@ static void role_uploaded_graph(void *argument)
 {
     hipStream_t stream = enter_role();
     hipGraphInstantiateParams parameters = {.flags = hipGraphInstantiateFlagUpload, .uploadStream = stream};
-    hipGraph_t large = capture_row(stream, 3, 40 * MIB, false), row = capture_row(stream, 8, 40 * MIB, true);
+    hipGraph_t large = capture_sequence(stream, 3, 40 * MIB, false),
+               sequence = capture_sequence(stream, 8, 40 * MIB, true);
     hipGraphExec_t executable;
 
     CHECK_EQUAL(hip.hipGraphInstantiateWithParams(&executable, large, &parameters), hipErrorOutOfMemory);
     CHECK_EQUAL(parameters.result_out, hipGraphInstantiateError);
     CHECK_GRAPH_BYTES(0);
-    CHECK_EQUAL(hip.hipGraphInstantiateWithParams(&executable, row, &parameters), hipSuccess);
+    CHECK_EQUAL(hip.hipGraphInstantiateWithParams(&executable, sequence, &parameters), hipSuccess);
     CHECK_GRAPH_BYTES(40 * MIB);
-    CHECK(hip.hipGraphInstantiateWithParams(&executable, row, NULL) != hipSuccess);
+    CHECK(hip.hipGraphInstantiateWithParams(&executable, sequence, NULL) != hipSuccess);
     CHECK_EQUAL(hip.hipGraphExecDestroy(executable), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGraphMemTrim(0), hipSuccess);
     CHECK_GRAPH_BYTES(0);
@@ -253,7 +255,8 @@ static void role_wrong_arguments(void *argument)
     hipGraphExec_t executable = NULL;
     hipGraphNode_t node;
 
-    instantiate_graph(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
+    instantiate_graph(capture_sequence(stream, 1, MIB, true),
+                      0); /* once a graph allocates memory, the interposer looks up executables */
     CHECK(hip.hipGraphInstantiateWithFlags(NULL, NULL, 0) != hipSuccess);
     CHECK(hip.hipGraphInstantiate(&executable, NULL, NULL, NULL, 0) != hipSuccess);
     CHECK(hip.hipGraphLaunch(NULL, stream) != hipSuccess);

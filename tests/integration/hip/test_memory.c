@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: proofs that each kind of HIP's memory is charged with its size, and given back.
- * Never: several processes (test_storm.c). */
+ * Never: runs processes that take memory at once (test_storm.c). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 #include "limiter/tenant.h"
 #include "machine.h"
 
-/* The charge equals the bytes requested from the runtime and the cost of beginning the device. */
+/* The charge is the cost of beginning the device plus `bytes`, which is what was requested from the runtime. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + (bytes));                                                      \
@@ -36,6 +36,7 @@ static void enter_role(void)
 
 static void role_plain_allocations(void *argument)
 {
+    /* the size of an allocation, and its charge */
     static const uint64_t sizes[][2] = {
         {1, 4 * KIB}, {4 * KIB, 4 * KIB}, {4 * KIB + 1, 8 * KIB}, {3 * MIB, 3 * MIB}, {3 * MIB + 1, 3 * MIB + 4 * KIB}};
 
@@ -96,7 +97,7 @@ static void test_pitched_managed_and_fine_grained_memory_is_charged_in_full_and_
     machine_run(role_each_allocation_form, GIB);
 }
 
-/* Each call by which a program may begin a device. */
+/* Calls by which a program may begin a device: each is refused. */
 static void role_first_calls(void *argument)
 {
     static char page[4096];
@@ -129,7 +130,7 @@ static void role_arrays(void *argument)
 
     enter_role();
     CHECK_EQUAL(hip.hipMallocArray(&array, &four, 1000, 1000, 0), hipSuccess);
-    CHECK_CHARGED(16384000);
+    CHECK_CHARGED(16384000); /* 1000 rows of 16000 bytes, each in steps of 512 */
     CHECK_EQUAL(hip.hipFreeArray(array), hipSuccess);
     CHECK_EQUAL(hip.hipArray3DCreate(&array, &deep), hipSuccess);
     CHECK_CHARGED(4 * 64 * KIB); /* 512 * 50 * 10, in steps of 64 KiB */
@@ -172,7 +173,7 @@ static void role_pools(void *argument)
     CHECK_EQUAL(hip.hipStreamSynchronize(NULL), hipSuccess);
     CHECK(machine_charged(0) >= MACHINE_BEGIN + 40 * MIB); /* the pool keeps its memory */
     CHECK_EQUAL(hip.hipMallocFromPoolAsync(&pointer, 2 * GIB, pool, NULL), hipErrorOutOfMemory);
-    pointer = allocate_memory(GIB - MACHINE_BEGIN); /* unused memory makes room */
+    pointer = allocate_memory(GIB - MACHINE_BEGIN); /* unused memory of the pool makes room */
     CHECK_EQUAL(hip.hipFree(pointer), hipSuccess);
     CHECK_EQUAL(hip.hipMemPoolDestroy(pool), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + fake_requested(0));
@@ -197,10 +198,10 @@ static void role_virtual(void *argument)
     CHECK_EQUAL(hip.hipMemAddressReserve(&address, 8 * MIB, 0, NULL, 0), hipSuccess);
     CHECK_EQUAL(hip.hipMemMap(address, 4 * MIB, 0, handle, 0), hipSuccess);
     CHECK_EQUAL(hip.hipMemRelease(handle), hipSuccess);
-    CHECK_CHARGED(4 * MIB); /* the mapping holds it */
+    CHECK_CHARGED(4 * MIB); /* the mapping holds the memory */
     CHECK_EQUAL(hip.hipMemRetainAllocationHandle(&again, address), hipSuccess);
     CHECK_EQUAL(hip.hipMemUnmap(address, 4 * MIB), hipSuccess);
-    CHECK_CHARGED(4 * MIB); /* now the new handle holds it */
+    CHECK_CHARGED(4 * MIB); /* the new handle holds the memory */
     CHECK_EQUAL(hip.hipMemRelease(again), hipSuccess);
     CHECK_CHARGED(0);
     CHECK(hip.hipMemRelease(again) != hipSuccess);
@@ -241,7 +242,7 @@ static void test_virtual_memory_is_charged_until_its_last_holder_goes(void **sta
 static void role_requests_over_quota(void *argument)
 {
     uint64_t left = GIB - MACHINE_BEGIN - 4 * KIB;
-    void *pointer = &pointer, *last;
+    void *pointer = &pointer, *last; /* any value: a refused call must not change it */
     size_t free_bytes, total, pitch;
 
     enter_role();
@@ -251,7 +252,7 @@ static void role_requests_over_quota(void *argument)
     CHECK_EQUAL(hip.hipMallocManaged(&pointer, GIB, hipMemAttachGlobal), hipErrorOutOfMemory);
     CHECK(pointer == &pointer);
     CHECK_CHARGED(0);
-    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 4);
+    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 4); /* each call above */
     allocate_memory(left);
     last = allocate_memory(1);
     CHECK_EQUAL(hip.hipMemGetInfo(&free_bytes, &total), hipSuccess);
@@ -280,7 +281,7 @@ static void role_resets_the_device(void *argument)
     CHECK_CHARGED(MIB);
 }
 
-static void test_a_reset_gives_all_back_and_the_device_begins_anew(void **state)
+static void test_a_reset_releases_all_charges_and_the_device_begins_anew(void **state)
 {
     machine_run(role_resets_the_device, GIB);
 }
@@ -317,7 +318,7 @@ static void role_reported_sizes(void *argument)
     CHECK_EQUAL(hip.hipDeviceGetAttribute(&value, hipDeviceAttributeTotalConstantMemory, 0), hipSuccess);
     CHECK_EQUAL(value, GIB);
     CHECK_EQUAL(hip.hipGetProcAddress("hipMalloc", &function, 70000000, 0, NULL), hipSuccess);
-    CHECK(function != (void *)hip.hipMalloc); /* the hook itself, not the jump to it */
+    CHECK(function != (void *)hip.hipMalloc); /* the hook, not the exported symbol, which jumps to it */
     CHECK_EQUAL(((__typeof__(hip.hipMalloc))function)(&function, 2 * GIB), hipSuccess);
     CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + 2 * GIB);
     CHECK_EQUAL(machine_charged(0), 0);
@@ -355,7 +356,8 @@ static void test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_
     machine_run(role_quota_below_a_device, 200 * MIB);
 }
 
-/* A program that does not check whether its stream was created uses an uninitialised handle. */
+/* A program that does not check whether its stream was created uses an invalid handle. `argument`: the quota has room
+ * to begin the device. */
 static void role_unchecked_stream(void *argument)
 {
     uint64_t garbage[64] = {0};
@@ -366,10 +368,10 @@ static void role_unchecked_stream(void *argument)
     CHECK_EQUAL(hip.hipStreamCreate(&stream), argument ? hipSuccess : hipErrorOutOfMemory);
     for (uint32_t i = 0; i < 3; i++) {
         stream = i == 1 ? NULL : i == 2 ? hipStreamPerThread : (hipStream_t)garbage;
-        bool made = argument && stream != (hipStream_t)garbage;
+        bool expected = argument && stream != (hipStream_t)garbage;
 
-        CHECK_EQUAL(hip.hipMallocAsync(&pointer, MIB, stream) == hipSuccess, made);
-        if (made)
+        CHECK_EQUAL(hip.hipMallocAsync(&pointer, MIB, stream) == hipSuccess, expected);
+        if (expected)
             CHECK_EQUAL(hip.hipFreeAsync(pointer, stream), hipSuccess);
         CHECK_EQUAL(hip.hipMemsetAsync(pointer, 0, 4 * MIB, (hipStream_t)garbage) == hipSuccess, false);
         CHECK_EQUAL(machine_charged(0), fake_used(0));
@@ -385,7 +387,8 @@ static void test_an_invalid_stream_gets_no_uncharged_memory(void **state)
     machine_remove();
 }
 
-/* A program that only launches begins its device by that, and is charged for it. */
+/* A program that only launches begins its device by its first launch, and is charged for that. `argument`: the quota is
+ * too small. */
 static void role_launches(void *argument)
 {
     static const char image[] = "FAKE-HIP\nkernel 1000 8\n";
@@ -400,10 +403,10 @@ static void role_launches(void *argument)
     hipError_t result = hip.hipLaunchKernel(&kernel, one, one, NULL, 0, NULL);
     CHECK_EQUAL(result == hipSuccess, argument == NULL);
     CHECK_EQUAL(machine_charged(0), argument ? 0 : MACHINE_BEGIN);
-    CHECK(argument ? fake_used(0) == 0 : fake_used(0) >= MACHINE_BEGIN); /* and code, which is not charged */
+    CHECK(argument ? fake_used(0) == 0 : fake_used(0) >= MACHINE_BEGIN); /* the kernel's code may take some more */
 }
 
-/* The calls with which programs warm a device up. */
+/* Makes a call with which programs warm a device up: begin it before they need it. */
 static void warm_up(int way)
 {
     static char bytes[16], more[16];
@@ -423,7 +426,7 @@ static void warm_up(int way)
         CHECK_EQUAL(hip.hipHostMalloc(&pointer, 4096, 0), hipSuccess);
         break;
     case 4:
-        hip.hipMemset(bytes, 1, sizeof bytes); /* refused, as this is host memory; but the device has begun */
+        hip.hipMemset(bytes, 1, sizeof bytes); /* refused, because `bytes` is on the host; but the device has begun */
         break;
     default:
         hip.hipMemcpy(bytes, more, sizeof bytes, hipMemcpyHostToHost);
@@ -438,7 +441,7 @@ static void role_warms_up(void *argument)
     CHECK_EQUAL(fake_used(0), MACHINE_BEGIN);
 }
 
-static void test_a_device_that_is_warmed_up_is_charged_then(void **state)
+static void test_a_device_is_charged_when_it_is_warmed_up(void **state)
 {
     for (int way = 0; way < 6; way++) {
         const uint64_t limit = GIB;
@@ -449,7 +452,7 @@ static void test_a_device_that_is_warmed_up_is_charged_then(void **state)
     }
 }
 
-static void test_a_device_that_begins_with_a_launch_is_charged_there(void **state)
+static void test_a_device_that_begins_with_a_launch_is_charged_with_it(void **state)
 {
     const uint64_t limits[] = {GIB, 200 * MIB};
 
@@ -465,7 +468,7 @@ static void role_forked_child(void *argument)
     int status = -1;
 
     role_open();
-    pid_t fork_early = fork(); /* before the runtime is loaded: the child has its own */
+    pid_t fork_early = fork(); /* before the runtime is loaded: the child loads a runtime of its own */
     if (fork_early == 0) {
         allocate_memory(MIB);
         CHECK_CHARGED(MIB);
@@ -475,7 +478,7 @@ static void role_forked_child(void *argument)
     CHECK_EQUAL(status, 0);
     allocate_memory(3 * MIB);
     CHECK_CHARGED(3 * MIB);
-    pid_t fork_late = fork(); /* such a child cannot use the runtime any more, and costs nothing */
+    pid_t fork_late = fork(); /* this child cannot use the runtime, and is charged nothing */
     if (fork_late == 0) {
         void *pointer;
 
@@ -487,7 +490,7 @@ static void role_forked_child(void *argument)
     CHECK_CHARGED(3 * MIB);
 }
 
-static void test_a_child_pays_for_itself_and_the_parent_keeps_its_account(void **state)
+static void test_a_child_is_charged_for_itself_and_the_parents_charge_stays(void **state)
 {
     machine_run(role_forked_child, GIB);
 }
@@ -505,7 +508,7 @@ static void role_vgpu_is_missing(void *argument)
     CHECK(strcmp(hip.hipGetErrorName(hipErrorNotReady), "hipErrorNotReady") == 0);
 }
 
-static void test_a_vgpu_that_cannot_be_used_closes_the_runtime(void **state)
+static void test_in_a_vgpu_that_cannot_be_used_each_call_is_refused(void **state)
 {
     machine_run(role_vgpu_is_missing, GIB);
 }
@@ -528,7 +531,7 @@ static void role_chooses_devices(void *argument)
     CHECK(memcmp(uuid.bytes, digits, sizeof uuid.bytes) == 0);
     CHECK_EQUAL(hip.hipDeviceTotalMem(&bytes, 0), hipSuccess);
     CHECK_EQUAL(bytes, 3 * GIB);
-    CHECK(strcmp(getenv("HIP_VISIBLE_DEVICES"), "0") == 0); /* a child of this one chooses the same */
+    CHECK(strcmp(getenv("HIP_VISIBLE_DEVICES"), "0") == 0); /* so a child of this process chooses the same device */
     allocate_memory(MIB);
     CHECK_EQUAL(machine_charged(1), MACHINE_BEGIN + MIB);
     CHECK_EQUAL(machine_charged(0), 0);
@@ -554,14 +557,14 @@ int main(void)
         cmocka_unit_test(test_memory_that_was_exported_stays_charged),
         cmocka_unit_test(test_virtual_memory_is_charged_until_its_last_holder_goes),
         cmocka_unit_test(test_one_byte_beyond_the_quota_is_refused),
-        cmocka_unit_test(test_a_reset_gives_all_back_and_the_device_begins_anew),
+        cmocka_unit_test(test_a_reset_releases_all_charges_and_the_device_begins_anew),
         cmocka_unit_test(test_two_devices_have_their_own_quotas_in_every_report),
         cmocka_unit_test(test_a_quota_that_a_device_cannot_begin_with_is_refused_and_nothing_stays),
         cmocka_unit_test(test_an_invalid_stream_gets_no_uncharged_memory),
-        cmocka_unit_test(test_a_device_that_is_warmed_up_is_charged_then),
-        cmocka_unit_test(test_a_device_that_begins_with_a_launch_is_charged_there),
-        cmocka_unit_test(test_a_child_pays_for_itself_and_the_parent_keeps_its_account),
-        cmocka_unit_test(test_a_vgpu_that_cannot_be_used_closes_the_runtime),
+        cmocka_unit_test(test_a_device_is_charged_when_it_is_warmed_up),
+        cmocka_unit_test(test_a_device_that_begins_with_a_launch_is_charged_with_it),
+        cmocka_unit_test(test_a_child_is_charged_for_itself_and_the_parents_charge_stays),
+        cmocka_unit_test(test_in_a_vgpu_that_cannot_be_used_each_call_is_refused),
         cmocka_unit_test(test_a_program_chooses_among_its_vgpus_by_index_and_uuid),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs of the charges for managed memory, which has no fixed place, and for copies whose arguments are not
- * read. Never: several processes that take memory at once (test_storm.c).
+ * read. Never: runs processes that take memory at once (test_storm.c).
  */
 #include <sys/mman.h>
 
@@ -29,7 +29,7 @@ static void role_moves_managed(void *argument)
         CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN + 300 * MIB);
         CHECK_EQUAL(machine_charged(1), 300 * MIB);
     }
-    CHECK_EQUAL(hip.hipSetDevice(1), hipSuccess); /* no room to begin it */
+    CHECK_EQUAL(hip.hipSetDevice(1), hipSuccess); /* the quota has no room to begin this device */
     CHECK_EQUAL(hip.hipMalloc(&small, 1), hipErrorOutOfMemory);
     CHECK_EQUAL(hip.hipFreeAsync(pointer, NULL), hipSuccess);
     CHECK_EQUAL(machine_charged(0), MACHINE_BEGIN);
@@ -60,7 +60,7 @@ static void test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to(void **
 
 /* ---- copies ---- */
 
-/* The runtime refuses an absurd count and a missing array, so our library must not read the array before. */
+/* The runtime refuses an absurd count and a missing array, so Facet's library must not read the array before. */
 static void role_unreadable_arguments(void *argument)
 {
     long page = sysconf(_SC_PAGESIZE);
@@ -81,6 +81,7 @@ static void test_the_runtime_refuses_lists_that_cannot_be_read(void **state)
     machine_run(role_unreadable_arguments, GIB);
 }
 
+/* Waits up to 5 s until `count` launches are reported. */
 static void check_launches(uint64_t count)
 {
     struct facet_usage_totals totals = test_segment_totals(&machine.segments[0]);
@@ -93,7 +94,7 @@ static void check_launches(uint64_t count)
     CHECK_EQUAL(totals.inflight, 0);
 }
 
-/* The sizes of these copies are unknown, so each counts as a launch. */
+/* The interposer does not know the sizes of these copies, so each counts as a launch. */
 static void role_copies_of_unknown_size(void *argument)
 {
     void *memory;
@@ -118,7 +119,7 @@ static void role_copies_of_unknown_size(void *argument)
     check_launches(2);
 }
 
-static void test_copies_of_unknown_size_count_each(void **state)
+static void test_each_copy_of_unknown_size_counts_as_a_launch(void **state)
 {
     machine_run(role_copies_of_unknown_size, GIB);
 }
@@ -128,7 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_managed_memory_is_charged_on_each_gpu_that_it_may_go_to),
         cmocka_unit_test(test_the_runtime_refuses_lists_that_cannot_be_read),
-        cmocka_unit_test(test_copies_of_unknown_size_count_each),
+        cmocka_unit_test(test_each_copy_of_unknown_size_counts_as_a_launch),
     };
 
     return cmocka_run_group_tests_name("hip/places", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that after a process has reaped its child, free memory includes the child's. Never: runs an owner of the
- * segment, which would release that memory itself.
+ * Owns: proofs that the free memory that a program sees includes the memory of a killed child as soon as its parent has
+ * waited for it. Never: lets the owner of the segment run, which would release that memory itself.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -96,5 +96,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
     };
-    return cmocka_run_group_tests_name("hip memory of the reaped", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("hip memory of reaped children", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that a call which the runtime refuses anyway returns the runtime's error, however much it asks for, and
- * that only refusals by the quota alone count as denied. Never: tests a call that is granted.
+ * that only refusals by the quota alone count as denied. Never: tests the charge of a call that succeeds.
  */
 #include "machine.h"
 
@@ -16,7 +16,7 @@ static uint64_t denied_count(void)
     return totals.denied;
 }
 
-/* The call returns `answer`. It counts as denied if that is "out of memory". */
+/* The call returns `answer` and takes no memory. It counts as denied if `answer` is "out of memory". */
 #define REFUSED(call, answer)                                                                                          \
     do {                                                                                                               \
         uint64_t counted = denied_count(), used = fake_used(0);                                                        \
@@ -26,7 +26,7 @@ static uint64_t denied_count(void)
     } while (0)
 
 static const hipChannelFormatDesc pixel_of_four = {.x = 32, .y = 32, .z = 32, .w = 32, .f = hipChannelFormatKindFloat};
-static const hipExtent extent = {1000, 1000, 600}; /* of texels */
+static const hipExtent extent = {1000, 1000, 600}; /* in pixels: more than the quota */
 
 static void role_requests_over_quota(void *argument)
 {
@@ -102,7 +102,8 @@ static void role_wrong_arguments(void *argument)
     REFUSED(hip.hipArray3DCreate(NULL, &cube), hipErrorInvalidValue);
     REFUSED(hip.hipMallocMipmappedArray(NULL, &pixel_of_four, extent, 3, 0), hipErrorInvalidValue);
     REFUSED(hip.hipMipmappedArrayCreate(NULL, &cube, 3), hipErrorInvalidValue);
-    REFUSED(hip.hipMalloc3DArray(&array, &pixel_of_four, (hipExtent){1000, 1000, 16385}, 0), hipErrorInvalidValue);
+    REFUSED(hip.hipMalloc3DArray(&array, &pixel_of_four, (hipExtent){1000, 1000, 16385}, 0),
+            hipErrorInvalidValue); /* one more layer than an array can have */
     REFUSED(hip.hipMallocMipmappedArray(&levels, &pixel_of_four, (hipExtent){1000, 1000, 16385}, 3, 0),
             hipErrorInvalidValue);
     REFUSED(hip.hipMemCreate(NULL, OVER_QUOTA, &properties, 0), hipErrorInvalidValue);

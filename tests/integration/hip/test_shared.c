@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: HIP's steps for tests/integration/cuda/shared.h, with handles and pools. Never: the older IPC handles, which
- * are made of plain allocations. */
+/* Owns: HIP's steps for tests/integration/cuda/shared.h, with handles and pools. Never:
+ * tests the older IPC handles, which are made of plain allocations. */
 #include "machine.h"
 
 #include "../cuda/shared.h"
@@ -62,8 +62,8 @@ static void test_an_imported_handle_is_charged_to_its_exporter(void **state)
 {
     shared_run(&(const struct shared_steps){.make = make_handle,
                                             .import = import_handle,
-                                            .look = read_through_handle,
-                                            .let_go = release_handle,
+                                            .read_text = read_through_handle,
+                                            .end_import = release_handle,
                                             .kind = FAKE_VIRTUAL});
 }
 
@@ -117,9 +117,9 @@ static void test_an_imported_pool_is_charged_to_its_exporter(void **state)
 {
     shared_run(&(const struct shared_steps){.make = make_pool,
                                             .import = import_pool,
-                                            .look = read_pool_memory,
-                                            .let_go = release_pool,
-                                            .give_back = give_pool_back,
+                                            .read_text = read_pool_memory,
+                                            .end_import = release_pool,
+                                            .end_allocation = give_pool_back,
                                             .kind = FAKE_POOL});
 }
 

@@ -4,7 +4,7 @@
 
 #include "../cuda/storm.h"
 
-#define OBJECTS    96u
+#define OBJECTS    96u /* of each kind */
 #define PAGE_COUNT 16u
 #define PAGE       (2 * MIB)
 
@@ -135,7 +135,7 @@ static void make_wrong_calls(struct storm_bag *bag)
 
 static void change_any(struct storm_bag *bag)
 {
-    uint64_t kind = storm_draw(1000);
+    uint64_t kind = storm_draw(1000); /* each kind of call has a fixed part of 1000 */
 
     if (kind < 500)
         change_pointer(bag);
@@ -160,7 +160,7 @@ static struct storm_bag *prepare_bag(struct storm_worker *self)
 
     role_open();
     CHECK_EQUAL(hip.hipStreamCreate(&stream), hipSuccess);
-    atomic_store(&self->device_charge, machine_own(0));
+    atomic_store(&self->device_charge, machine_charged_to_self(0));
     CHECK_EQUAL(hip.hipMemPoolCreate(&bag.pools[0], &shape), hipSuccess);
     CHECK_EQUAL(hip.hipDeviceGetDefaultMemPool(&bag.pools[1], 0), hipSuccess);
     CHECK_EQUAL(hip.hipMemAddressReserve(&addresses, PAGE_COUNT * PAGE, 0, NULL, 0), hipSuccess);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a program gets our library, however it loads the HIP runtime, and that our library finds the
- * runtime which the program would have loaded. Never: sets FACET_REAL_HIP, which names that runtime.
+ * Owns: proofs that a program gets Facet's library, however it loads the HIP runtime, and that this library finds the
+ * runtime that the program would have loaded. Never: sets FACET_REAL_HIP, which names that runtime.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +11,18 @@
 #include "limiter/tenant.h"
 #include "machine.h"
 
+/* what program.c prints in a vGPU of 1 GiB, and outside it; 2: hipErrorOutOfMemory */
 #define INSIDE  "1 devices, 1024 MiB, 2 GiB 2, launch 0, 0"
 #define OUTSIDE "1 devices, 8192 MiB, 2 GiB 0, launch 0, 0"
 
 struct client_case {
     const char *program, *argument;
-    const char *runtime; /* the variable that names the folder where the loader finds it; NULL: only the program does */
-    bool in_vgpu;        /* with the variables that `facet run` sets */
-    bool uses_ours;      /* preloaded, in no vGPU */
+    const char *runtime; /* the variable that names the folder in which the loader finds the runtime; NULL: none */
+    bool in_vgpu;        /* in a vGPU, with the variables that `facet run` sets */
+    bool uses_ours;      /* in no vGPU, with Facet's library preloaded */
 };
 
-/* As the command does between fork and exec. */
+/* Does what `facet run` does between fork and exec. */
 static void enter_role(void)
 {
     struct facet_error error = {0};
@@ -50,7 +51,7 @@ static void become_program(const struct client_case *client_case)
 }
 
 /* The program's output, without the end of its line. */
-static const char *answer_of(struct client_case client_case)
+static const char *output_of(struct client_case client_case)
 {
     static char output[4096];
     int ends[2], status = 0;
@@ -75,8 +76,8 @@ static const char *answer_of(struct client_case client_case)
     output[used] = 0;
     output[strcspn(output, "\n")] = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("%s %s: status %#x: %s", client_case.program, client_case.argument ? client_case.argument : "",
-                 (unsigned)status, output);
+        fail_msg("%s %s ended with wait status %#x, expected 0. Its output: %s", client_case.program,
+                 client_case.argument ? client_case.argument : "", (unsigned)status, output);
     return output;
 }
 
@@ -95,55 +96,55 @@ static int teardown(void **state)
 #define FAKE "FACET_TEST_HIP_FAKE"
 #define OLD  "FACET_TEST_HIP_OLD"
 
-static void test_a_linked_program_starts_with_its_versions_and_has_its_limits(void **state)
+static void test_a_linked_program_finds_its_symbol_versions_and_has_its_limits(void **state)
 {
-    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, true, false}), INSIDE);
+    assert_string_equal(output_of((struct client_case){"program-linked", NULL, FAKE, true, false}), INSIDE);
 }
 
 static void test_a_program_linked_with_an_older_release_has_its_limits(void **state)
 {
     setenv("FAKE_HIP_VERSION", "50200000", 1);
-    assert_string_equal(answer_of((struct client_case){"program-old", NULL, OLD, true, false}), INSIDE);
+    assert_string_equal(output_of((struct client_case){"program-old", NULL, OLD, true, false}), INSIDE);
     unsetenv("FAKE_HIP_VERSION");
 }
 
-static void test_a_program_that_bundles_the_runtime_uses_its_own_behind_ours(void **state)
+static void test_a_program_that_bundles_the_runtime_uses_it_and_has_its_limits(void **state)
 {
-    assert_string_equal(answer_of((struct client_case){"program-bundled", NULL, NULL, false, false}), OUTSIDE);
-    assert_string_equal(answer_of((struct client_case){"program-bundled", NULL, NULL, true, false}), INSIDE);
+    assert_string_equal(output_of((struct client_case){"program-bundled", NULL, NULL, false, false}), OUTSIDE);
+    assert_string_equal(output_of((struct client_case){"program-bundled", NULL, NULL, true, false}), INSIDE);
 }
 
 static void test_a_program_that_opens_the_runtime_by_any_name_has_its_limits(void **state)
 {
-    assert_string_equal(answer_of((struct client_case){"program", "libamdhip64.so.6", FAKE, true, false}), INSIDE);
-    assert_string_equal(answer_of((struct client_case){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
+    assert_string_equal(output_of((struct client_case){"program", "libamdhip64.so.6", FAKE, true, false}), INSIDE);
+    assert_string_equal(output_of((struct client_case){"program", "libamdhip64.so", FAKE, true, false}), INSIDE);
 }
 
 static void test_in_no_vgpu_each_call_reaches_the_runtime(void **state)
 {
-    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, true}), OUTSIDE);
-    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, FAKE, false, false}), OUTSIDE);
-    assert_string_equal(answer_of((struct client_case){"program-bundled", NULL, NULL, false, true}), OUTSIDE);
+    assert_string_equal(output_of((struct client_case){"program-linked", NULL, FAKE, false, true}), OUTSIDE);
+    assert_string_equal(output_of((struct client_case){"program-linked", NULL, FAKE, false, false}), OUTSIDE);
+    assert_string_equal(output_of((struct client_case){"program-bundled", NULL, NULL, false, true}), OUTSIDE);
 }
 
-static void test_where_no_runtime_is_there_is_no_device(void **state)
+static void test_without_a_runtime_a_program_finds_no_device(void **state)
 {
-    assert_string_equal(answer_of((struct client_case){"program-linked", NULL, NULL, true, false}),
-                        "0 devices, 0 MiB, 2 GiB 100, launch 100, 100");
+    assert_string_equal(output_of((struct client_case){"program-linked", NULL, NULL, true, false}),
+                        "0 devices, 0 MiB, 2 GiB 100, launch 100, 100"); /* 100: hipErrorNoDevice */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_linked_program_starts_with_its_versions_and_has_its_limits, setup,
+        cmocka_unit_test_setup_teardown(test_a_linked_program_finds_its_symbol_versions_and_has_its_limits, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_program_linked_with_an_older_release_has_its_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_program_that_bundles_the_runtime_uses_its_own_behind_ours, setup,
+        cmocka_unit_test_setup_teardown(test_a_program_that_bundles_the_runtime_uses_it_and_has_its_limits, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_a_program_that_opens_the_runtime_by_any_name_has_its_limits, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_in_no_vgpu_each_call_reaches_the_runtime, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_where_no_runtime_is_there_is_no_device, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_without_a_runtime_a_program_finds_no_device, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("hip/ways", tests, NULL, NULL);

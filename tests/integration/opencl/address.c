@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: asking OpenCL for a device's address. Never: keeps an object. */
+/* Owns: asking OpenCL for a device's address. Never: keeps an OpenCL object. */
 #include "address.h"
 
 #include <CL/cl.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Counts the earlier devices of the same name; as in the layer, that count numbers devices of one name. */
+/* The number of earlier devices with the same name. Like the layer, the test numbers devices of one name by it. */
 static unsigned count_same_name_before(char stems[][FACET_OPENCL_ADDRESS_SIZE], unsigned count)
 {
     unsigned same = 0;

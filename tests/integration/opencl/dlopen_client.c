@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlopen-client BYTES: a program that is not linked with OpenCL but opens the loader by name, as many do, allocates,
- * runs a kernel, and closes the loader again while the buffer lives.
+ * dlopen-client BYTES: a program that is not linked with OpenCL. Like many programs, it opens the loader by name. It
+ * allocates a buffer, runs a kernel, and closes the loader again while the buffer lives.
  *
- * Owns: this sequence. The exit status is 0 if every step succeeded.
+ * Owns: these steps. The exit status is 0 if every step succeeded; otherwise its number tells which step failed.
  */
 #include <CL/cl.h>
 #include <dlfcn.h>

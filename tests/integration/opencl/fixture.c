@@ -30,7 +30,7 @@ int fixture_begin(const char *driver, unsigned index)
         return fixture.fake ? 1 : 0;
     }
     if (!test_segment_make(&fixture.segment, address, FIXTURE_MEMORY)) {
-        printf("Bail out! no segment\n");
+        printf("Bail out! the vGPU's segment could not be made\n");
         return 1;
     }
     setenv(FACET_ENV_VGPU_DIR, fixture.segment.dir, 1);
@@ -123,7 +123,7 @@ bool fixture_launches_reach(const struct facet_usage_totals *totals, uint64_t va
     return totals->launches >= value;
 }
 
-bool fixture_is_idle(const struct facet_usage_totals *totals, uint64_t value)
+bool fixture_inflight_is(const struct facet_usage_totals *totals, uint64_t value)
 {
     return totals->inflight == value;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state that every test of the layer starts from: a driver, a segment, this process in the vGPU, and a context.
+ * The state in which every test of the layer begins: a driver, a segment, this process in the vGPU, and a context.
  *
  * Owns: the environment variables that put the process into the vGPU, set before its first OpenCL call.
- * Never: asserts how long something takes; waits are bounded and only return whether the event happened.
+ * Never: asserts how long something takes: waits are bounded and only return whether the event happened.
  */
 #ifndef FACET_TEST_FIXTURE_H
 #define FACET_TEST_FIXTURE_H
@@ -24,10 +24,10 @@
 #include "segment.h"
 
 #define MIB            (UINT64_C(1) << 20)
-#define FIXTURE_MEMORY (64 * MIB)
+#define FIXTURE_MEMORY (64 * MIB) /* the quota */
 
 struct fixture {
-    bool fake;
+    bool fake; /* the driver is the fake one, not PoCL */
     struct test_segment segment;
     cl_platform_id platform;
     cl_device_id device;
@@ -48,8 +48,8 @@ extern struct fixture fixture;
         .name = #test, .test_func = fixture.fake ? NULL : test                                                         \
     }
 
-/* Makes the segment for device `index` of `driver`, "fake" or "pocl". Returns -1; on failure, prints the reason as TAP
- * and returns the exit status. */
+/* Makes the segment for device `index` of `driver`, "fake" or "pocl". Returns -1 on success. On failure, prints the
+ * reason as TAP and returns the exit status. */
 int fixture_begin(const char *driver, unsigned index);
 void fixture_end(void);
 
@@ -61,12 +61,15 @@ cl_mem fixture_buffer(uint64_t bytes, cl_int *ret_error);
 void fixture_set_sleep(cl_uint microseconds);
 cl_int fixture_launch(cl_kernel kernel, cl_event *event);
 
-/* The bytes held in the segment; and whether `condition` becomes true within some seconds. The wait keeps the segment's
- * heartbeat. */
+/* The bytes that the vGPU's processes hold. */
 uint64_t fixture_held(void);
+
+/* Returns whether `condition` becomes true for `value` within about 10 s. The wait keeps the segment's heartbeat. */
 bool fixture_wait(bool (*condition)(const struct facet_usage_totals *totals, uint64_t value), uint64_t value);
+
+/* Conditions: at least `value` launches are counted; exactly `value` are in flight; exactly `value` threads wait. */
 bool fixture_launches_reach(const struct facet_usage_totals *totals, uint64_t value);
-bool fixture_is_idle(const struct facet_usage_totals *totals, uint64_t value);
+bool fixture_inflight_is(const struct facet_usage_totals *totals, uint64_t value);
 bool fixture_waiting_is(const struct facet_usage_totals *totals, uint64_t value);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * segment-host [-m BYTES] [-g open|leased|closed] LAYER COMMAND [ARGUMENT...]
  *
- * Runs a command in a vGPU of the default device without a daemon, and prints the vGPU's usage.
+ * Runs a command in a vGPU of the first OpenCL device, without a daemon, and prints the vGPU's usage.
  *
  * Owns: the segment and its heartbeat while the command runs.
- * Never: schedules: the gate stays as given.
+ * Never: schedules: the gate stays as -g sets it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ static void print_totals(const struct test_segment *segment)
     struct facet_usage_totals totals = test_segment_totals(segment);
 
     fprintf(stderr,
-            "segment-host: held %llu peak %llu denied %llu launches %llu busy_ms %.3f throttled_ms %.3f inflight %u\n",
+            "segment-host: held_bytes %llu peak_bytes %llu denied %llu launches %llu busy_ms %.3f throttled_ms %.3f "
+            "inflight %u\n",
             (unsigned long long)totals.memory_bytes, (unsigned long long)totals.memory_peak_bytes,
             (unsigned long long)totals.denied, (unsigned long long)totals.launches,
             (double)totals.busy_ns / (double)FACET_NS_PER_MS, (double)totals.throttled_ns / (double)FACET_NS_PER_MS,
@@ -81,11 +82,12 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!test_device_address_apart(0, address)) {
-        fprintf(stderr, "segment-host: no OpenCL device\n");
+        fprintf(stderr, "segment-host: no OpenCL device is found; install a driver and its ICD file\n");
         return 1;
     }
     if (!test_segment_make(&segment, address, memory))
         return 1;
+    /* a leased gate lets launches through while at most 20 ms of work are in flight */
     facet_owner_set_gate(segment.owner, gate);
     facet_owner_set_depth(segment.owner, 20 * FACET_NS_PER_MS);
     int status = run_command(&segment, argv[optind], argv + optind + 1);

@@ -17,7 +17,7 @@
 static const char *program;
 static char device_address[FACET_OPENCL_ADDRESS_SIZE];
 
-static cl_uint units_of_first(void)
+static cl_uint units_of_first_device(void)
 {
     cl_platform_id platform;
     cl_device_id device;
@@ -30,14 +30,14 @@ static cl_uint units_of_first(void)
     return units;
 }
 
-/* The child returns the number as its exit status, which can hold up to 255 units; tests need fewer. */
-static cl_uint units_of_first_apart(void)
+/* A child counts the units. Its exit status is the number, which is at most 255; tests need fewer. */
+static cl_uint units_of_first_device_in_child(void)
 {
     int status = 0;
     pid_t pid = fork();
 
     if (pid == 0) {
-        cl_uint units = units_of_first();
+        cl_uint units = units_of_first_device();
 
         _exit(units < 255 ? (int)units : 255);
     }
@@ -50,9 +50,9 @@ bool tenant_begin(const char *self, const char *driver, uint32_t least_units, ui
     fixture.fake = strcmp(driver, "fake") == 0;
     if (fixture.fake)
         setenv("OCL_ICD_VENDORS", getenv("FACET_TEST_FAKE_VENDORS"), 1);
-    uint32_t units = units_of_first_apart();
+    uint32_t units = units_of_first_device_in_child();
     if (units < least_units || !test_device_address_apart(0, device_address)) {
-        printf("1..0 # SKIP needs an OpenCL device of %u units, the first here has %u\n", least_units, units);
+        printf("1..0 # SKIP needs an OpenCL device of %u units, the first device here has %u\n", least_units, units);
         return false;
     }
     *ret_units = units;
@@ -71,7 +71,7 @@ const char *tenant_address(uint32_t start, uint32_t count)
 
 static void enter_segment(const struct tenant *tenant, const char *role, int out, int in)
 {
-    /* The pipes are moved first, as they may have the numbers that the role expects. */
+    /* The pipes are moved first, because they may have the numbers TENANT_OUT and TENANT_IN. */
     out = fcntl(out, F_DUPFD, 10);
     in = fcntl(in, F_DUPFD, 10);
     dup2(out, TENANT_OUT);
@@ -113,7 +113,8 @@ int tenant_end(struct tenant *tenant)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-/* The wait ends: a tenant that dies closes its end of the pipe, and a tenant that hangs is ended by its alarm. */
+/* The wait ends even if the tenant fails: a tenant that dies closes its end of the pipe, and an alarm ends a tenant
+ * that hangs. */
 uint64_t tenant_read(struct tenant *tenant)
 {
     struct pollfd ready = {.fd = tenant->from, .events = POLLIN};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tenants with units of their own: each has a segment, and is this program, started again in that segment with a role.
+ * Tenants with units of their own. Each has a segment, and is the test program, started again in that segment with a
+ * role.
  *
  * Owns: the segment of each tenant, its two pipes, and its heartbeat while the test waits for it.
  * Never: uses OpenCL in the test's own process.
@@ -12,8 +13,8 @@
 
 #include "fixture.h"
 
-#define TENANT_OUT 3 /* where a role writes its findings */
-#define TENANT_IN  4 /* where a role waits for the test's byte before it goes on */
+#define TENANT_OUT 3 /* the descriptor to which a role writes its findings */
+#define TENANT_IN  4 /* the descriptor from which a role reads the test's byte before it goes on */
 
 struct tenant {
     struct test_segment segment;
@@ -21,19 +22,23 @@ struct tenant {
     int from, to; /* the test's ends of the pipes */
 };
 
-/* Finds the first device and its units, in a child. If there are fewer, prints the reason to skip as TAP and returns
- * false. */
+/* Finds the first device and its units, in a child. If it has fewer than `least_units`, prints the reason to skip as
+ * TAP and returns false. */
 bool tenant_begin(const char *self, const char *driver, uint32_t least_units, uint32_t *ret_units);
 
 /* The address of `count` units of that device, from `start` on; 0: of the whole device. */
 const char *tenant_address(uint32_t start, uint32_t count);
 
-/* Starts this program as `role` in a vGPU at `address`, and waits for its end (1000 + signal when killed). */
+/* Starts this program as `role` in a vGPU at `address`. */
 void tenant_start(struct tenant *tenant, const char *address, const char *role);
+
+/* Waits for a tenant's end. Returns its exit status, or 1000 + the signal that killed it. */
 int tenant_end(struct tenant *tenant);
 
-/* Reads one word from a tenant, keeping its heartbeat; and sends it the byte with which it goes on. */
+/* Reads one word from a tenant, and keeps its segment's heartbeat meanwhile. */
 uint64_t tenant_read(struct tenant *tenant);
+
+/* Sends a tenant the byte for which it waits. */
 void tenant_go(struct tenant *tenant);
 
 /* tenant_start() and tenant_end() in one call. */
@@ -43,7 +48,7 @@ int tenant_run(const char *address, const char *role);
 #define ROLE_CHECK(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             return 1;                                                                                                  \
         }                                                                                                              \
     } while (0)

@@ -21,8 +21,8 @@
 #define ROUNDS 8
 #define GROUPS 128
 #define ITEMS  (GROUPS * 16)
-#define RUN_NS UINT64_C(600000000)
-#define TURNS  5000 /* of the kernel's loop: some milliseconds a launch */
+#define RUN_NS UINT64_C(600000000) /* for which a role launches */
+#define TURNS  5000                /* of the kernel's loop: a launch takes some milliseconds */
 
 static const char source[] = "__kernel void turn(__global uint *out, uint turns) {\n"
                              "    uint x = get_global_id(0);\n"
@@ -101,7 +101,7 @@ static unsigned long thread_ticks(int tid)
 
 /* The busiest thread except the main one, and how many threads ran at least a quarter as long as it. */
 struct thread_use {
-    int busiest;
+    int busiest; /* its thread id */
     uint64_t working_count;
 };
 
@@ -164,7 +164,8 @@ static int role_work(void)
     } while (spent < RUN_NS);
     ROLE_CHECK(result_is_right(&work));
     const struct thread_use thread_use = find_thread_use();
-    ROLE_CHECK(write_word(launches * UINT64_C(1000000000000) / spent));
+    ROLE_CHECK(write_word(launches * UINT64_C(1000000000000) / spent)); /* launches in 1000 s */
+    /* the processor plus 1: 0 stands for a thread that is bound to none */
     ROLE_CHECK(write_word(thread_use.working_count) && write_word((uint64_t)(processor_of(thread_use.busiest) + 1)));
     return 0;
 }
@@ -172,9 +173,9 @@ static int role_work(void)
 /* --- tests --- */
 
 struct outcome {
-    uint64_t rate; /* launches in a thousand seconds */
-    uint64_t working_count;
-    int processor;
+    uint64_t rate;          /* launches in 1000 s */
+    uint64_t working_count; /* threads that worked */
+    int processor;          /* of the busiest thread; -1: it may run on several */
 };
 
 /* Runs tenants at these addresses at the same time. */
@@ -208,6 +209,7 @@ static struct outcome work_alone(const char *address)
 
 /* --- other programs' load, under which a ratio proves nothing --- */
 
+/* The time, the processor time that the whole machine used, and the part of it that this test used. */
 struct moment {
     uint64_t wall_ns, machine_ns, ours_ns;
 };
@@ -249,21 +251,22 @@ static bool others_were_quiet_since(const struct moment *begin)
     return machine < ours || (machine - ours) * 5 < end.wall_ns - begin->wall_ns;
 }
 
-/* Expects `good`; a failure counts only if at least one round was calm. */
-static void judge_ratio(bool good, int calm_rounds)
+/* Expects `holds`; a failure counts only if other programs were quiet in at least one round. */
+static void judge_ratio(bool holds, int quiet_rounds)
 {
-    if (!good && calm_rounds == 0) {
+    if (!holds && quiet_rounds == 0) {
         print_message("# other programs kept this machine busy in every round\n");
         skip();
     }
-    assert_true(good);
+    assert_true(holds);
 }
 
+/* In one round at least, all units are more than 1.4 times as fast as half of them. */
 static void half_the_units_are_half_as_fast(void **state)
 {
     const uint32_t half = all_units / 2;
     double best = 0;
-    int calm_rounds = 0;
+    int quiet_rounds = 0;
 
     for (int i = 0; i < ROUNDS && best <= 1.4; i++) {
         const struct moment begin = moment_now();
@@ -271,17 +274,17 @@ static void half_the_units_are_half_as_fast(void **state)
         double whole = (double)work_alone(tenant_address(0, 0)).rate;
 
         best = whole / part > best ? whole / part : best;
-        calm_rounds += others_were_quiet_since(&begin);
+        quiet_rounds += others_were_quiet_since(&begin);
         print_message("# round %d: all units are %.2f times as fast as half of them\n", i, whole / part);
     }
-    judge_ratio(best > 1.4, calm_rounds);
+    judge_ratio(best > 1.4, quiet_rounds);
 }
 
-/* A sub-device is not much faster than its units, even if all other units are free. */
+/* One unit has less than 0.8 of the whole device's speed in one round at least, even if all other units are free. */
 static void one_unit_is_not_faster_than_its_share(void **state)
 {
     double least = 100;
-    int calm_rounds = 0;
+    int quiet_rounds = 0;
 
     for (int i = 0; i < ROUNDS && least >= 0.8; i++) {
         const struct moment begin = moment_now();
@@ -289,12 +292,12 @@ static void one_unit_is_not_faster_than_its_share(void **state)
         double whole = (double)work_alone(tenant_address(0, 0)).rate;
 
         least = part / whole < least ? part / whole : least;
-        calm_rounds += others_were_quiet_since(&begin);
+        quiet_rounds += others_were_quiet_since(&begin);
     }
-    judge_ratio(least < 0.8, calm_rounds);
+    judge_ratio(least < 0.8, quiet_rounds);
 }
 
-/* PoCL with bound threads: the thread of a unit runs on the processor of that number, so tenants share no processor. */
+/* With POCL_AFFINITY, PoCL binds a unit's thread to the processor of that number, so tenants share no processor. */
 static void a_unit_is_a_processor(void **state)
 {
     for (uint32_t unit = 0; unit < all_units && unit < 8 && CPU_ISSET(unit, &allowed); unit++) {
@@ -306,11 +309,12 @@ static void a_unit_is_a_processor(void **state)
     assert_int_equal(work_alone(tenant_address(0, 2)).working_count, 2);
 }
 
+/* Two tenants with a unit each keep more than 0.65 of the speed that each has alone. */
 static void neighbours_keep_their_speed(void **state)
 {
     char first[256];
     double best = 0;
-    int calm_rounds = 0;
+    int quiet_rounds = 0;
 
     snprintf(first, sizeof first, "%s", tenant_address(0, 1));
     const char *const both[] = {first, tenant_address(1, 1)};
@@ -322,14 +326,15 @@ static void neighbours_keep_their_speed(void **state)
         work_together(both, 2, together);
         double ratios[] = {(double)together[0].rate / alone[0], (double)together[1].rate / alone[1]};
         double worse = ratios[0] < ratios[1] ? ratios[0] : ratios[1];
-        print_message("# round %d: %.2f and %.2f of their speed alone\n", i, ratios[0], ratios[1]);
+        print_message("# round %d: the tenants have %.2f and %.2f of the speed that each has alone\n", i, ratios[0],
+                      ratios[1]);
         best = worse > best ? worse : best;
-        calm_rounds += others_were_quiet_since(&begin);
+        quiet_rounds += others_were_quiet_since(&begin);
     }
-    judge_ratio(best > 0.65, calm_rounds);
+    judge_ratio(best > 0.65, quiet_rounds);
 }
 
-/* With both tenants on one unit the sum of their speeds shows that the test above can fail. */
+/* Two tenants on one unit together have less than 1.3 times the speed of one: neighbours_keep_their_speed can fail. */
 static void tenants_of_one_unit_halve_each_other(void **state)
 {
     char first[256];
@@ -343,7 +348,7 @@ static void tenants_of_one_unit_halve_each_other(void **state)
 
         work_together(both, 2, together);
         double sum = ((double)together[0].rate + (double)together[1].rate) / alone;
-        print_message("# round %d: together %.2f of one alone\n", i, sum);
+        print_message("# round %d: both tenants together are %.2f times as fast as one alone\n", i, sum);
         least = sum < least ? sum : least;
     }
     assert_true(least < 1.3);

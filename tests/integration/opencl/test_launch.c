@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests that launches are counted, measured, held back at the gate, and never stuck. */
+/* Owns: tests that launches are counted, measured, held back at a closed gate, and never wait forever. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static struct facet_usage_totals totals_now(void)
 static struct facet_usage_totals settled_totals(void)
 {
     clFinish(fixture.queue);
-    assert_true(fixture_wait(fixture_is_idle, 0));
+    assert_true(fixture_wait(fixture_inflight_is, 0));
     return totals_now();
 }
 
@@ -39,12 +39,12 @@ static void test_launches_are_counted(void **state)
     cl_uint references = 0;
     clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof references, &references, NULL);
     if (fixture.fake)
-        assert_int_equal(references, 1);
+        assert_int_equal(references, 1); /* the layer keeps no reference */
     clReleaseEvent(event);
 }
 
 /* The reported time, in which overlaps count once, is more than 0 and at most the elapsed time. */
-static void test_time_is_measured(void **state)
+static void test_device_time_is_measured(void **state)
 {
     struct facet_usage_totals before = settled_totals();
     uint64_t begun = facet_clock_now_ns();
@@ -58,12 +58,12 @@ static void test_time_is_measured(void **state)
     assert_int_equal(after.launches, before.launches + 10);
     assert_true(after.busy_ns > before.busy_ns);
     assert_true(after.busy_ns - before.busy_ns <= elapsed);
-    if (fixture.fake) /* its kernels sleep at least as long as their argument says */
+    if (fixture.fake) /* the fake driver's kernels sleep at least as long as their argument says */
         assert_true(after.busy_ns - before.busy_ns >= 10 * 2 * FACET_NS_PER_MS);
     fixture_set_sleep(100);
 }
 
-static void test_failed_launch_leaves_nothing(void **state)
+static void test_a_refused_launch_leaves_nothing_in_flight(void **state)
 {
     struct facet_usage_totals before = settled_totals();
 
@@ -95,7 +95,7 @@ static void *launch_one(void *unused)
     return (void *)(intptr_t)fixture_launch(fixture.noop, NULL);
 }
 
-static void test_gate_holds_and_lets_go(void **state)
+static void test_a_closed_gate_holds_a_launch_until_it_opens(void **state)
 {
     struct facet_usage_totals before = settled_totals();
     pthread_t thread;
@@ -132,52 +132,53 @@ static void test_launches_under_a_lease_are_counted(void **state)
  * A command that waits for the program (a user event) must not delay the reports of other work, block further launches,
  * or deadlock.
  */
-static void test_user_event(enum facet_gate gate)
+static void check_user_event(enum facet_gate gate)
 {
     struct facet_usage_totals before = settled_totals();
-    cl_event held = clCreateUserEvent(fixture.context, NULL);
+    cl_event user_event = clCreateUserEvent(fixture.context, NULL);
     cl_command_queue other = clCreateCommandQueue(fixture.context, fixture.device, 0, NULL);
     size_t one = 1;
 
     facet_owner_set_gate(fixture.segment.owner, gate);
-    assert_int_equal(clEnqueueNDRangeKernel(other, fixture.noop, 1, NULL, &one, NULL, 1, &held, NULL), CL_SUCCESS);
+    assert_int_equal(clEnqueueNDRangeKernel(other, fixture.noop, 1, NULL, &one, NULL, 1, &user_event, NULL),
+                     CL_SUCCESS);
     for (int i = 0; i < 5; i++) {
         test_segment_beat(&fixture.segment);
         assert_int_equal(fixture_launch(fixture.sleep, NULL), CL_SUCCESS);
     }
     assert_true(fixture_wait(fixture_launches_reach, before.launches + 5));
     assert_int_equal(totals_now().inflight, 1);
-    clSetUserEventStatus(held, CL_COMPLETE);
+    clSetUserEventStatus(user_event, CL_COMPLETE);
     clFinish(other);
     assert_true(fixture_wait(fixture_launches_reach, before.launches + 6));
     facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
     clReleaseCommandQueue(other);
-    clReleaseEvent(held);
+    clReleaseEvent(user_event);
 }
 
-static void test_user_event_while_open(void **state)
+static void test_a_waiting_command_blocks_no_other_while_the_gate_is_open(void **state)
 {
-    test_user_event(FACET_GATE_OPEN);
+    check_user_event(FACET_GATE_OPEN);
 }
 
-static void test_user_event_while_leased(void **state)
+static void test_a_waiting_command_blocks_no_other_under_a_lease(void **state)
 {
-    test_user_event(FACET_GATE_LEASED);
+    check_user_event(FACET_GATE_LEASED);
 }
 
-static void test_more_in_flight_than_the_ring_holds(void **state)
+static void test_more_launches_than_the_ring_holds_are_counted(void **state)
 {
     struct facet_usage_totals before = settled_totals();
-    cl_event held = clCreateUserEvent(fixture.context, NULL);
+    cl_event user_event = clCreateUserEvent(fixture.context, NULL);
     size_t one = 1;
 
-    for (int i = 0; i < 5000; i++)
+    for (int i = 0; i < 5000; i++) /* the layer's ring holds 4096 */
         assert_int_equal(clEnqueueNDRangeKernel(fixture.queue, fixture.noop, 1, NULL, &one, NULL, i == 0,
-                                                i == 0 ? &held : NULL, NULL),
+                                                i == 0 ? &user_event : NULL, NULL),
                          CL_SUCCESS);
-    clSetUserEventStatus(held, CL_COMPLETE);
+    clSetUserEventStatus(user_event, CL_COMPLETE);
     assert_int_equal(settled_totals().launches, before.launches + 5000);
-    clReleaseEvent(held);
+    clReleaseEvent(user_event);
 }
 
 static void test_without_profiling_launches_are_counted(void **state)
@@ -243,7 +244,6 @@ static void test_launches_of_threads_are_counted(void **state)
     assert_int_equal(totals_now().denied, before.denied);
 }
 
-/* A command buffer is one launch. */
 static void test_a_command_buffer_is_one_launch(void **state)
 {
 #define LOOK_UP(name)                                                                                                  \
@@ -277,8 +277,8 @@ static void test_a_command_buffer_is_one_launch(void **state)
     clReleaseCommandBufferKHR(buffer);
 }
 
-/* The layer has released every object that it retained. */
-static void test_driver_keeps_nothing_of_ours(void **state)
+/* Only the fixture's queue and program exist. */
+static void test_the_layer_releases_every_object_that_it_retained(void **state)
 {
     const struct {
         _Atomic int64_t bytes, memory_objects, queues, programs, kernels, events;
@@ -302,21 +302,21 @@ int main(int argc, char **argv)
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_launches_are_counted),
-        cmocka_unit_test(test_time_is_measured),
-        cmocka_unit_test(test_failed_launch_leaves_nothing),
+        cmocka_unit_test(test_device_time_is_measured),
+        cmocka_unit_test(test_a_refused_launch_leaves_nothing_in_flight),
         cmocka_unit_test(test_transfers_from_1_mib_are_counted),
-        cmocka_unit_test(test_gate_holds_and_lets_go),
+        cmocka_unit_test(test_a_closed_gate_holds_a_launch_until_it_opens),
         cmocka_unit_test(test_launches_under_a_lease_are_counted),
-        cmocka_unit_test(test_user_event_while_open),
-        cmocka_unit_test(test_user_event_while_leased),
-        cmocka_unit_test(test_more_in_flight_than_the_ring_holds),
+        cmocka_unit_test(test_a_waiting_command_blocks_no_other_while_the_gate_is_open),
+        cmocka_unit_test(test_a_waiting_command_blocks_no_other_under_a_lease),
+        cmocka_unit_test(test_more_launches_than_the_ring_holds_are_counted),
         test_on_fake(test_without_profiling_launches_are_counted),
         cmocka_unit_test(test_launches_of_threads_are_counted),
         test_on_pocl(test_a_command_buffer_is_one_launch),
-        test_on_fake(test_driver_keeps_nothing_of_ours),
+        test_on_fake(test_the_layer_releases_every_object_that_it_retained),
     };
     if (!fixture_open()) {
-        printf("Bail out! no context\n");
+        printf("Bail out! the device's context could not be opened\n");
         return 1;
     }
     status = cmocka_run_group_tests_name("launch", tests, NULL, NULL);

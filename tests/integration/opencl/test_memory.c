@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of memory: charges, refusals, and when a charge is released. */
+/* Owns: tests of the charges of memory objects, of refusals, and of when a charge is released. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void test_quota_is_exact(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_bad_sizes_are_refused(void **state)
+static void test_invalid_sizes_are_refused(void **state)
 {
     cl_int error = CL_SUCCESS;
 
@@ -66,7 +66,7 @@ static void test_buffer_with_properties_is_charged(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_host_pointer_is_charged(void **state)
+static void test_a_buffer_on_a_host_pointer_is_charged(void **state)
 {
     void *host = aligned_alloc(4096, MIB);
     cl_mem buffer = clCreateBuffer(fixture.context, CL_MEM_USE_HOST_PTR, MIB, host, NULL);
@@ -78,7 +78,7 @@ static void test_host_pointer_is_charged(void **state)
     free(host);
 }
 
-static void test_sub_buffer_is_free(void **state)
+static void test_a_sub_buffer_is_not_charged(void **state)
 {
     cl_buffer_region region = {.origin = 0, .size = MIB / 2};
     cl_mem parent = fixture_buffer(MIB, NULL);
@@ -108,7 +108,7 @@ static void CL_CALLBACK note_held(cl_mem object, void *user_data)
     *(uint64_t *)user_data = fixture_held();
 }
 
-static void test_program_callback_runs_before_ours(void **state)
+static void test_the_programs_destructor_callback_runs_before_the_charge_is_released(void **state)
 {
     cl_mem buffer = fixture_buffer(MIB, NULL);
     uint64_t held = 0;
@@ -160,7 +160,7 @@ static void test_image_over_quota_is_refused(void **state)
 }
 
 /* The image's description fits into the quota, but not with the padding that the driver adds. */
-static void test_image_padding_over_quota(void **state)
+static void test_an_image_whose_padding_exceeds_the_quota_is_refused(void **state)
 {
     cl_image_format one_byte = {.image_channel_order = CL_R, .image_channel_data_type = CL_UNSIGNED_INT8};
     cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 1, .image_height = 1 << 20};
@@ -171,7 +171,7 @@ static void test_image_padding_over_quota(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
-static void test_image_over_buffer_is_free(void **state)
+static void test_an_image_over_a_buffer_is_not_charged(void **state)
 {
     cl_mem buffer = fixture_buffer(MIB, NULL);
     cl_image_desc desc = {.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER, .image_width = 64, .mem_object = buffer};
@@ -221,16 +221,16 @@ static void test_queued_free_of_svm_releases_its_charge(void **state)
 {
     void *pointers[2] = {clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, MIB, 0),
                          clSVMAlloc(fixture.context, CL_MEM_READ_WRITE, 2 * MIB, 0)};
-    cl_event gate = clCreateUserEvent(fixture.context, NULL);
+    cl_event user_event = clCreateUserEvent(fixture.context, NULL);
 
     assert_int_not_equal(clEnqueueSVMFree(NULL, 2, pointers, NULL, NULL, 0, NULL, NULL), CL_SUCCESS);
     assert_int_equal(fixture_held(), 3 * MIB);
-    assert_int_equal(clEnqueueSVMFree(fixture.queue, 2, pointers, NULL, NULL, 1, &gate, NULL), CL_SUCCESS);
+    assert_int_equal(clEnqueueSVMFree(fixture.queue, 2, pointers, NULL, NULL, 1, &user_event, NULL), CL_SUCCESS);
     assert_int_equal(fixture_held(), 3 * MIB);
-    clSetUserEventStatus(gate, CL_COMPLETE);
+    clSetUserEventStatus(user_event, CL_COMPLETE);
     clFinish(fixture.queue);
     assert_true(fixture_wait(holds_bytes, 0));
-    clReleaseEvent(gate);
+    clReleaseEvent(user_event);
 }
 
 static void test_usm_is_charged(void **state)
@@ -253,6 +253,7 @@ static void test_usm_is_charged(void **state)
     assert_int_equal(fixture_held(), 0);
 }
 
+/* A program for the fake driver: "GLOBAL=BYTES" gives it that many bytes of global variables. */
 static cl_program globals_program(const char *text)
 {
     cl_program program = clCreateProgramWithSource(fixture.context, 1, &text, NULL, NULL);
@@ -332,6 +333,7 @@ static void expect_refused(const void *made, cl_int error, cl_int expected, uint
     assert_int_equal(fixture_held(), 0);
 }
 
+/* The call sets `error` to `expected` and holds no memory. Only a refusal by the quota counts as denied. */
 #define REFUSED(call, expected)                                                                                        \
     do {                                                                                                               \
         uint64_t counted = denied_count();                                                                             \
@@ -341,8 +343,7 @@ static void expect_refused(const void *made, cl_int error, cl_int expected, uint
         expect_refused(made, error, expected, counted);                                                                \
     } while (0)
 
-/* Half of the quota is taken. The requested size exceeds what is left, but not the largest size that the
- * device allows. */
+/* Each request exceeds the quota. If it has another fault, too, the driver's error for that fault is returned. */
 static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
 {
     const cl_image_desc flat = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 4096, .image_height = 4096};
@@ -356,7 +357,7 @@ static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
             CL_INVALID_HOST_PTR);
     REFUSED(clCreateBuffer(NULL, 0, FIXTURE_MEMORY + 1, NULL, &error), CL_INVALID_CONTEXT);
     REFUSED(clCreateBuffer(fixture.context, 0, SIZE_MAX, NULL, &error),
-            CL_INVALID_BUFFER_SIZE); /* the driver's error */
+            CL_INVALID_BUFFER_SIZE); /* no device has that much */
     REFUSED(clCreateBufferWithProperties(fixture.context, NULL, both, FIXTURE_MEMORY + 1, NULL, &error),
             CL_INVALID_VALUE);
     REFUSED(clCreateImage(fixture.context, 0, &rgba, &flat, host, &error), CL_INVALID_HOST_PTR);
@@ -364,7 +365,7 @@ static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
     REFUSED(clCreateImageWithProperties(fixture.context, NULL, both, &rgba, &flat, NULL, &error), CL_INVALID_VALUE);
     REFUSED(clCreateImage2D(fixture.context, both, &rgba, 4096, 4096, 0, NULL, &error), CL_INVALID_VALUE);
     REFUSED(clCreateImage3D(fixture.context, both, &rgba, 256, 256, 256, 0, 0, NULL, &error), CL_INVALID_VALUE);
-    /* PoCL returns another error for this. */
+    /* PoCL and the fake driver return different errors for this width. */
     REFUSED(clCreateImage(fixture.context, 0, &rgba, &wide, NULL, &error),
             fixture.fake ? CL_INVALID_IMAGE_SIZE : CL_INVALID_OPERATION);
     REFUSED(clCreateImage(fixture.context, 0, &rgba, &flat, NULL, &error), CL_MEM_OBJECT_ALLOCATION_FAILURE);
@@ -372,7 +373,7 @@ static void test_a_refusal_of_the_driver_keeps_its_own_error(void **state)
             CL_MEM_OBJECT_ALLOCATION_FAILURE);
 }
 
-/* clSVMAlloc() returns no reason, but only the quota's refusals are counted. */
+/* clSVMAlloc() returns no reason, but only a refusal by the quota counts as denied. */
 static void test_shared_memory_is_denied_by_the_quota_alone(void **state)
 {
     uint64_t counted = denied_count();
@@ -392,16 +393,16 @@ int main(int argc, char **argv)
 
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_quota_is_exact),
-        cmocka_unit_test(test_bad_sizes_are_refused),
+        cmocka_unit_test(test_invalid_sizes_are_refused),
         cmocka_unit_test(test_buffer_with_properties_is_charged),
-        cmocka_unit_test(test_host_pointer_is_charged),
-        cmocka_unit_test(test_sub_buffer_is_free),
+        cmocka_unit_test(test_a_buffer_on_a_host_pointer_is_charged),
+        cmocka_unit_test(test_a_sub_buffer_is_not_charged),
         cmocka_unit_test(test_memory_is_released_with_the_last_reference),
-        cmocka_unit_test(test_program_callback_runs_before_ours),
+        cmocka_unit_test(test_the_programs_destructor_callback_runs_before_the_charge_is_released),
         cmocka_unit_test(test_images_are_charged),
         cmocka_unit_test(test_image_over_quota_is_refused),
-        test_on_fake(test_image_padding_over_quota),
-        cmocka_unit_test(test_image_over_buffer_is_free),
+        test_on_fake(test_an_image_whose_padding_exceeds_the_quota_is_refused),
+        cmocka_unit_test(test_an_image_over_a_buffer_is_not_charged),
         test_on_fake(test_a_pipe_is_charged),
         cmocka_unit_test(test_a_refusal_of_the_driver_keeps_its_own_error),
         test_on_pocl(test_shared_memory_is_denied_by_the_quota_alone),
@@ -413,7 +414,7 @@ int main(int argc, char **argv)
         test_on_fake(test_an_object_without_destructor_is_refused),
     };
     if (!fixture_open()) {
-        printf("Bail out! no context\n");
+        printf("Bail out! the device's context could not be opened\n");
         return 1;
     }
     status = cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of the layer's pure parts: the union of intervals, estimates, and the maps. */
+/* Owns: tests of the functions of the layer that need no driver: unions of intervals, stops, estimates, and maps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "objects.h"
 #include "process.h"
 
-/* The maps' lock lives in process.c, which needs a driver; here it stands alone. */
+/* The layer defines the maps' lock in process.c, which needs a driver and is not linked here. */
 pthread_mutex_t facet_cl_map_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void test_overlaps_count_once(void **state)
@@ -31,7 +31,7 @@ static void test_overlaps_count_once(void **state)
     assert_int_equal(busy.count, 1);
 }
 
-static void test_long_part_covers_short_ones(void **state)
+static void test_a_long_interval_covers_short_ones(void **state)
 {
     struct facet_busy busy = {0};
 
@@ -42,7 +42,8 @@ static void test_long_part_covers_short_ones(void **state)
     assert_int_equal(facet_busy_add(&busy, 0, 100), 0);
 }
 
-/* Compares with a bitmap, which is slow and obviously right, as long as no gap is forgotten. */
+/* Compares with a bitmap, which is slow and obviously right. After 12 intervals both begin anew, because facet_busy
+ * forgets old gaps. */
 static void test_busy_time_agrees_with_a_bitmap(void **state)
 {
     enum { SPAN = 400 };
@@ -61,7 +62,7 @@ static void test_busy_time_agrees_with_a_bitmap(void **state)
         }
         assert_int_equal(facet_busy_covered(&busy, start, end), end - start - fresh);
         assert_int_equal(facet_busy_add(&busy, start, end), fresh);
-        if (round % 12 == 11) { /* before there are more gaps than are kept */
+        if (round % 12 == 11) {
             memset(covered, 0, sizeof covered);
             busy = (struct facet_busy){0};
         }
@@ -88,7 +89,7 @@ static void test_estimates_follow_measurements(void **state)
     facet_estimate_learn(key, 1000);
     assert_int_equal(facet_estimate_get(key), 1000);
     facet_estimate_learn(key, 2000);
-    assert_int_equal(facet_estimate_get(key), 1250);
+    assert_int_equal(facet_estimate_get(key), 1250); /* a quarter of the way to the new measurement */
     assert_int_equal(facet_estimate_get(facet_estimate_key(&kernel, 128)), 0);
     assert_int_equal(facet_estimate_get(facet_estimate_key(&other, 64)), 0);
     assert_int_equal(facet_estimate_transfer_key(1 << 20), facet_estimate_transfer_key((1 << 21) - 1));
@@ -102,7 +103,7 @@ static const void *pointer_number(uintptr_t i)
 
 static void test_maps_return_what_was_put(void **state)
 {
-    uint64_t value = 0, old = 99;
+    uint64_t value = 0, old = 99; /* 99: no value of the map */
 
     assert_true(facet_cl_map_empty(FACET_CL_POINTERS));
     assert_false(facet_cl_map_take(FACET_CL_POINTERS, pointer_number(1), &value));
@@ -114,7 +115,7 @@ static void test_maps_return_what_was_put(void **state)
         assert_int_equal(facet_cl_map_get(FACET_CL_POINTERS, pointer_number(i), &value), i % 2 == 0);
     assert_true(facet_cl_map_put(FACET_CL_POINTERS, pointer_number(2), 77, &old));
     assert_int_equal(old, 2);
-    assert_false(facet_cl_map_get(FACET_CL_PROGRAMS, pointer_number(2), &value)); /* the maps are apart */
+    assert_false(facet_cl_map_get(FACET_CL_PROGRAMS, pointer_number(2), &value)); /* each map has entries of its own */
     for (uintptr_t i = 2; i <= 5000; i += 2)
         assert_true(facet_cl_map_take(FACET_CL_POINTERS, pointer_number(i), &value));
     assert_true(facet_cl_map_empty(FACET_CL_POINTERS));
@@ -131,6 +132,7 @@ static void tick_until(struct facet_stops *stops, uint64_t from_ms, uint64_t to_
     }
 }
 
+/* What is left of an interval without the stops; `pieces` is the expected number of its parts. */
 static uint64_t remaining_ms(const struct facet_stops *stops, uint64_t from_ms, uint64_t to_ms, uint32_t pieces)
 {
     struct facet_interval left[FACET_STOPS_MOST + 1];
@@ -149,7 +151,7 @@ static void test_a_stop_is_cut_out(void **state)
     uint64_t cpu_ns = 0;
 
     tick_until(&stops, 1000, 1100, &cpu_ns);
-    tick_until(&stops, 6090, 6200, &cpu_ns); /* nothing ticked since 1090, and nothing was computed */
+    tick_until(&stops, 6090, 6200, &cpu_ns); /* no tick since 1090, and no processor time */
     assert_int_equal(stops.count, 1);
     assert_int_equal(remaining_ms(&stops, 1050, 6150, 2), 110);
     assert_int_equal(remaining_ms(&stops, 2000, 3000, 0), 0);
@@ -165,15 +167,15 @@ static void test_a_process_that_worked_was_not_stopped(void **state)
     tick_until(&stops, 1000, 1100, &cpu_ns);
     cpu_ns += 4000 * MS; /* the process worked; only the ticks were late */
     tick_until(&stops, 6090, 6200, &cpu_ns);
-    tick_until(&stops, 6290, 6300, &cpu_ns); /* as late as on a busy machine */
+    tick_until(&stops, 6290, 6300, &cpu_ns); /* a tick is 100 ms late, as on a busy machine */
     facet_stops_rest(&stops);
-    tick_until(&stops, 9000, 9100, &cpu_ns); /* nothing was in flight, and none expected */
+    tick_until(&stops, 9000, 9100, &cpu_ns); /* nothing was in flight, so no tick was expected */
     assert_int_equal(stops.count, 0);
     assert_int_equal(remaining_ms(&stops, 1050, 6150, 1), 5100);
 }
 
-/* The device's clock has another origin, and may show a stop at once or late. */
-static void test_stops_on_the_devices_clock(void **state)
+/* The device's clock has another origin. It may be read late, so the smallest difference is the exact one. */
+static void test_stops_are_cut_out_of_device_times(void **state)
 {
     struct facet_stops stops = {0};
     uint64_t cpu_ns = 0;
@@ -205,10 +207,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_stop_is_cut_out),
         cmocka_unit_test(test_a_process_that_worked_was_not_stopped),
-        cmocka_unit_test(test_stops_on_the_devices_clock),
+        cmocka_unit_test(test_stops_are_cut_out_of_device_times),
         cmocka_unit_test(test_the_newest_stops_are_kept),
         cmocka_unit_test(test_overlaps_count_once),
-        cmocka_unit_test(test_long_part_covers_short_ones),
+        cmocka_unit_test(test_a_long_interval_covers_short_ones),
         cmocka_unit_test(test_busy_time_agrees_with_a_bitmap),
         cmocka_unit_test(test_old_gaps_are_forgotten),
         cmocka_unit_test(test_estimates_follow_measurements),

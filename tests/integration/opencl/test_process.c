@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: tests of processes: fork, exec, exit and death, and the ways of loading the layer.
- * Never: uses OpenCL in its own process, except in tests that say so; all others run a role in a child.
+ * Never: uses OpenCL in its own process, except in the last test; the other tests run a role in a child.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,16 +15,19 @@
 #include "fixture.h"
 #include "limiter/tenant.h"
 
+#define READY_FD 3
+
 static const char *self;
 
-/* Starts this program again as a child with a role; the child loads the layer anew. */
+/* Starts this program again as a child with a role; the child loads the layer anew. A role writes to READY_FD when it
+ * is ready. */
 static pid_t start_role(const char *role, int ready_fd)
 {
     pid_t pid = fork();
 
     if (pid == 0) {
         if (ready_fd >= 0)
-            dup2(ready_fd, 3);
+            dup2(ready_fd, READY_FD);
         execl(self, self, role, (char *)NULL);
         _exit(127);
     }
@@ -66,14 +69,14 @@ static int role_exit_in_flight(void)
         if (fixture_launch(fixture.sleep, NULL) != CL_SUCCESS)
             return 1;
     clFlush(fixture.queue);
-    return 7; /* without a release or a wait */
+    return 7; /* the process ends without a release or a wait */
 }
 
 static int role_hold_and_die(void)
 {
     cl_mem buffer = fixture_buffer(8 * MIB, NULL);
 
-    if (!buffer || write(3, "x", 1) != 1)
+    if (!buffer || write(READY_FD, "x", 1) != 1)
         return 1;
     pause();
     return 2;
@@ -84,7 +87,7 @@ static int role_hold_four(void)
     return fixture_buffer(4 * MIB, NULL) ? 0 : 1;
 }
 
-/* Exit status 0 when a vGPU that cannot be used shows no device and gives no context. */
+/* Returns 0 if a vGPU that cannot be used shows no device and gives no context. */
 static int role_unusable_vgpu(void)
 {
     cl_platform_id platform;
@@ -114,10 +117,10 @@ static int role_count_devices(void)
 /* ---- work that was waited for before its process ended ---- */
 
 #define WAITS     20u
-#define WAITED_US 2000u
-#define LONG_US   1000000u
-#define STOP_NS   (2 * FACET_NS_PER_S)
-#define OTHERS_NS (400 * FACET_NS_PER_MS)
+#define WAITED_US 2000u                   /* of a kernel that is waited for */
+#define LONG_US   1000000u                /* of a kernel during which the process is stopped */
+#define STOP_NS   (2 * FACET_NS_PER_S)    /* for which the process is stopped */
+#define OTHERS_NS (400 * FACET_NS_PER_MS) /* for which short kernels run beside a long one */
 
 static void CL_CALLBACK raise_flag(cl_event event, cl_int status, void *flag)
 {
@@ -217,7 +220,7 @@ static int role_wait(const char *way)
     _exit(status);
 }
 
-/* As with a Python process pool, the process that forks uses no device. */
+/* The process that forks uses no device, like that of a Python process pool. */
 static int role_forks(void)
 {
     pid_t pid = fork();
@@ -236,12 +239,13 @@ static int role_stopped(void)
         return 1;
     fixture_set_sleep(LONG_US);
     if (fixture_launch(fixture.sleep, NULL) != CL_SUCCESS || clFlush(fixture.queue) != CL_SUCCESS ||
-        write(3, "x", 1) != 1)
+        write(READY_FD, "x", 1) != 1)
         return 1;
     return clFinish(fixture.queue) == CL_SUCCESS ? 0 : 1;
 }
 
-/* Runs one long kernel beside others that are reported; reports how long these took, and waits to be killed. */
+/* Runs one long kernel beside short kernels in another queue, which are reported. Writes how long the short kernels
+ * took, and waits to be killed. */
 static int role_long_kernel(void)
 {
     cl_command_queue other = clCreateCommandQueueWithProperties(fixture.context, fixture.device, NULL, NULL);
@@ -257,7 +261,7 @@ static int role_long_kernel(void)
             return 2;
         usleep(1000);
     }
-    if (write(3, &took_ns, sizeof took_ns) != sizeof took_ns)
+    if (write(READY_FD, &took_ns, sizeof took_ns) != sizeof took_ns)
         return 3;
     pause();
     return 4;
@@ -284,20 +288,19 @@ static int play_role(const char *role)
         return role_stopped();
     if (strncmp(role, "role-wait-", 10) == 0)
         return role_wait(role + 10);
-    return role_hold_four();
+    return role_hold_four(); /* role-four */
 }
 
 /* --- tests --- */
 
-static void test_exit_with_work_in_flight(void **state)
+static void test_work_in_flight_at_exit_is_given_up(void **state)
 {
     assert_int_equal(run_role("role-exit"), 7);
     check_reclaimed();
     assert_true(test_segment_totals(&fixture.segment).launches > 0);
 }
 
-/* The process itself reports the launch before it ends, and the process that reaps its slot does not
- * report it again. */
+/* The role reports each launch before it ends, and the process that reaps its slot does not report any again. */
 static void check_waited(const char *role, int status)
 {
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);
@@ -309,14 +312,14 @@ static void check_waited(const char *role, int status)
     assert_int_equal(after.launches, before.launches + WAITS);
     assert_int_equal(after.inflight, 0);
     assert_true(after.busy_ns > before.busy_ns && after.busy_ns - before.busy_ns <= took_ns);
-    if (fixture.fake) /* its kernels sleep at least as long as their argument says */
+    if (fixture.fake) /* the fake driver's kernels sleep at least as long as their argument says */
         assert_true(after.busy_ns - before.busy_ns >= WAITS * WAITED_US * FACET_NS_PER_US);
     check_reclaimed();
     assert_int_equal(test_segment_totals(&fixture.segment).busy_ns, after.busy_ns);
     assert_int_equal(test_segment_totals(&fixture.segment).launches, after.launches);
 }
 
-static void test_waited_for_is_reported(void **state)
+static void test_launches_that_were_waited_for_are_reported(void **state)
 {
     static const char *const ways[] = {"finish", "events", "status", "read", "callback", "crossed"};
 
@@ -326,7 +329,7 @@ static void test_waited_for_is_reported(void **state)
         snprintf(role, sizeof role, "role-wait-%s", ways[i]);
         check_waited(role, 0);
     }
-    if (!fixture.fake) /* the fake driver maps nothing */
+    if (!fixture.fake) /* the fake driver cannot map buffers */
         check_waited("role-wait-map", 0);
     check_waited("role-wait-exec", 0);
     check_waited("role-wait-killed", 1000 + SIGKILL);
@@ -349,7 +352,8 @@ static void stop_for(pid_t pid, uint64_t ns)
     kill(pid, SIGCONT);
 }
 
-/* The driver is part of the stopped program, so an event that spans the stop does not tell how long its kernel ran. */
+/* PoCL is part of the stopped program, so an event that spans the stop does not tell how long its kernel ran. At most a
+ * quarter of the stop may be charged. */
 static void check_stopped(enum facet_gate gate)
 {
     struct facet_usage_totals before = test_segment_totals(&fixture.segment);
@@ -374,14 +378,14 @@ static void check_stopped(enum facet_gate gate)
     check_reclaimed();
 }
 
-static void test_stopped_while_a_kernel_runs(void **state)
+static void test_the_time_of_a_stop_is_not_charged(void **state)
 {
     facet_owner_set_depth(fixture.segment.owner, 5 * FACET_NS_PER_MS);
     check_stopped(FACET_GATE_LEASED);
     check_stopped(FACET_GATE_OPEN);
 }
 
-static void test_kill_gives_memory_back(void **state)
+static void test_memory_of_a_killed_process_is_released(void **state)
 {
     int ready[2];
     char byte;
@@ -398,8 +402,9 @@ static void test_kill_gives_memory_back(void **state)
     check_reclaimed();
 }
 
-/* The reports of one queue do not show the work of another queue. */
-static void test_killed_while_a_kernel_runs_beside_others(void **state)
+/* The kernel that runs when the process is killed is charged for at least half of the time that short kernels took
+ * beside it: their reports do not stand for its work. */
+static void test_a_killed_process_is_charged_for_its_running_kernel(void **state)
 {
     static const enum facet_gate gates[] = {FACET_GATE_OPEN, FACET_GATE_LEASED};
 
@@ -427,11 +432,11 @@ static void test_killed_while_a_kernel_runs_beside_others(void **state)
     facet_owner_set_gate(fixture.segment.owner, FACET_GATE_OPEN);
 }
 
-static void test_program_that_never_releases(void **state)
+static void test_memory_that_a_program_never_releases_is_free_after_its_end(void **state)
 {
     uint64_t peak = 0;
 
-    for (int i = 0; i < 20; i++) { /* more than the quota in sum */
+    for (int i = 0; i < 20; i++) { /* together more than the quota */
         assert_int_equal(run_role("role-four"), 0);
         peak = test_segment_totals(&fixture.segment).memory_peak_bytes;
     }
@@ -453,7 +458,7 @@ static void test_a_layer_listed_twice_counts_once(void **state)
     check_reclaimed();
 }
 
-static void test_loader_opened_at_run_time(void **state)
+static void test_a_program_that_opens_the_loader_at_run_time_is_charged(void **state)
 {
     pid_t pid = fork();
 
@@ -466,7 +471,7 @@ static void test_loader_opened_at_run_time(void **state)
     check_reclaimed();
 }
 
-static void test_unusable_segment_fails_closed(void **state)
+static void test_a_vgpu_that_cannot_be_used_shows_no_device(void **state)
 {
     setenv(FACET_ENV_VGPU_DIR, "/nonexistent/facet", 1);
     assert_int_equal(run_role("role-closed"), 0);
@@ -480,7 +485,7 @@ static void test_outside_a_vgpu_nothing_changes(void **state)
     unsetenv(FACET_ENV_VGPU_DIR);
     int outside = run_role("role-count");
     setenv(FACET_ENV_VGPU_DIR, fixture.segment.dir, 1);
-    assert_int_equal(outside, fixture.fake ? 2 : 1);
+    assert_int_equal(outside, fixture.fake ? 2 : 1); /* the devices of each driver */
     assert_int_equal(run_role("role-count"), 1);
 }
 
@@ -496,7 +501,7 @@ static int forked_child(cl_mem inherited)
     if (fixture_held() != 12 * MIB)
         return 3;
     if (fixture_buffer(53 * MIB, NULL))
-        return 4; /* 12 + 53 are above 64 */
+        return 4; /* 12 MiB and 53 MiB exceed the quota of 64 MiB */
     clReleaseMemObject(own);
     if (fixture_held() != 8 * MIB)
         return 5;
@@ -504,7 +509,7 @@ static int forked_child(cl_mem inherited)
     return own && test_segment_totals(&fixture.segment).processes == 2 ? 0 : 6;
 }
 
-static void test_a_forked_child_is_refused(void **state)
+static void test_a_forked_child_is_charged_for_its_own_objects_alone(void **state)
 {
     check_reclaimed();
     assert_true(fixture_open());
@@ -534,17 +539,18 @@ int main(int argc, char **argv)
     if (status >= 0)
         return status;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit_with_work_in_flight),
-        cmocka_unit_test(test_waited_for_is_reported),
-        test_on_pocl(test_stopped_while_a_kernel_runs),
-        cmocka_unit_test(test_kill_gives_memory_back),
-        test_on_fake(test_killed_while_a_kernel_runs_beside_others),
-        cmocka_unit_test(test_program_that_never_releases),
+        cmocka_unit_test(test_work_in_flight_at_exit_is_given_up),
+        cmocka_unit_test(test_launches_that_were_waited_for_are_reported),
+        test_on_pocl(test_the_time_of_a_stop_is_not_charged),
+        cmocka_unit_test(test_memory_of_a_killed_process_is_released),
+        test_on_fake(test_a_killed_process_is_charged_for_its_running_kernel),
+        cmocka_unit_test(test_memory_that_a_program_never_releases_is_free_after_its_end),
         cmocka_unit_test(test_a_layer_listed_twice_counts_once),
-        cmocka_unit_test(test_loader_opened_at_run_time),
-        cmocka_unit_test(test_unusable_segment_fails_closed),
+        cmocka_unit_test(test_a_program_that_opens_the_loader_at_run_time_is_charged),
+        cmocka_unit_test(test_a_vgpu_that_cannot_be_used_shows_no_device),
         cmocka_unit_test(test_outside_a_vgpu_nothing_changes),
-        cmocka_unit_test(test_a_forked_child_is_refused), /* last, as this process itself uses OpenCL from then on */
+        cmocka_unit_test(test_a_forked_child_is_charged_for_its_own_objects_alone), /* the last test: from then on this
+                                                                                       process itself uses OpenCL */
     };
     status = cmocka_run_group_tests_name("process", tests, NULL, NULL);
     fixture_end();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of a vGPU with units of its own, which the program sees as a device and which is a sub-device.
+ * Owns: tests of a vGPU with units of its own: a sub-device, which the program sees as a root device.
  * Never: uses OpenCL except in roles, each in a process of its own.
  */
 #include <pthread.h>
@@ -27,10 +27,10 @@ static cl_uint units_of(cl_device_id device)
 }
 
 /* The number of sub-devices that exist in the fake driver; 1 with a driver that does not count them. */
-static int64_t sub_devices(void)
+static int64_t count_sub_devices(void)
 {
     const struct {
-        _Atomic int64_t others[7];
+        _Atomic int64_t others[7]; /* counters of other objects */
         _Atomic uint64_t launches;
         _Atomic int64_t sub_devices;
     } *counters = clGetExtensionFunctionAddressForPlatform(fixture.platform, "facetFakeCounters");
@@ -70,14 +70,14 @@ static int role_release(void)
     ROLE_CHECK(clRetainDevice(fixture.device) == CL_SUCCESS);
     ROLE_CHECK(clGetDeviceIDs(fixture.platform, CL_DEVICE_TYPE_ALL, 1, &again, NULL) == CL_SUCCESS);
     ROLE_CHECK(again == fixture.device && units_of(again) == 1);
-    ROLE_CHECK(sub_devices() == 1);
+    ROLE_CHECK(count_sub_devices() == 1);
     fixture_close();
     ROLE_CHECK(fixture_open());
-    ROLE_CHECK(sub_devices() == 1);
+    ROLE_CHECK(count_sub_devices() == 1);
     return 0;
 }
 
-/* Everything made on the device names the device that the program knows. */
+/* Every object that is made on the device names the device that the program knows. */
 static int role_objects(void)
 {
     cl_device_id device = NULL;
@@ -99,7 +99,7 @@ static int role_objects(void)
         ROLE_CHECK(group > 0);
     }
     ROLE_CHECK(fixture_launch(fixture.noop, NULL) == CL_SUCCESS && clFinish(fixture.queue) == CL_SUCCESS);
-    return 0; /* without a release */
+    return 0; /* the process ends without releasing its objects */
 }
 
 /* The real root device cannot be used. The fake driver gives its handle to every caller, so the layer
@@ -144,7 +144,7 @@ static int role_partition(void)
     clReleaseCommandQueue(queue);
     clReleaseContext(context);
     ROLE_CHECK(clReleaseDevice(parts[0]) == CL_SUCCESS && clReleaseDevice(parts[1]) == CL_SUCCESS);
-    ROLE_CHECK(sub_devices() == 1);
+    ROLE_CHECK(count_sub_devices() == 1);
     ROLE_CHECK(fixture_open());
     return 0;
 }
@@ -160,8 +160,8 @@ static void *first_call(void *unused)
     return device;
 }
 
-/* All threads that ask first get the same device, and only one is made. Over the fake driver only: PoCL 3.1 crashes
- * when several threads are the first to ask, with and without a layer. */
+/* Threads that ask for the device at the same time, before any other call, get the same sub-device. This role runs over
+ * the fake driver only: PoCL 3.1 crashes if several threads are the first to ask, with and without a layer. */
 static int role_threads(void)
 {
     pthread_t threads[THREADS];
@@ -175,7 +175,7 @@ static int role_threads(void)
     ROLE_CHECK(fixture_open());
     for (int i = 0; i < THREADS; i++)
         ROLE_CHECK(devices[i] == fixture.device);
-    ROLE_CHECK(units_of(fixture.device) == 1 && sub_devices() == 1);
+    ROLE_CHECK(units_of(fixture.device) == 1 && count_sub_devices() == 1);
     return 0;
 }
 
@@ -204,7 +204,7 @@ static int role_fork(void)
     return 0;
 }
 
-/* The child uses OpenCL first, as in most servers. */
+/* The child uses OpenCL before its parent does, as in most servers. */
 static int role_fork_first(void)
 {
     int status = 0;
@@ -236,7 +236,7 @@ static int role_no_device(void)
 static const struct role {
     const char *name;
     int (*run)(void);
-    bool opened; /* with the fixture opened first */
+    bool opened; /* the fixture is opened before the role runs */
 } roles[] = {
     {"root", role_root, true},     {"release", role_release, true},        {"objects", role_objects, true},
     {"escape", role_escape, true}, {"partition", role_partition, true},    {"threads", role_threads, false},
@@ -248,8 +248,8 @@ static int play_role(const char *name)
     alarm(120);
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         if (strcmp(roles[i].name, name) == 0)
-            return roles[i].opened && !fixture_open() ? 99 : roles[i].run();
-    return 98;
+            return roles[i].opened && !fixture_open() ? 99 : roles[i].run(); /* 99: no context */
+    return 98;                                                               /* an unknown role */
 }
 
 /* --- tests --- */
@@ -309,7 +309,7 @@ static void impossible_units_are_no_device(void **state)
     }
 }
 
-static void a_driver_that_refuses_is_no_device(void **state)
+static void a_sub_device_that_the_driver_refuses_is_no_device(void **state)
 {
     setenv("FAKE_REFUSE_PARTS", "1", 1);
     int status = tenant_run(tenant_address(1, 1), "no-device");
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
         test_on_fake(threads_share_one_sub_device),
         cmocka_unit_test(a_sub_device_survives_fork),
         cmocka_unit_test(impossible_units_are_no_device),
-        test_on_fake(a_driver_that_refuses_is_no_device),
+        test_on_fake(a_sub_device_that_the_driver_refuses_is_no_device),
     };
     return cmocka_run_group_tests_name("units", tests, NULL, NULL);
 }

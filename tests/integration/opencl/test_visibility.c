@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of the objects that a program sees: one device, the vGPU's sizes, and queues as the program requested. */
+/* Owns: tests of what a program sees: one device, the vGPU's sizes, and queues with the requested properties. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 
-static void test_only_our_device(void **state)
+static void test_the_program_sees_only_the_vgpus_device(void **state)
 {
     cl_uint platforms = 0, devices = 0, vendor = 0;
 
@@ -20,10 +20,10 @@ static void test_only_our_device(void **state)
     if (!fixture.fake)
         return;
     assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_VENDOR_ID, sizeof vendor, &vendor, NULL), CL_SUCCESS);
-    assert_int_equal(vendor, 2); /* the second of two equal devices, which differ only in their ordinal */
+    assert_int_equal(vendor, 2); /* the second of two devices that differ only in their ordinal */
 }
 
-static void test_device_types_find_our_device(void **state)
+static void test_device_types_find_the_vgpus_device(void **state)
 {
     cl_device_type type = 0, other;
     cl_device_id device = NULL;
@@ -46,7 +46,7 @@ static void test_sizes_are_those_of_the_vgpu(void **state)
 {
     cl_ulong bytes = 0;
     cl_uint small;
-    size_t size = 0, kib[2] = {0};
+    size_t size = 0, kib[2] = {0}; /* free memory, and its largest block */
     char name[256];
 
     assert_int_equal(clGetDeviceInfo(fixture.device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof bytes, &bytes, &size),
@@ -71,7 +71,8 @@ static void test_sizes_are_those_of_the_vgpu(void **state)
     }
 }
 
-/* Fails if the device reports more than `limit`; `width` is the answer's size. */
+/* Fails if the device reports more than `limit`, or with the fake driver less; `width` is the size of the reported
+ * value. */
 static void check_bounded(cl_device_info name, size_t width, uint64_t limit)
 {
     cl_ulong wide = 0;
@@ -85,14 +86,13 @@ static void check_bounded(cl_device_info name, size_t width, uint64_t limit)
     assert_int_equal(result, CL_SUCCESS);
     assert_int_equal(size, width);
     if (wide + narrow > limit || (fixture.fake && wide + narrow != limit))
-        fail_msg("query 0x%x: %llu, expected %llu", name, (unsigned long long)(wide + narrow),
-                 (unsigned long long)limit);
+        fail_msg("query 0x%x reports %llu, expected at most %llu, and just that with the fake driver", name,
+                 (unsigned long long)(wide + narrow), (unsigned long long)limit);
 }
 
-/*
- * The reported largest sizes of objects, and the length of an image in every format, are at most the vGPU's memory.
- */
-static void test_sizes_that_memory_bounds(void **state)
+/* An object of the largest reported size, and an image of the largest reported length in the widest format, fit into
+ * the vGPU's memory. */
+static void test_sizes_of_objects_are_bounded_by_the_vgpus_memory(void **state)
 {
     const cl_device_info numbers[] = {CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE, CL_DEVICE_LOCAL_MEM_SIZE,
                                       CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE,
@@ -118,7 +118,7 @@ static size_t free_kib(void)
     return kib[0];
 }
 
-/* A child that holds a buffer until it is killed. */
+/* Starts a child that holds a buffer until it is killed. */
 static pid_t start_holder(uint64_t bytes)
 {
     int ready[2];
@@ -150,7 +150,7 @@ static void test_free_memory_is_right_as_soon_as_a_child_was_reaped(void **state
     }
 }
 
-static void test_context_from_type_has_our_device(void **state)
+static void test_a_context_from_a_type_has_the_vgpus_device(void **state)
 {
     cl_device_id device = NULL;
     cl_int error = CL_SUCCESS;
@@ -197,7 +197,7 @@ static cl_int profile_command(cl_command_queue queue, cl_ulong *ret_start)
     return result;
 }
 
-static void test_profiling_is_hidden(void **state)
+static void test_profiling_is_shown_only_if_it_was_requested(void **state)
 {
     cl_ulong start = 0;
     cl_command_queue profiled = clCreateCommandQueue(fixture.context, fixture.device, CL_QUEUE_PROFILING_ENABLE, NULL);
@@ -210,8 +210,8 @@ static void test_profiling_is_hidden(void **state)
     clReleaseCommandQueue(profiled);
 }
 
-/* Makes a queue from `list` (`words` long) and checks that the same list is shown. */
-static void check_list(const cl_queue_properties *list, size_t words)
+/* Makes a queue from `list`, which has `length` words, and checks that the queue reports the same list. */
+static void check_list(const cl_queue_properties *list, size_t length)
 {
     cl_queue_properties shown[16];
     size_t size = 99;
@@ -219,16 +219,16 @@ static void check_list(const cl_queue_properties *list, size_t words)
 
     assert_non_null(queue);
     assert_int_equal(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, sizeof shown, shown, &size), CL_SUCCESS);
-    assert_int_equal(size, words * sizeof *list);
-    if (words)
+    assert_int_equal(size, length * sizeof *list);
+    if (length)
         assert_memory_equal(shown, list, size);
-    if (words > 1)
+    if (length > 1)
         assert_int_equal(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, size - 1, shown, NULL),
                          CL_INVALID_VALUE);
     clReleaseCommandQueue(queue);
 }
 
-static void test_queue_property_lists_are_kept(void **state)
+static void test_a_queue_reports_the_properties_that_it_was_given(void **state)
 {
     const cl_queue_properties order[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
     const cl_queue_properties both[] = {CL_QUEUE_PROPERTIES,
@@ -241,7 +241,7 @@ static void test_queue_property_lists_are_kept(void **state)
     check_list(empty, 1);
 }
 
-static void test_unknown_extension_passes_through(void **state)
+static void test_an_unknown_extension_is_passed_through(void **state)
 {
     assert_null(clGetExtensionFunctionAddressForPlatform(fixture.platform, "clNoSuchFunctionFACET"));
     if (fixture.fake)
@@ -257,19 +257,19 @@ int main(int argc, char **argv)
         return status;
 
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_only_our_device),
-        cmocka_unit_test(test_device_types_find_our_device),
+        cmocka_unit_test(test_the_program_sees_only_the_vgpus_device),
+        cmocka_unit_test(test_device_types_find_the_vgpus_device),
         cmocka_unit_test(test_sizes_are_those_of_the_vgpu),
-        cmocka_unit_test(test_sizes_that_memory_bounds),
-        cmocka_unit_test(test_context_from_type_has_our_device),
+        cmocka_unit_test(test_sizes_of_objects_are_bounded_by_the_vgpus_memory),
+        cmocka_unit_test(test_a_context_from_a_type_has_the_vgpus_device),
         test_on_fake(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
         test_on_fake(test_a_foreign_device_is_refused),
-        cmocka_unit_test(test_profiling_is_hidden),
-        cmocka_unit_test(test_queue_property_lists_are_kept),
-        cmocka_unit_test(test_unknown_extension_passes_through),
+        cmocka_unit_test(test_profiling_is_shown_only_if_it_was_requested),
+        cmocka_unit_test(test_a_queue_reports_the_properties_that_it_was_given),
+        cmocka_unit_test(test_an_unknown_extension_is_passed_through),
     };
     if (!fixture_open()) {
-        printf("Bail out! no context\n");
+        printf("Bail out! the device's context could not be opened\n");
         return 1;
     }
     status = cmocka_run_group_tests_name("visibility", tests, NULL, NULL);

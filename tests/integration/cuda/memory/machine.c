@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the machine of the tests of memory: fake GPUs, vGPUs, and roles in them. Never: runs a test. */
+/* Owns: the machine of the tests of memory: fake GPUs, vGPUs, and the roles in them. Never: runs a test. */
 #include "machine.h"
 
 #include <dlfcn.h>
@@ -42,9 +42,9 @@ void machine_make(uint32_t count, const uint64_t *limits, const char *context)
     setenv("FAKE_CUDA_MEMORY", "8G", 1);
     setenv("FAKE_CUDA_CONTEXT", context, 1);
     machine.count = count;
-    machine.no_nvml = machine.is_old = machine.is_apart = false;
+    machine.no_nvml = machine.is_old = machine.lists_other_pids = false;
     for (uint32_t i = 0; i < count; i++) {
-        /* as state.c makes it: "fake-gpu", and the device's number at the end */
+        /* like tests/fake/cuda/state.c: "fake-gpu", and the device's number, from 1, at the end */
         snprintf(text, sizeof text, "GPU-66616b65-2d67-7075-0000-%012x", i + 1);
         assert_true(test_segment_make(&machine.segments[i], text, limits[i]));
         machine.usage[i] = map_usage(machine.segments[i].dir);
@@ -74,7 +74,7 @@ static void set_environment(bool in_vgpu)
     snprintf(path, sizeof path, "%s/%s", getenv("FACET_TEST_CUDA_FAKE"),
              machine.no_nvml ? "none" : "libnvidia-ml.so.1");
     setenv("FACET_REAL_NVML", path, 1);
-    if (machine.is_apart)
+    if (machine.lists_other_pids)
         setenv("FAKE_CUDA_PIDS", "100000", 1);
     unsetenv("CUDA_VISIBLE_DEVICES");
     if (in_vgpu)
@@ -117,7 +117,7 @@ uint64_t machine_charged(uint32_t device)
     return facet_usage_memory(machine.usage[device]);
 }
 
-uint64_t machine_own(uint32_t device)
+uint64_t machine_charged_to_self(uint32_t device)
 {
     struct facet_usage *usage = machine.usage[device];
 

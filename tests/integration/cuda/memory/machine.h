@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A fake machine with vGPUs on it, whose state the test reads, and roles: children that call CUDA through our library.
+ * A fake machine with vGPUs on it, and roles: children that call CUDA through Facet's library. The test reads the state
+ * of the machine and of the vGPUs.
  *
  * Owns: the machine's file, the segments, and the functions that a role calls.
- * Never: calls CUDA in the test's own process. A role is a fork of that process. It sees the segments and the machine's
- * state as the test does, and ends by CHECK() if something is not as it should be. In the test's own process, state.h's
+ * Never: calls CUDA in the test's own process. A role is a fork of that process. It reads the segments and the
+ * machine's state like the test, and a CHECK() that does not hold ends it. In the test's own process, state.h's
  * functions always read the first machine for which they were called.
  */
 #ifndef FACET_TEST_CUDA_MACHINE_H
@@ -35,12 +36,12 @@
 #define GIB (UINT64_C(1) << 30)
 
 #define MACHINE_DEVICES 2u
-#define MACHINE_CONTEXT (300 * MIB)
+#define MACHINE_CONTEXT (300 * MIB) /* what a context costs on a machine made with "300M" */
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)
@@ -49,18 +50,18 @@
     do {                                                                                                               \
         unsigned long long is = (unsigned long long)(left), wanted = (unsigned long long)(right);                      \
         if (is != wanted) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s is %llu, not %llu\n", __FILE__, __LINE__, #left, is, wanted);                   \
+            fprintf(stderr, "%s:%d: %s is %llu, expected %llu\n", __FILE__, __LINE__, #left, is, wanted);              \
             _exit(1);                                                                                                  \
         }                                                                                                              \
     } while (0)
 
 struct machine {
-    char state[96]; /* where the machine's file is found */
-    int file;
-    uint32_t count; /* of vGPUs; vGPU N is of device N */
-    bool no_nvml;   /* set by a test: roles find no management library */
-    bool is_old;    /* set by a test: the roles' driver is that of CUDA 12.0 */
-    bool is_apart;  /* set by a test: the driver lists roles by other process ids, as it does for a container */
+    char state[96];        /* the path of the machine's file */
+    int file;              /* a descriptor of that file */
+    uint32_t count;        /* of vGPUs; vGPU N is of device N */
+    bool no_nvml;          /* set by a test: roles find no management library */
+    bool is_old;           /* set by a test: the roles' driver is that of CUDA 12.0 */
+    bool lists_other_pids; /* set by a test: the driver lists roles by other process ids, as for a container */
     struct test_segment segments[MACHINE_DEVICES];
     struct facet_usage *usage[MACHINE_DEVICES];
 };
@@ -70,18 +71,20 @@ extern struct machine machine;
 void machine_make(uint32_t count, const uint64_t *limits, const char *context);
 void machine_remove(void);
 
-/* Runs `role` in a child that is in the vGPUs, or outside of them, and does not wait for it. */
+/* Runs `role` in a child, inside all vGPUs or outside them, and does not wait for it. */
 pid_t machine_start(void (*role)(void *argument), void *argument, bool in_vgpu);
+
+/* Waits for a role's end. The test fails if the role failed. */
 void machine_wait(pid_t pid);
 
 /* Starts `role` and waits for it, in a new machine with one vGPU of `limit` bytes and contexts of MACHINE_CONTEXT. */
 void machine_run(void (*role)(void *argument), uint64_t limit);
 
-/* The sum of all slots of a vGPU, and the bytes in this process's own slot. */
+/* The bytes charged to the vGPU of `device`, and those of them that are charged to the calling process. */
 uint64_t machine_charged(uint32_t device);
-uint64_t machine_own(uint32_t device);
+uint64_t machine_charged_to_self(uint32_t device);
 
-/* The driver's functions, through our library. Roles call cuda.cuMemAlloc_v2(...). */
+/* The driver's functions, through Facet's library. Roles call cuda.cuMemAlloc_v2(...). */
 #define MACHINE_FUNCTIONS(X)                                                                                           \
     X(cuInit)                                                                                                          \
     X(cuGetProcAddress)                                                                                                \
@@ -232,8 +235,10 @@ struct cuda {
 };
 extern struct cuda cuda;
 
-/* Opens the library and calls cuInit; retains the primary context of a device and makes it current. */
+/* Opens Facet's library and calls cuInit. */
 void role_open(void);
+
+/* Retains the primary context of a device and makes it current. */
 CUcontext role_enter(CUdevice device);
 
 #endif

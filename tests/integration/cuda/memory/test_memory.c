@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that each kind of memory is charged with its size, and given back. Never: pools, virtual memory. */
+/* Owns: proofs that each kind of memory is charged with its size, and given back. Never: tests pools
+ * or virtual memory (test_memory_pools.c). */
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "machine.h"
 
-/* The charge equals the bytes requested from the driver and one context. */
+/* The charge is one context plus `bytes`, which is what was requested from the driver. */
 #define CHECK_CHARGED(bytes)                                                                                           \
     do {                                                                                                               \
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (bytes));                                                    \
@@ -30,6 +31,7 @@ static void enter_role(void)
 
 static void role_plain_allocations(void *argument)
 {
+    /* the size of an allocation, and its charge */
     static const uint64_t sizes[][2] = {{1, 2 * MIB},   {513, 2 * MIB},     {MIB - 1, 2 * MIB},
                                         {MIB, 2 * MIB}, {2 * MIB, 2 * MIB}, {2 * MIB + 1, 4 * MIB}};
 
@@ -54,10 +56,10 @@ static void test_plain_memory_is_charged_as_the_driver_takes_it(void **state)
 
 #define SMALL_BYTES    (256 * KIB)
 #define SMALL_QUOTA    (64 * MIB)
-#define SMALL_SLABS    (SMALL_QUOTA / (2 * MIB)) /* as many as the quota has room for */
-#define SMALL_PER_SLAB (2 * MIB / SMALL_BYTES)   /* blocks in each */
+#define SMALL_SLABS    (SMALL_QUOTA / (2 * MIB)) /* as many slabs as the quota has room for */
+#define SMALL_PER_SLAB (2 * MIB / SMALL_BYTES)   /* blocks in each slab */
 
-/* Keeps the first block of each slab, and asks for a second quota. */
+/* Keeps the first block of each slab: the freed blocks can be allocated again, but no new slab fits into the quota. */
 static void role_fragments_slabs(void *argument)
 {
     static CUdeviceptr blocks[SMALL_SLABS * SMALL_PER_SLAB];
@@ -73,8 +75,9 @@ static void role_fragments_slabs(void *argument)
             CHECK_EQUAL(cuda.cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), held);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY); /* of another size: a slab of its own */
-    CHECK(fake_used(0) <= held + 2 * MIB); /* the driver keeps that slab, which is empty */
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1),
+                CUDA_ERROR_OUT_OF_MEMORY); /* a block of another size needs a new slab */
+    CHECK(fake_used(0) <= held + 2 * MIB); /* the driver may keep that slab, which is empty */
     CHECK_EQUAL(machine_charged(0), held);
     for (uint32_t i = 0; i < SMALL_SLABS * SMALL_PER_SLAB; i++)
         if (i % SMALL_PER_SLAB)
@@ -92,7 +95,7 @@ static void test_a_slab_stays_charged_while_one_block_is_held(void **state)
 /* No small block is free: the driver, which would allocate a slab of that size, is not called. */
 static void role_driver_is_not_called(void *argument)
 {
-    CUdeviceptr pointer = 7;
+    CUdeviceptr pointer = 7; /* any value: a refused call must not change it */
 
     enter_role();
     CHECK_EQUAL(cuda.cuMemFree_v2(allocate_memory(1)), CUDA_SUCCESS);
@@ -116,6 +119,7 @@ static void *allocate_and_free(void *argument)
 
     role_enter(0);
     for (uint32_t i = 0; i < 20000; i++) {
+        /* the upper five bits of a random number choose one of the 32 places */
         CUdeviceptr *pointer = &held[(seed = seed * 6364136223846793005u + 1442695040888963407u) >> 59];
 
         if (!*pointer && cuda.cuMemAlloc_v2(pointer, 1 + (seed >> 20) % (MIB - 1)) != CUDA_SUCCESS)
@@ -162,17 +166,17 @@ static void role_pitched_and_managed(void *argument)
     enter_role();
     CHECK_EQUAL(cuda.cuMemAllocPitch_v2(&pointer, &pitch, 1, MIB, 4), CUDA_SUCCESS);
     CHECK_EQUAL(pitch, 512);
-    CHECK_CHARGED(512 * MIB);
+    CHECK_CHARGED(512 * MIB); /* 1 Mi rows of 512 bytes */
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocManaged(&pointer, 3 * MIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
-    CHECK_CHARGED(4 * MIB);
+    CHECK_CHARGED(4 * MIB); /* in steps of 2 MiB */
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(0);
     CHECK_EQUAL(cuda.cuMemHostAlloc(&host, 4 * GIB, 0), CUDA_SUCCESS);
     CHECK_CHARGED(0);
     CHECK_EQUAL(cuda.cuMemFreeHost(host), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(0), CUDA_SUCCESS);
-    CHECK(cuda.cuMemAlloc(&low, MIB) != CUDA_SUCCESS); /* the driver has nothing that low */
+    CHECK(cuda.cuMemAlloc(&low, MIB) != CUDA_SUCCESS); /* the driver has no memory below 4 GiB */
     CHECK(cuda.cuMemAllocPitch(&low, &low, 8, 8, 4) != CUDA_SUCCESS);
     CHECK(cuda.cuMemFree(77) != CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2((uintptr_t)&pointer), CUDA_ERROR_INVALID_VALUE);
@@ -189,21 +193,21 @@ static void role_arrays(void *argument)
     CUDA_ARRAY_DESCRIPTOR flat = {.Width = 1000, .Height = 1000, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
     CUDA_ARRAY3D_DESCRIPTOR deep = {
         .Width = 100, .Height = 50, .Depth = 10, .Format = CU_AD_FORMAT_HALF, .NumChannels = 2};
-    CUDA_ARRAY3D_DESCRIPTOR later = deep, layers = deep;
+    CUDA_ARRAY3D_DESCRIPTOR deferred = deep, layers = deep;
     CUarray array;
     CUmipmappedArray mipmapped;
 
-    later.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
+    deferred.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING;
     layers.Flags = CUDA_ARRAY3D_LAYERED;
     enter_role();
     CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
-    CHECK_CHARGED(16384000);
+    CHECK_CHARGED(16384000); /* 1000 rows of 16000 bytes, each in steps of 512 */
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &deep), CUDA_SUCCESS);
     CHECK_CHARGED(4 * 64 * KIB); /* 512 * 50 * 10, in steps of 64 KiB */
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &later), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &deferred), CUDA_SUCCESS);
     CHECK_CHARGED(0);
     CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMipmappedArrayCreate(&mipmapped, &layers, 100), CUDA_SUCCESS);
@@ -225,7 +229,7 @@ static void role_requests_over_quota(void *argument)
 {
     uint64_t left = GIB - MACHINE_CONTEXT - 2 * MIB;
     CUDA_ARRAY_DESCRIPTOR flat = {.Width = 65536, .Height = 65536, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
-    CUdeviceptr pointer = 7, last;
+    CUdeviceptr pointer = 7, last; /* 7: any value, which a refused call must not change */
     CUarray array;
     size_t pitch, free_bytes, total;
 
@@ -237,7 +241,7 @@ static void role_requests_over_quota(void *argument)
     CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(pointer, 7);
     CHECK_CHARGED(0);
-    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 5);
+    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).denied, 5); /* each call above */
 
     allocate_memory(left);
     last = allocate_memory(2 * MIB);
@@ -246,7 +250,7 @@ static void role_requests_over_quota(void *argument)
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuMemFree_v2(last), CUDA_SUCCESS);
     allocate_memory(1);
-    CHECK_CHARGED(left + 2 * MIB); /* a slab of the driver's */
+    CHECK_CHARGED(left + 2 * MIB); /* one byte takes a slab of 2 MiB */
 }
 
 static void test_one_byte_beyond_the_quota_is_refused(void **state)
@@ -353,7 +357,7 @@ static void role_forked_child(void *argument)
     CHECK_CHARGED(0);
 }
 
-static void test_a_child_neither_pays_nor_frees_for_its_parent(void **state)
+static void test_a_child_of_fork_leaves_its_parents_charges_unchanged(void **state)
 {
     machine_run(role_forked_child, GIB);
 }
@@ -381,6 +385,7 @@ static void test_a_context_is_charged_and_its_end_releases_its_memory(void **sta
     machine_run(role_several_contexts, GIB);
 }
 
+/* `argument`: releases the context for the last time instead of resetting it. */
 static void role_resets_the_context(void *argument)
 {
     CUDA_ARRAY_DESCRIPTOR flat = {.Width = 100, .Height = 100, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
@@ -395,7 +400,7 @@ static void role_resets_the_context(void *argument)
     CHECK_EQUAL(cuda.cuArrayCreate_v2(&array, &flat), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-    CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB); /* still held once */
+    CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB); /* the context is still retained once */
     if (argument)
         CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
     else
@@ -411,7 +416,7 @@ static void test_a_reset_releases_all_charges(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine_wait(machine_start(role_resets_the_context, NULL, true));
-    machine_wait(machine_start(role_resets_the_context, &machine, true));
+    machine_wait(machine_start(role_resets_the_context, &machine, true)); /* any argument except NULL */
     machine_remove();
 }
 
@@ -475,14 +480,14 @@ static void role_opens_handle(void *argument)
 
     role_open();
     role_enter(0);
-    uint64_t before = machine_own(0);
+    uint64_t before = machine_charged_to_self(0);
     CHECK_EQUAL(cuda.cuIpcOpenMemHandle_v2(&pointer, *(CUipcMemHandle *)argument, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
                 CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemcpyDtoH_v2(text, pointer, 6), CUDA_SUCCESS);
     CHECK_EQUAL(strcmp(text, "hello"), 0);
-    CHECK_EQUAL(machine_own(0), before);
+    CHECK_EQUAL(machine_charged_to_self(0), before);
     CHECK_EQUAL(cuda.cuIpcCloseMemHandle(pointer), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), before);
+    CHECK_EQUAL(machine_charged_to_self(0), before);
 }
 
 static void role_shares_handle(void *argument)
@@ -491,11 +496,11 @@ static void role_shares_handle(void *argument)
     int status = -1;
     pid_t pid;
 
-    int go[2];
-    CHECK(pipe(go) == 0);
-    pid = fork(); /* before the driver is initialised; a later child could not use it */
+    int handle_pipe[2];
+    CHECK(pipe(handle_pipe) == 0);
+    pid = fork(); /* before the driver is initialised: a later child could not use it */
     if (pid == 0) {
-        CHECK(read(go[0], &handle, sizeof handle) == (ssize_t)sizeof handle);
+        CHECK(read(handle_pipe[0], &handle, sizeof handle) == (ssize_t)sizeof handle);
         role_opens_handle(&handle);
         _exit(0);
     }
@@ -503,10 +508,10 @@ static void role_shares_handle(void *argument)
     CUdeviceptr pointer = allocate_memory(4 * MIB);
     CHECK_EQUAL(cuda.cuMemcpyHtoD_v2(pointer, "hello", 6), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
-    CHECK(write(go[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
+    CHECK(write(handle_pipe[1], &handle, sizeof handle) == (ssize_t)sizeof handle);
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_EQUAL(status, 0);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT + 4 * MIB);
 }
 
 static void test_shared_memory_is_charged_to_its_creator(void **state)
@@ -527,7 +532,7 @@ int main(void)
         cmocka_unit_test(test_programs_see_the_smaller_of_quota_and_device),
         cmocka_unit_test(test_outside_of_a_vgpu_nothing_is_changed),
         cmocka_unit_test(test_memory_is_freed_from_any_thread),
-        cmocka_unit_test(test_a_child_neither_pays_nor_frees_for_its_parent),
+        cmocka_unit_test(test_a_child_of_fork_leaves_its_parents_charges_unchanged),
         cmocka_unit_test(test_a_context_is_charged_and_its_end_releases_its_memory),
         cmocka_unit_test(test_a_reset_releases_all_charges),
         cmocka_unit_test(test_a_quota_without_room_for_a_context_refuses_it),

@@ -6,7 +6,7 @@
 #include "machine.h"
 
 #define CODE_BYTES    (64 * KIB) /* of each function, by the fake (execution_code.c) */
-#define GLOBALS_BYTES (8 * MIB)
+#define GLOBALS_BYTES (8 * MIB)  /* the 8388608 bytes of `image` */
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\nsecond 1000\n";
 
@@ -14,7 +14,7 @@ static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\nsecon
 static void check_code_charged(int line, uint64_t code)
 {
     if (fake_used_of_kind(0, FAKE_MODULE) != code || machine_charged(0) != MACHINE_CONTEXT + code)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_MODULE), code);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + code);
 }
@@ -53,7 +53,7 @@ static void role_lazy_loading(void *argument)
     CHECK_CODE_CHARGED(GLOBALS_BYTES);
     CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
     CHECK_EQUAL(cuda.cuModuleGetFunction(&function, other, "first"),
-                CUDA_SUCCESS); /* another module has this name, too */
+                CUDA_SUCCESS); /* the other module has a function of this name, too */
     CHECK_CODE_CHARGED(GLOBALS_BYTES + CODE_BYTES);
     CHECK_EQUAL(cuda.cuModuleUnload(other), CUDA_SUCCESS);
     CHECK_CODE_CHARGED(0);
@@ -90,7 +90,7 @@ static void role_eager_loading(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
-static void test_a_module_goes_with_its_context(void **state)
+static void test_the_end_of_a_context_unloads_its_modules(void **state)
 {
     machine_run(role_eager_loading, GIB);
 }
@@ -164,7 +164,7 @@ static void test_a_library_is_charged_for_code_and_variables_that_are_looked_up(
     machine_run(role_other_lookups, GIB);
 }
 
-/* The quota has room for the context, and 4 MiB. */
+/* The quota has room for the context, and 4 MiB. `argument`: modules are loaded eagerly. */
 static void role_code_over_quota(void *argument)
 {
     CUdeviceptr pointer;
@@ -186,10 +186,10 @@ static void role_code_over_quota(void *argument)
     CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_CODE_CHARGED(0);
     CHECK_EQUAL(cuda.cuModuleLoadData(&module, "FAKE-CUDA\nfirst 1000\n"),
-                CUDA_SUCCESS); /* is not charged for the other module */
+                CUDA_SUCCESS); /* this module is not charged for the refused one */
     CHECK_EQUAL(cuda.cuModuleGetFunction(&function, module, "first"), CUDA_SUCCESS);
     CHECK_CODE_CHARGED(CODE_BYTES);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 3 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 3 * MIB), CUDA_ERROR_OUT_OF_MEMORY); /* takes 4 MiB */
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 2 * MIB), CUDA_SUCCESS);
 }
 
@@ -205,9 +205,9 @@ static void role_context_limits(void *argument)
 {
     enter_role();
     CHECK_EQUAL(cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 72 * MIB), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
+    CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB); /* the context's cost includes a heap of 8 MiB */
     CHECK_EQUAL(cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * GIB), CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_EQUAL(cuda.cuCtxSetLimit(77, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuCtxSetLimit(77, 1), CUDA_ERROR_INVALID_VALUE); /* no such limit */
     CHECK_EQUAL(machine_charged(0), fake_used(0));
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
@@ -274,7 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_module_is_charged_as_it_is_loaded),
-        cmocka_unit_test(test_a_module_goes_with_its_context),
+        cmocka_unit_test(test_the_end_of_a_context_unloads_its_modules),
         cmocka_unit_test(test_a_library_is_charged_for_code_and_variables_that_are_looked_up),
         cmocka_unit_test(test_a_module_that_the_quota_has_no_room_for_is_refused),
         cmocka_unit_test(test_memory_that_a_context_keeps_for_its_kernels_is_charged),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that each process is charged for its own contexts, with any other processes on the device.
- * Never: depends on an order: a neighbour is always in the middle of a call when a context is made.
+ * Owns: proofs that each process is charged for its own contexts, whatever other processes on the device do.
+ * Never: depends on the order of the processes' calls.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -18,7 +18,7 @@
 
 /* Shared by the test and its roles. */
 struct shared {
-    _Atomic uint32_t ready;
+    _Atomic uint32_t ready; /* number of roles that are ready; each role says for what */
     _Atomic bool test_ended;
 };
 static struct shared *shared;
@@ -60,18 +60,18 @@ static void role_repeated_contexts(void *argument)
     role_open();
     for (uint32_t i = 0; i < ROUNDS; i++) {
         role_enter(0);
-        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
         CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
-        CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT);
+        CHECK_EQUAL(machine_charged_to_self(0), 2 * MACHINE_CONTEXT);
         CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
-        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
-        CHECK_EQUAL(machine_own(0), 0);
+        CHECK_EQUAL(machine_charged_to_self(0), 0);
     }
 }
 
-/* The neighbour is in no vGPU, so its memory must not be charged to ours. */
-static void test_a_neighbour_that_takes_and_gives_changes_no_context(void **state)
+/* The neighbour is in no vGPU, so its memory must not be charged to the vGPU of the test. */
+static void test_a_neighbours_allocations_do_not_change_the_charge_of_a_context(void **state)
 {
     shared_make();
     machine_make(1, &(uint64_t){GIB}, "300M");
@@ -93,13 +93,13 @@ static void role_simultaneous_start(void *argument)
         ; /* all processes begin at the same moment */
     for (uint32_t i = 0; i < ROUNDS; i++) {
         role_enter(0);
-        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
         CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-        CHECK_EQUAL(machine_own(0), 0);
+        CHECK_EQUAL(machine_charged_to_self(0), 0);
     }
 }
 
-static void test_processes_that_make_contexts_at_once_pay_each_its_own(void **state)
+static void test_processes_that_begin_at_once_are_each_charged_one_context(void **state)
 {
     pid_t pids[NEIGHBOURS];
 
@@ -113,7 +113,7 @@ static void test_processes_that_make_contexts_at_once_pay_each_its_own(void **st
     shared_remove();
 }
 
-/* ---- without NVML: by the device's memory in use ---- */
+/* ---- without NVML, the interposer measures a context by the device's memory in use ---- */
 
 static void role_alone_on_the_device(void *argument)
 {
@@ -122,15 +122,15 @@ static void role_alone_on_the_device(void *argument)
 
     role_open();
     role_enter(0);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 20 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT + 20 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), 2 * MACHINE_CONTEXT + 20 * MIB);
     CHECK_EQUAL(cuda.cuCtxDestroy_v2(second), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 20 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT + 20 * MIB);
 }
 
-static void test_without_nvml_the_device_is_asked(void **state)
+static void test_without_nvml_a_context_is_measured_by_the_devices_memory(void **state)
 {
     machine_make(1, &(uint64_t){GIB}, "300M");
     machine.no_nvml = true;
@@ -140,15 +140,15 @@ static void test_without_nvml_the_device_is_asked(void **state)
 }
 
 /* Memory that another process allocates meanwhile is charged to that process before the device is measured again. */
-static void role_simultaneous_start_and_end(void *argument)
+static void role_simultaneous_contexts(void *argument)
 {
     role_open();
     atomic_fetch_add(&shared->ready, 1);
     while (atomic_load(&shared->ready) < NEIGHBOURS)
         ;
     role_enter(0);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
-    atomic_fetch_add(&shared->ready, 1);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
+    atomic_fetch_add(&shared->ready, 1); /* no process ends before all have been measured */
     while (atomic_load(&shared->ready) < 2 * NEIGHBOURS)
         nap();
 }
@@ -162,7 +162,7 @@ static void test_without_nvml_processes_of_a_vgpu_begin_one_after_another(void *
         machine_make(1, &(uint64_t){2 * GIB}, "300M");
         machine.no_nvml = true;
         for (uint32_t i = 0; i < NEIGHBOURS; i++)
-            pids[i] = machine_start(role_simultaneous_start_and_end, NULL, true);
+            pids[i] = machine_start(role_simultaneous_contexts, NULL, true);
         for (uint32_t i = 0; i < NEIGHBOURS; i++)
             machine_wait(pids[i]);
         machine_remove();
@@ -182,12 +182,13 @@ static void role_holds_memory(void *argument)
         nap();
 }
 
-/* A process that is wrongly charged for a neighbour's memory is charged at most this much (measure.h). */
+/* The neighbour's 2 GiB look like memory of this process, but a measured call is charged at most
+ * FACET_CUDA_MEASURE_MOST. */
 static void role_charge_is_bounded(void *argument)
 {
     role_open();
     role_enter(0);
-    CHECK_EQUAL(machine_own(0), 512 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), 512 * MIB);
 }
 
 static void test_without_nvml_a_charge_for_a_neighbours_memory_is_bounded(void **state)
@@ -205,27 +206,27 @@ static void test_without_nvml_a_charge_for_a_neighbours_memory_is_bounded(void *
     shared_remove();
 }
 
-static void role_context_is_charged_apart(void *argument)
+static void role_is_charged_for_its_contexts_alone(void *argument)
 {
     CUcontext second;
 
     role_open();
     role_enter(0);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
     CHECK_EQUAL(cuda.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), 2 * MACHINE_CONTEXT);
+    CHECK_EQUAL(machine_charged_to_self(0), 2 * MACHINE_CONTEXT);
 }
 
-/* As in a container with a PID namespace of its own, NVML lists other process ids, each with its memory. */
-static void test_a_neighbours_memory_is_not_charged_where_nvml_does_not_list_us(void **state)
+/* As in a container with a PID namespace of its own, NVML lists the processes by other ids, each with its memory. */
+static void test_a_neighbours_memory_is_not_charged_where_nvml_lists_other_pids(void **state)
 {
     shared_make();
     machine_make(1, &(uint64_t){GIB}, "300M");
-    machine.is_apart = true;
+    machine.lists_other_pids = true;
     pid_t neighbour = machine_start(role_holds_memory, NULL, false);
     while (!atomic_load(&shared->ready))
         nap();
-    machine_wait(machine_start(role_context_is_charged_apart, NULL, true));
+    machine_wait(machine_start(role_is_charged_for_its_contexts_alone, NULL, true));
     atomic_store(&shared->test_ended, true);
     machine_wait(neighbour);
     machine_remove();
@@ -240,16 +241,16 @@ static void role_attached_context(void *argument)
 
     role_open();
     CHECK_EQUAL(cuda.cuGLCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
     CHECK_EQUAL(cuda.cuCtxAttach(&again, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
     CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_SUCCESS); /* the last detach ends the context */
-    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(machine_charged_to_self(0), 0);
     CHECK_EQUAL(cuda.cuCtxDetach(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     CHECK_EQUAL(cuda.cuCtxDetach(NULL), CUDA_ERROR_INVALID_CONTEXT);
     CHECK_EQUAL(cuda.cuGLCtxCreate_v2(NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
-    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(machine_charged_to_self(0), 0);
 }
 
 static void test_the_last_detach_ends_a_context(void **state)
@@ -257,7 +258,7 @@ static void test_the_last_detach_ends_a_context(void **state)
     machine_run(role_attached_context, GIB);
 }
 
-#define GREEN_BYTES (2 * MIB) /* by the fake (green.c) */
+#define GREEN_BYTES (2 * MIB) /* of each green context, by the fake driver (green.c) */
 
 static CUgreenCtx make_green(CUresult expected)
 {
@@ -271,7 +272,7 @@ static CUgreenCtx make_green(CUresult expected)
     return green;
 }
 
-/* A process with a green context has the primary one, whether it retained it or not. */
+/* A process with a green context has the primary context, too, whether it retained that context or not. */
 static void role_green_contexts(void *argument)
 {
     CUcontext context;
@@ -279,23 +280,23 @@ static void role_green_contexts(void *argument)
 
     role_open();
     CUgreenCtx green = make_green(CUDA_SUCCESS), other = make_green(CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 2 * GREEN_BYTES);
-    CHECK_EQUAL(fake_used(0), machine_own(0));
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT + 2 * GREEN_BYTES);
+    CHECK_EQUAL(fake_used(0), machine_charged_to_self(0));
     CHECK_EQUAL(cuda.cuCtxFromGreenCtx(&context, green), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(context), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 4 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(green), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + GREEN_BYTES + 4 * MIB);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT + GREEN_BYTES + 4 * MIB);
     role_enter(0);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(other), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + 4 * MIB); /* the primary context is retained by now */
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT + 4 * MIB); /* the primary context is retained by now */
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(machine_charged_to_self(0), 0);
     CHECK_EQUAL(fake_used(0), 0);
     green = make_green(CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(green), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(machine_charged_to_self(0), 0);
     CHECK_EQUAL(cuda.cuGreenCtxCreate(NULL, NULL, 0, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGreenCtxDestroy(NULL), CUDA_ERROR_INVALID_CONTEXT);
 }
@@ -304,11 +305,11 @@ static void role_green_context_over_quota(void *argument)
 {
     role_open();
     make_green(CUDA_ERROR_OUT_OF_MEMORY);
-    CHECK_EQUAL(machine_own(0), 0);
+    CHECK_EQUAL(machine_charged_to_self(0), 0);
     CHECK_EQUAL(fake_used(0), 0);
 }
 
-static void test_a_green_context_pays_for_itself_and_the_primary_one(void **state)
+static void test_a_green_context_is_charged_with_the_primary_context(void **state)
 {
     machine_run(role_green_contexts, GIB);
     machine_run(role_green_context_over_quota, MACHINE_CONTEXT + GREEN_BYTES - 1);
@@ -354,7 +355,7 @@ static void role_context_ends_during_frees(void *argument)
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS);
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
         role_enter(0);
-        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
     }
 }
 
@@ -368,7 +369,7 @@ static void *free_after_the_end(void *argument)
     return NULL;
 }
 
-/* The end of a context waits for a free in flight, but not as long as this free takes. */
+/* The end of a context waits for a free in flight, but not as long as FAKE_CUDA_LATE delays this free. */
 static void role_context_ends_before_a_late_free(void *argument)
 {
     role_open();
@@ -387,13 +388,13 @@ static void role_context_ends_before_a_late_free(void *argument)
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(context), CUDA_SUCCESS);
         CHECK_EQUAL(pthread_join(thread, NULL), 0);
         role_enter(0);
-        CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT);
+        CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT);
     }
 }
 
 static void test_a_free_may_be_refused_long_after_its_context_has_ended(void **state)
 {
-    setenv("FAKE_CUDA_LATE", "200000000", 1);
+    setenv("FAKE_CUDA_LATE", "200000000", 1); /* 0.2 s */
     machine_run(role_context_ends_before_a_late_free, 2 * GIB);
     unsetenv("FAKE_CUDA_LATE");
 }
@@ -408,14 +409,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frees_and_the_end_of_their_context_may_come_together),
         cmocka_unit_test(test_a_free_may_be_refused_long_after_its_context_has_ended),
-        cmocka_unit_test(test_a_neighbour_that_takes_and_gives_changes_no_context),
-        cmocka_unit_test(test_processes_that_make_contexts_at_once_pay_each_its_own),
-        cmocka_unit_test(test_without_nvml_the_device_is_asked),
+        cmocka_unit_test(test_a_neighbours_allocations_do_not_change_the_charge_of_a_context),
+        cmocka_unit_test(test_processes_that_begin_at_once_are_each_charged_one_context),
+        cmocka_unit_test(test_without_nvml_a_context_is_measured_by_the_devices_memory),
         cmocka_unit_test(test_without_nvml_processes_of_a_vgpu_begin_one_after_another),
         cmocka_unit_test(test_without_nvml_a_charge_for_a_neighbours_memory_is_bounded),
-        cmocka_unit_test(test_a_neighbours_memory_is_not_charged_where_nvml_does_not_list_us),
+        cmocka_unit_test(test_a_neighbours_memory_is_not_charged_where_nvml_lists_other_pids),
         cmocka_unit_test(test_the_last_detach_ends_a_context),
-        cmocka_unit_test(test_a_green_context_pays_for_itself_and_the_primary_one),
+        cmocka_unit_test(test_a_green_context_is_charged_with_the_primary_context),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,8 +15,8 @@
 
 static const char image[] = "FAKE-CUDA\nfirst 1000\n";
 
-/* The charge equals all memory that processes take of the device. */
-#define CHECK_TRUE(device) CHECK_EQUAL(machine_charged(device), fake_used(device))
+/* The charge equals all memory that processes hold on the device. */
+#define CHECK_CHARGE(device) CHECK_EQUAL(machine_charged(device), fake_used(device))
 
 static CUdeviceptr allocate_memory(uint64_t bytes)
 {
@@ -40,35 +40,35 @@ static CUmodule load_module(void)
 
 static void role_mixed_contexts(void *argument)
 {
-    CUcontext primary, own, again;
+    CUcontext primary, created, again;
 
     role_open();
-    CHECK_EQUAL(cuda.cuCtxCreate_v2(&own, 0, 0), CUDA_SUCCESS); /* before the primary context exists */
-    CUdeviceptr mine = allocate_memory(2 * MIB);
+    CHECK_EQUAL(cuda.cuCtxCreate_v2(&created, 0, 0), CUDA_SUCCESS); /* before the primary context exists */
+    CUdeviceptr of_created = allocate_memory(2 * MIB);
     primary = role_enter(0);
     CUdeviceptr of_primary = allocate_memory(4 * MIB);
     CUmodule module = load_module();
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&again, 0), CUDA_SUCCESS);
     CHECK(again == primary);
-    CHECK_TRUE(0);
-    CHECK_EQUAL(cuda.cuCtxSetCurrent(own), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuMemFree_v2(of_primary), CUDA_SUCCESS); /* while the other context is current */
+    CHECK_CHARGE(0);
+    CHECK_EQUAL(cuda.cuCtxSetCurrent(created), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(of_primary), CUDA_SUCCESS); /* while the created context is current */
     CHECK_EQUAL(cuda.cuModuleUnload(module), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 2 * MACHINE_CONTEXT + 2 * MIB);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(primary), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuCtxDestroy_v2(own), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuMemFree_v2(mine), CUDA_ERROR_INVALID_VALUE);
-    CHECK_TRUE(0);
+    CHECK_EQUAL(cuda.cuCtxDestroy_v2(created), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemFree_v2(of_created), CUDA_ERROR_INVALID_VALUE);
+    CHECK_CHARGE(0);
     load_module();
-    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS); /* even if others retain it */
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS); /* although it is retained twice */
     CHECK_EQUAL(machine_charged(0), 0);
     role_enter(0);
     load_module();
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + CODE_BYTES);
-    CHECK_TRUE(0);
+    CHECK_CHARGE(0);
 }
 
-static void test_programs_that_mix_two_kinds_of_contexts(void **state)
+static void test_primary_and_created_contexts_are_charged_side_by_side(void **state)
 {
     machine_run(role_mixed_contexts, GIB);
 }
@@ -95,9 +95,10 @@ static void role_reopened_library(void *argument)
         load_module();
         CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + (i + 1) * (2 * MIB + CODE_BYTES));
         CHECK(dlclose(open_ours()) == 0);
-        CHECK_TRUE(0);
+        CHECK_CHARGE(0);
     }
-    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).processes, 1); /* one slot, however often it was opened */
+    CHECK_EQUAL(test_segment_totals(&machine.segments[0]).processes,
+                1); /* one slot, however often the process opened the library */
 }
 
 static void test_the_library_may_be_closed_and_opened_again(void **state)
@@ -107,6 +108,7 @@ static void test_the_library_may_be_closed_and_opened_again(void **state)
 
 /* ---- ends ---- */
 
+/* `argument`: ends by abort() instead of exit(). */
 static void role_exits_with_memory(void *argument)
 {
     role_open();
@@ -115,7 +117,7 @@ static void role_exits_with_memory(void *argument)
     load_module();
     CHECK(machine_charged(0) > MACHINE_CONTEXT + 8 * MIB);
     if (argument)
-        abort(); /* as in a killed process, none of our code runs */
+        abort(); /* no code of Facet runs, like in a killed process */
     exit(0);
 }
 
@@ -135,7 +137,8 @@ static void test_memory_of_an_ended_program_is_released(void **state)
     machine_remove();
 }
 
-/* A child of a program that has not used the driver begins by itself. No child changes its parent's charges. */
+/* The driver refuses the calls of a child, whether its parent has a context or not. No child changes its parent's
+ * charges. */
 static void role_forks(void *argument)
 {
     int status = -1;
@@ -154,7 +157,7 @@ static void role_forks(void *argument)
     CHECK_EQUAL(status, 0);
     role_enter(0);
     load_module();
-    CHECK_TRUE(0);
+    CHECK_CHARGE(0);
     pid = fork();
     if (pid == 0) {
         CUcontext context;
@@ -164,7 +167,7 @@ static void role_forks(void *argument)
     }
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_EQUAL(status, 0);
-    CHECK_EQUAL(machine_own(0), MACHINE_CONTEXT + CODE_BYTES);
+    CHECK_EQUAL(machine_charged_to_self(0), MACHINE_CONTEXT + CODE_BYTES);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), 0);
 }
@@ -197,7 +200,8 @@ static void role_two_threads_one_device(void *argument)
     CUcontext context;
 
     role_open();
-    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 1), CUDA_ERROR_OUT_OF_MEMORY); /* a context costs more */
+    CHECK_EQUAL(cuda.cuDevicePrimaryCtxRetain(&context, 1),
+                CUDA_ERROR_OUT_OF_MEMORY); /* a context costs more than this quota of 10 MiB */
     CHECK_EQUAL(machine_charged(1), 0);
     for (uintptr_t i = 0; i < 2; i++)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, work_on_device, (void *)(uintptr_t)0), 0);
@@ -217,7 +221,7 @@ static void role_two_threads_two_devices(void *argument)
     for (uint32_t i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < 2; i++)
-        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* exact, as only one thread uses each device */
+        CHECK_EQUAL(machine_charged(i), MACHINE_CONTEXT); /* exact, because only one thread uses each device */
 }
 
 static void test_one_gpu_too_small_for_a_context_does_not_hurt_the_other(void **state)
@@ -254,20 +258,20 @@ static void role_old_driver(void *argument)
     CHECK_EQUAL(cuda.cuLibraryGetKernel(&kernel, library, "first"), CUDA_SUCCESS);
     for (uint32_t i = 0; i < 2; i++)
         CHECK_EQUAL(cuda.cuKernelGetFunction(&function, kernel),
-                    CUDA_SUCCESS); /* this driver names no library for it */
+                    CUDA_SUCCESS); /* this driver cannot name the library of a kernel */
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 2 * CODE_BYTES);
     CHECK_EQUAL(cuda.cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuFuncLoad(function), CUDA_ERROR_NOT_SUPPORTED); /* exists since CUDA 12.4 */
+    CHECK_EQUAL(cuda.cuFuncLoad(function), CUDA_ERROR_NOT_SUPPORTED); /* cuFuncLoad exists since CUDA 12.4 */
     CHECK_EQUAL(cuda.cuGreenCtxCreate(&green, (CUdevResourceDesc)&resource, 0, 1), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQUAL(cuda.cuMemcpyBatchAsync_v2(NULL, NULL, NULL, 0, NULL, NULL, 0, NULL), CUDA_ERROR_NOT_SUPPORTED);
     CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphAddMemAllocNode(&node, graph, NULL, 0, &shape), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphInstantiateWithFlags(&executable, graph, 1), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithFlags(&executable, graph, 1), CUDA_SUCCESS); /* 1: a launch frees first */
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, NULL), CUDA_SUCCESS);
-    CHECK_TRUE(0);
+    CHECK_CHARGE(0);
     CHECK_EQUAL(cuda.cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
-    CHECK_EQUAL(machine_charged(0), 4 * MIB); /* the driver still holds it for graphs */
-    CHECK_TRUE(0);
+    CHECK_EQUAL(machine_charged(0), 4 * MIB); /* the driver still holds this memory for graphs */
+    CHECK_CHARGE(0);
 }
 
 static void test_an_old_driver_without_later_functions_is_enough(void **state)
@@ -278,7 +282,7 @@ static void test_an_old_driver_without_later_functions_is_enough(void **state)
     machine_remove();
 }
 
-/* ---- garbage ---- */
+/* ---- wrong arguments ---- */
 
 static void role_wrong_arguments(void *argument)
 {
@@ -327,7 +331,7 @@ static void role_wrong_arguments(void *argument)
     CHECK_EQUAL(fake_requested(0), 0);
 }
 
-/* The driver answers a request as it would without our library. */
+/* cuGetProcAddress of Facet's library finds the same names as that of the fake driver, with the same status. */
 static void role_lookups(void *argument)
 {
     static const int versions[] = {-1, 0, 1999, 3019, 3020, 12050, 13000, 13001, 1 << 30};
@@ -343,13 +347,13 @@ static void role_lookups(void *argument)
     CHECK_EQUAL(cuda.cuGetProcAddress_v2(NULL, (void **)&bare_status, 12000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGetProcAddress_v2("cuInit", NULL, 12000, 0, NULL), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGetProcAddress("cuInit", NULL, 12000, 0), CUDA_ERROR_INVALID_VALUE);
-    for (size_t i = 0; i < 5 * 9 * 6; i++) {
+    for (size_t i = 0; i < 5 * 9 * 6; i++) { /* each name with each version and each flag */
         void *found = NULL, *bare_found = NULL;
         const char *name = names[i % 5];
         int version = versions[i / 5 % 9];
         uint64_t flag = flags[i / 45];
 
-        status = bare_status = 55;
+        status = bare_status = 55; /* no valid status */
         CHECK_EQUAL(cuda.cuGetProcAddress_v2(name, &found, version, flag, &status),
                     bare(name, &bare_found, version, flag, &bare_status));
         CHECK_EQUAL(status, bare_status);
@@ -366,7 +370,7 @@ static void test_wrong_arguments_get_the_drivers_own_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_programs_that_mix_two_kinds_of_contexts),
+        cmocka_unit_test(test_primary_and_created_contexts_are_charged_side_by_side),
         cmocka_unit_test(test_the_library_may_be_closed_and_opened_again),
         cmocka_unit_test(test_memory_of_an_ended_program_is_released),
         cmocka_unit_test(test_children_leave_their_parents_accounts_alone),

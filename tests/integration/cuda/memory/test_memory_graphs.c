@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that graph allocations are charged while they are held, and refused beforehand. Never: measures time. */
+/* Owns: proofs that memory of graphs is charged while the driver holds it, and that a graph beyond the quota is refused
+ * before the driver is called. Never: decides by wall-clock time. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -16,7 +17,7 @@ static void check_graph_bytes(int line, uint64_t bytes)
 
     CHECK_EQUAL(cuda.cuDeviceGetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &reserved), CUDA_SUCCESS);
     if (reserved != bytes || machine_charged(0) != MACHINE_CONTEXT + bytes)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(reserved, bytes);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
@@ -52,8 +53,8 @@ static CUgraphExec instantiate_graph(CUgraph graph, unsigned long long flags)
     return executable;
 }
 
-/* Allocates and frees `count` times, one after the other, as a captured stream does. */
-static CUgraph capture_row(CUstream stream, uint32_t count, uint64_t bytes, bool freed)
+/* Captures `count` allocations, one after the other, each followed by its free if `freed`. */
+static CUgraph capture_sequence(CUstream stream, uint32_t count, uint64_t bytes, bool freed)
 {
     CUdeviceptr pointer;
     CUgraph graph;
@@ -71,7 +72,7 @@ static CUgraph capture_row(CUstream stream, uint32_t count, uint64_t bytes, bool
 static void role_launched_graph(void *argument)
 {
     CUstream stream = enter_role();
-    CUgraph graph = capture_row(stream, 1, 10 * MIB, true);
+    CUgraph graph = capture_sequence(stream, 1, 10 * MIB, true);
     CUgraphExec executable = instantiate_graph(graph, 0);
 
     CHECK_GRAPH_BYTES(0);
@@ -106,17 +107,18 @@ static void role_kept_graph_memory(void *argument)
 
     CHECK_EQUAL(cuda.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
     CUdeviceptr pointer = add_allocation(graph, &node, NULL, 6 * MIB);
-    CUgraphExec executable = instantiate_graph(graph, 0), again = instantiate_graph(graph, 1);
+    CUgraphExec executable = instantiate_graph(graph, 0),
+                again = instantiate_graph(graph, 1); /* 1: a launch frees first */
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_ERROR_INVALID_VALUE); /* its memory is still allocated */
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
-    CHECK_GRAPH_BYTES(6 * MIB); /* in use */
+    CHECK_GRAPH_BYTES(6 * MIB); /* the memory is in use, so it is not trimmed */
     CHECK_EQUAL(cuda.cuMemsetD8_v2(pointer, 1, 6 * MIB), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(pointer), CUDA_ERROR_INVALID_VALUE);
     CHECK_GRAPH_BYTES(6 * MIB);
     CHECK_EQUAL(cuda.cuGraphLaunch(again, stream), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(again, stream), CUDA_SUCCESS); /* frees first */
+    CHECK_EQUAL(cuda.cuGraphLaunch(again, stream), CUDA_SUCCESS); /* this launch frees the memory of the one before */
     CHECK_GRAPH_BYTES(6 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
@@ -140,37 +142,39 @@ static uint64_t most_used_bytes(void)
 static void role_graph_over_quota(void *argument)
 {
     CUstream stream = enter_role();
-    CUgraphExec large = instantiate_graph(capture_row(stream, 3, 40 * MIB, false), 0);
-    CUgraphExec row = instantiate_graph(capture_row(stream, 8, 40 * MIB, true), 0);
+    CUgraphExec large = instantiate_graph(capture_sequence(stream, 3, 40 * MIB, false), 0);
+    CUgraphExec sequence = instantiate_graph(capture_sequence(stream, 8, 40 * MIB, true), 0);
     CUdeviceptr pointer;
 
     CHECK_EQUAL(cuda.cuGraphLaunch(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuGraphUpload(large, stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(cuda.cuCtxSetCurrent(NULL), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(large, NULL), CUDA_ERROR_INVALID_CONTEXT); /* comes before a refusal for its size */
+    CHECK_EQUAL(cuda.cuGraphLaunch(large, NULL),
+                CUDA_ERROR_INVALID_CONTEXT); /* the context is checked before the size */
     CHECK_EQUAL(cuda.cuGraphUpload(large, NULL), CUDA_ERROR_INVALID_CONTEXT);
     role_enter(0);
     CHECK_EQUAL(most_used_bytes(), 0); /* the driver was not called */
     CHECK_GRAPH_BYTES(0);
-    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* 320 MiB in sum, 40 MiB at a time */
+    CHECK_EQUAL(cuda.cuGraphLaunch(sequence, stream), CUDA_SUCCESS); /* 320 MiB in sum, 40 MiB at a time */
     CHECK_GRAPH_BYTES(40 * MIB);
-    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* unused memory makes room */
+    CHECK_EQUAL(cuda.cuMemAlloc_v2(&pointer, 80 * MIB), CUDA_SUCCESS); /* unused memory of graphs makes room */
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 80 * MIB);
     CHECK_EQUAL(fake_used_of_kind(0, FAKE_POOL), 0);
 }
 
-/* A graph that is uploaded at its instantiation must fit into the quota then. */
+/* A graph that is uploaded when it is instantiated must fit into the quota at that time. */
 static void role_uploaded_graph(void *argument)
 {
     CUstream stream = enter_role();
     CUDA_GRAPH_INSTANTIATE_PARAMS parameters = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD, .hUploadStream = stream};
-    CUgraph large = capture_row(stream, 3, 40 * MIB, false), row = capture_row(stream, 8, 40 * MIB, true);
+    CUgraph large = capture_sequence(stream, 3, 40 * MIB, false),
+            sequence = capture_sequence(stream, 8, 40 * MIB, true);
     CUgraphExec executable, again;
 
     CHECK_EQUAL(cuda.cuGraphInstantiateWithParams(&executable, large, &parameters), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(parameters.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
     CHECK_GRAPH_BYTES(0);
-    CHECK_EQUAL(cuda.cuGraphInstantiateWithParams_ptsz(&executable, row, &parameters), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphInstantiateWithParams_ptsz(&executable, sequence, &parameters), CUDA_SUCCESS);
     CHECK_EQUAL(parameters.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
     CHECK_GRAPH_BYTES(40 * MIB);
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
@@ -192,18 +196,19 @@ static void test_a_graph_uploaded_at_instantiation_needs_room_before(void **stat
 static void role_trims_for_pools(void *argument)
 {
     CUstream stream = enter_role();
-    CUgraphExec row = instantiate_graph(capture_row(stream, 2, 90 * MIB, true), 0);
+    CUgraphExec sequence = instantiate_graph(capture_sequence(stream, 2, 90 * MIB, true), 0);
     CUdeviceptr pointer;
     CUmemoryPool pool;
 
-    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuGraphLaunch(sequence, stream), CUDA_SUCCESS);
     CHECK_GRAPH_BYTES(90 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&pointer, 64 * MIB, stream), CUDA_SUCCESS);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
-    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK_EQUAL(cuda.cuGraphLaunch(sequence, stream), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + 64 * MIB);
     CHECK_EQUAL(cuda.cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuGraphLaunch(row, stream), CUDA_SUCCESS); /* unused memory of the pool makes room for graphs */
+    CHECK_EQUAL(cuda.cuGraphLaunch(sequence, stream),
+                CUDA_SUCCESS); /* unused memory of the pool makes room for graphs */
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
     CHECK_GRAPH_BYTES(90 * MIB);
@@ -233,7 +238,7 @@ static void role_graph_shapes(void *argument)
     CHECK_GRAPH_BYTES(0);
 }
 
-static void test_only_a_row_of_nodes_is_known_to_use_memory_again(void **state)
+static void test_only_nodes_in_sequence_count_as_reusing_memory(void **state)
 {
     machine_run(role_graph_shapes, MACHINE_CONTEXT + 100 * MIB);
 }
@@ -269,21 +274,21 @@ static void role_large_graphs(void *argument)
 {
     CUstream stream = enter_role();
     CUgraph few = capture_heap(stream, FEW_NODES), many = capture_heap(stream, MANY_NODES);
-    double least_growth = 1000;
+    double least_growth = 1000; /* more than any measured growth */
 
     for (int i = 0; i < 5; i++) {
         double growth = time_of_instantiating(many) / time_of_instantiating(few);
 
         least_growth = growth < least_growth ? growth : least_growth;
     }
-    CHECK(least_growth < 24);
+    CHECK(least_growth < 24); /* the test explains this bound */
     CHECK_EQUAL(cuda.cuGraphLaunch(instantiate_graph(many, 0), stream), CUDA_SUCCESS);
-    CHECK_GRAPH_BYTES(16 * MIB);
+    CHECK_GRAPH_BYTES(16 * MIB); /* 4000 blocks of 4 KiB, in steps of 2 MiB */
 }
 
-/* Eight times as many nodes may take 24 times as long. If each node were searched among all, they would take 64 times
- * as long. */
-static void test_instantiating_many_nodes_costs_hardly_more_each_than_few(void **state)
+/* Eight times as many nodes may take up to 24 times as long. If each node were searched among all, they would take 64
+ * times as long. */
+static void test_the_time_to_instantiate_does_not_grow_with_the_square_of_the_nodes(void **state)
 {
     machine_run(role_large_graphs, GIB);
 }
@@ -295,7 +300,7 @@ static void *launch_all(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     for (uint32_t i = 0; i < 200; i++) {
-        CUgraph graph = capture_row(stream, 1 + i % 3, (1 + i % 7) * MIB, true);
+        CUgraph graph = capture_sequence(stream, 1 + i % 3, (1 + i % 7) * MIB, true);
         CUgraphExec executable = instantiate_graph(graph, 0);
 
         CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
@@ -321,7 +326,7 @@ static void role_launches_in_threads(void *argument)
     CHECK_GRAPH_BYTES(0);
 }
 
-static void test_threads_launch_at_once(void **state)
+static void test_charges_are_exact_after_threads_launch_graphs_at_once(void **state)
 {
     machine_run(role_launches_in_threads, 2 * GIB);
 }
@@ -329,7 +334,7 @@ static void test_threads_launch_at_once(void **state)
 static void role_fork(void *argument)
 {
     CUstream stream = enter_role();
-    CUgraphExec executable = instantiate_graph(capture_row(stream, 1, 8 * MIB, true), 0);
+    CUgraphExec executable = instantiate_graph(capture_sequence(stream, 1, 8 * MIB, true), 0);
     int status = -1;
 
     CHECK_EQUAL(cuda.cuGraphLaunch(executable, stream), CUDA_SUCCESS);
@@ -356,7 +361,8 @@ static void role_wrong_arguments(void *argument)
     CUstream stream = enter_role();
     CUgraphExec executable = NULL;
 
-    instantiate_graph(capture_row(stream, 1, MIB, true), 0); /* from here on executables are looked up */
+    instantiate_graph(capture_sequence(stream, 1, MIB, true),
+                      0); /* once a graph allocates memory, the interposer looks up executables */
     CHECK_EQUAL(cuda.cuGraphInstantiateWithFlags(NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphInstantiate_v2(&executable, NULL, NULL, NULL, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuGraphLaunch(NULL, stream), CUDA_ERROR_INVALID_VALUE);
@@ -379,9 +385,9 @@ int main(void)
         cmocka_unit_test(test_a_graph_uploaded_at_instantiation_needs_room_before),
         cmocka_unit_test(test_memory_that_outlives_its_graph_is_charged_until_it_is_freed),
         cmocka_unit_test(test_a_graph_that_does_not_fit_is_refused_before_the_driver_is_called),
-        cmocka_unit_test(test_only_a_row_of_nodes_is_known_to_use_memory_again),
-        cmocka_unit_test(test_instantiating_many_nodes_costs_hardly_more_each_than_few),
-        cmocka_unit_test(test_threads_launch_at_once),
+        cmocka_unit_test(test_only_nodes_in_sequence_count_as_reusing_memory),
+        cmocka_unit_test(test_the_time_to_instantiate_does_not_grow_with_the_square_of_the_nodes),
+        cmocka_unit_test(test_charges_are_exact_after_threads_launch_graphs_at_once),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_graphs),
         cmocka_unit_test(test_wrong_arguments_get_the_drivers_own_error),
     };

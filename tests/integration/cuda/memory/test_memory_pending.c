@@ -9,17 +9,17 @@
 #include "machine.h"
 
 #define ALLOCATORS    3u
-#define MOST          (512 * MIB)
-#define LIMIT         (4 * GIB)
-#define GLOBALS       (8 * MIB)
-#define CODE          (64 * KIB) /* of each function, by the fake driver (execution_code.c) */
-#define MODULE        (GLOBALS + CODE)
+#define LARGEST_BLOCK (512 * MIB) /* the largest block of an allocator */
+#define QUOTA         (4 * GIB)
+#define GLOBALS_BYTES (8 * MIB)
+#define CODE_BYTES    (64 * KIB) /* of each function, by the fake driver (execution_code.c) */
+#define MODULE_BYTES  (GLOBALS_BYTES + CODE_BYTES)
 #define MODULES       12u
 #define ROUNDS        4u
-#define SECOND        (20 * MIB)
+#define CONTEXT_BYTES (20 * MIB) /* what a context costs on this machine */
 #define CONTEXTS      3u
-#define SHORT_CALL_NS "300000"    /* ns that a real driver needs for a large allocation */
-#define LONG_CALL_NS  "120000000" /* ns: longer than a reading waits */
+#define SHORT_CALL_NS "300000"    /* ns, as long as a real driver needs for a large allocation */
+#define LONG_CALL_NS  "120000000" /* ns, longer than a measurement waits for pending calls */
 
 static const char image[] = "FAKE-CUDA\n@global table 8388608\nfirst 1000\n";
 
@@ -65,13 +65,13 @@ static void pause_allocators(void)
     pthread_barrier_wait(&shared.allocators_pause);
 }
 
-static void check_charges(uint64_t besides)
+static void check_charges(uint64_t other_bytes)
 {
-    CHECK_EQUAL(fake_used(0), SECOND + besides);
-    CHECK_EQUAL(machine_charged(0), SECOND + besides);
+    CHECK_EQUAL(fake_used(0), CONTEXT_BYTES + other_bytes);
+    CHECK_EQUAL(machine_charged(0), CONTEXT_BYTES + other_bytes);
 }
 
-static void load_and_unload(void)
+static void load_and_unload_modules(void)
 {
     CUmodule modules[MODULES];
 
@@ -79,7 +79,7 @@ static void load_and_unload(void)
     for (uint32_t i = 0; i < MODULES; i++)
         CHECK_EQUAL(cuda.cuModuleLoadData(&modules[i], image), CUDA_SUCCESS);
     pause_allocators();
-    check_charges(MODULES * MODULE);
+    check_charges(MODULES * MODULE_BYTES);
     resume_allocators();
     for (uint32_t i = 0; i < MODULES; i++)
         CHECK_EQUAL(cuda.cuModuleUnload(modules[i]), CUDA_SUCCESS);
@@ -87,7 +87,7 @@ static void load_and_unload(void)
     check_charges(0);
 }
 
-static void make_and_destroy(void)
+static void make_and_destroy_contexts(void)
 {
     CUcontext contexts[CONTEXTS];
 
@@ -95,7 +95,7 @@ static void make_and_destroy(void)
     for (uint32_t i = 0; i < CONTEXTS; i++)
         CHECK_EQUAL(cuda.cuCtxCreate_v2(&contexts[i], 0, 0), CUDA_SUCCESS);
     pause_allocators();
-    check_charges(CONTEXTS * SECOND);
+    check_charges(CONTEXTS * CONTEXT_BYTES);
     resume_allocators();
     for (uint32_t i = 0; i < CONTEXTS; i++)
         CHECK_EQUAL(cuda.cuCtxDestroy_v2(contexts[i]), CUDA_SUCCESS);
@@ -104,8 +104,8 @@ static void make_and_destroy(void)
     CHECK_EQUAL(cuda.cuCtxSetCurrent(shared.context), CUDA_SUCCESS);
 }
 
-/* The driver's calls take longer than a measurement waits. The charge may then be too small, but never too large. */
-static void load_beside_slow_calls(void)
+/* The allocators' calls take longer than a measurement waits. The charge may then be too small, but never too large. */
+static void load_modules_beside_slow_calls(void)
 {
     CUmodule modules[3];
 
@@ -113,8 +113,8 @@ static void load_beside_slow_calls(void)
     for (uint32_t i = 0; i < 3; i++)
         CHECK_EQUAL(cuda.cuModuleLoadData(&modules[i], image), CUDA_SUCCESS);
     pause_allocators();
-    CHECK_EQUAL(fake_used(0), SECOND + 3 * MODULE);
-    CHECK(machine_charged(0) >= SECOND && machine_charged(0) <= SECOND + 3 * MODULE);
+    CHECK_EQUAL(fake_used(0), CONTEXT_BYTES + 3 * MODULE_BYTES);
+    CHECK(machine_charged(0) >= CONTEXT_BYTES && machine_charged(0) <= CONTEXT_BYTES + 3 * MODULE_BYTES);
     resume_allocators();
     for (uint32_t i = 0; i < 3; i++)
         CHECK_EQUAL(cuda.cuModuleUnload(modules[i]), CUDA_SUCCESS);
@@ -144,46 +144,48 @@ static void role_loads(void *argument)
     CHECK_EQUAL(machine_charged(0), 0);
 }
 
-/* The peak charge must not exceed the most that can have been allocated. */
-static void run_beside_allocators(void (*what)(void), uint64_t besides, bool no_nvml, const char *linger_ns)
+/* Runs `load` beside the allocators. The peak charge must not exceed the most that can have been allocated: a context,
+ * the allocators' largest blocks, and `other_bytes`. */
+static void run_beside_allocators(void (*load)(void), uint64_t other_bytes, bool no_nvml, const char *linger_ns)
 {
     setenv("FAKE_CUDA_LINGER", linger_ns, 1);
-    machine_make(1, &(uint64_t){LIMIT}, "20M");
+    machine_make(1, &(uint64_t){QUOTA}, "20M");
     machine.no_nvml = no_nvml;
-    machine_wait(machine_start(role_loads, (void *)what, true));
+    machine_wait(machine_start(role_loads, (void *)load, true));
     assert_int_equal(machine_charged(0), 0);
-    assert_true(test_segment_totals(&machine.segments[0]).memory_peak_bytes <= SECOND + ALLOCATORS * MOST + besides);
+    assert_true(test_segment_totals(&machine.segments[0]).memory_peak_bytes <=
+                CONTEXT_BYTES + ALLOCATORS * LARGEST_BLOCK + other_bytes);
     machine_remove();
     unsetenv("FAKE_CUDA_LINGER");
 }
 
-static void test_modules_are_charged_their_memory(void **state)
+static void test_modules_are_charged_without_memory_of_other_threads(void **state)
 {
-    run_beside_allocators(load_and_unload, MODULES * MODULE, false, SHORT_CALL_NS);
+    run_beside_allocators(load_and_unload_modules, MODULES * MODULE_BYTES, false, SHORT_CALL_NS);
 }
 
-static void test_modules_are_charged_their_memory_without_nvml(void **state)
+static void test_modules_are_charged_without_memory_of_other_threads_when_nvml_is_missing(void **state)
 {
-    run_beside_allocators(load_and_unload, MODULES * MODULE, true, SHORT_CALL_NS);
+    run_beside_allocators(load_and_unload_modules, MODULES * MODULE_BYTES, true, SHORT_CALL_NS);
 }
 
-static void test_contexts_are_charged_their_memory(void **state)
+static void test_contexts_are_charged_without_memory_of_other_threads(void **state)
 {
-    run_beside_allocators(make_and_destroy, CONTEXTS * SECOND, false, SHORT_CALL_NS);
+    run_beside_allocators(make_and_destroy_contexts, CONTEXTS * CONTEXT_BYTES, false, SHORT_CALL_NS);
 }
 
-static void test_pending_bytes_are_charged_to_no_other_process(void **state)
+static void test_modules_loaded_beside_slow_calls_are_never_charged_too_much(void **state)
 {
-    run_beside_allocators(load_beside_slow_calls, 3 * MODULE, false, LONG_CALL_NS);
+    run_beside_allocators(load_modules_beside_slow_calls, 3 * MODULE_BYTES, false, LONG_CALL_NS);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modules_are_charged_their_memory),
-        cmocka_unit_test(test_modules_are_charged_their_memory_without_nvml),
-        cmocka_unit_test(test_contexts_are_charged_their_memory),
-        cmocka_unit_test(test_pending_bytes_are_charged_to_no_other_process),
+        cmocka_unit_test(test_modules_are_charged_without_memory_of_other_threads),
+        cmocka_unit_test(test_modules_are_charged_without_memory_of_other_threads_when_nvml_is_missing),
+        cmocka_unit_test(test_contexts_are_charged_without_memory_of_other_threads),
+        cmocka_unit_test(test_modules_loaded_beside_slow_calls_are_never_charged_too_much),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs of the charges for managed memory, which has no fixed place, for the host's pools, and for memory that
- * neither a handle nor a mapping holds. Never: several processes.
+ * neither a handle nor a mapping holds. Never: runs two processes at once.
  */
 #include "machine.h"
 
@@ -23,7 +23,7 @@ static CUmemLocation location_of(CUdevice device)
 
 static void role_moves_managed(void *argument)
 {
-    CUdeviceptr pointer = 7;
+    CUdeviceptr pointer = 7; /* any value: a refused call must not change it */
 
     role_open();
     role_enter(0);
@@ -90,15 +90,15 @@ static void role_managed_pools(void *argument)
 {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED, .location = location_of(1)};
     CUmemLocation second = location_of(1);
-    CUmemoryPool own, default_pool;
+    CUmemoryPool created, default_pool;
     CUdeviceptr pointer;
 
     role_open();
     role_enter(0);
-    CHECK_EQUAL(cuda.cuMemPoolCreate(&own, &properties), CUDA_SUCCESS);
+    CHECK_EQUAL(cuda.cuMemPoolCreate(&created, &properties), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemGetDefaultMemPool(&default_pool, &second, CU_MEM_ALLOCATION_TYPE_MANAGED), CUDA_SUCCESS);
     for (int i = 0; i < 2; i++) {
-        CUmemoryPool pool = i ? default_pool : own;
+        CUmemoryPool pool = i ? default_pool : created;
 
         CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 320 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
         CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, 64 * MIB, pool, NULL), CUDA_SUCCESS);
@@ -118,7 +118,7 @@ static void test_pools_of_managed_memory_are_charged_on_each_gpu(void **state)
     machine_remove();
 }
 
-/* ---- pools of the driver's own ---- */
+/* ---- pools that the driver has made ---- */
 
 static void role_host_pool(void *argument)
 {
@@ -178,7 +178,7 @@ static void role_sparse_arrays(void *argument)
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemMapArrayAsync(NULL, 2, NULL), CUDA_ERROR_INVALID_VALUE);
-    for (int turn = 0; turn < 3; turn++) { /* repeating it uses no more memory */
+    for (int turn = 0; turn < 3; turn++) { /* repeating the steps uses no more memory */
         CHECK_EQUAL(cuda.cuArray3DCreate_v2(&array, &shape), CUDA_SUCCESS);
         CHECK_VIRTUAL_CHARGED(0);
         tiles[0].resource.array = array;
@@ -186,7 +186,7 @@ static void role_sparse_arrays(void *argument)
         tiles[1] = tiles[0];
         CHECK_EQUAL((turn == 1 ? cuda.cuMemMapArrayAsync_ptsz : cuda.cuMemMapArrayAsync)(tiles, 2, NULL), CUDA_SUCCESS);
         CHECK_EQUAL(cuda.cuMemRelease(tiles[0].memHandle.memHandle), CUDA_SUCCESS);
-        CHECK_VIRTUAL_CHARGED(4 * MIB); /* the tiles hold it */
+        CHECK_VIRTUAL_CHARGED(4 * MIB); /* the tiles hold the memory */
         CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_SUCCESS);
         CHECK_VIRTUAL_CHARGED(0);
         CHECK_EQUAL(cuda.cuArrayDestroy(array), CUDA_ERROR_INVALID_HANDLE);
@@ -224,11 +224,11 @@ static void role_multicast(void *argument)
     CHECK_EQUAL(cuda.cuMemMap(address, 4 * MIB, 0, second, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMulticastBindMem(object, 0, handle, 0, 4 * MIB, 0), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMulticastBindAddr(object, 4 * MIB, address, 4 * MIB, 0), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuMulticastBindMem(object, 0, 12345, 0, 4 * MIB, 0), CUDA_ERROR_INVALID_VALUE);
+    CHECK_EQUAL(cuda.cuMulticastBindMem(object, 0, 12345 /* no handle */, 0, 4 * MIB, 0), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemRelease(second), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemUnmap(address, 4 * MIB), CUDA_SUCCESS);
-    CHECK_VIRTUAL_CHARGED(8 * MIB); /* the object holds both */
+    CHECK_VIRTUAL_CHARGED(8 * MIB); /* the object holds both allocations */
     CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 0, 4 * MIB), CUDA_SUCCESS);
     CHECK_VIRTUAL_CHARGED(4 * MIB);
     CHECK_EQUAL(cuda.cuMulticastUnbind(object, 0, 4 * MIB, 4 * MIB), CUDA_SUCCESS);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the charges of pools and of memory without addresses. Never: other kinds. */
+/* Owns: proofs of the charges of pools and of memory without addresses. Never: tests other kinds (test_memory.c). */
 #include <pthread.h>
 #include <sys/wait.h>
 
 #include "machine.h"
 
-#define POOL_STEP (32 * MIB) /* the fake driver's pools grow by this, as the real driver's do */
+#define POOL_STEP (32 * MIB) /* by which the fake driver's pools grow, like the real driver's */
 
-/* Pools give memory back at synchronisations, which our library does not see. A query of free memory updates the
- * charge. */
+/* Pools give memory back at synchronisations, which Facet's library does not intercept. A query of free memory updates
+ * the charge. */
 static void check_charged(int line, uint64_t bytes)
 {
     size_t free_bytes, total;
 
     CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
     if (machine_charged(0) != MACHINE_CONTEXT + bytes || fake_requested(0) != bytes)
-        fprintf(stderr, "line %d:\n", line);
+        fprintf(stderr, "the check in line %d fails:\n", line);
     CHECK_EQUAL(fake_requested(0), bytes);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT + bytes);
 }
@@ -32,7 +32,7 @@ static CUmemoryPool enter_role(void)
     return pool;
 }
 
-static uint64_t number_of(CUmemoryPool pool, CUmemPool_attribute attribute)
+static uint64_t pool_attribute(CUmemoryPool pool, CUmemPool_attribute attribute)
 {
     uint64_t value;
 
@@ -51,7 +51,7 @@ static void role_default_pool(void *argument)
     CHECK_CHARGED(POOL_STEP);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&third, 512, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(2 * POOL_STEP);
-    CHECK_EQUAL(number_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * POOL_STEP);
+    CHECK_EQUAL(pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 2 * POOL_STEP);
     CHECK_EQUAL(cuda.cuMemFreeAsync(first, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemFree_v2(second), CUDA_ERROR_INVALID_VALUE);
@@ -96,7 +96,7 @@ static void role_created_pool(void *argument)
     CHECK_EQUAL(cuda.cuDeviceSetMemPool(0, pool), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&second, 20 * MIB, NULL), CUDA_SUCCESS);
     CHECK_CHARGED(2 * POOL_STEP);
-    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS); /* allocations stay; so does their charge */
+    CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_SUCCESS); /* allocations stay, and so does their charge */
     CHECK_EQUAL(cuda.cuMemPoolDestroy(pool), CUDA_ERROR_INVALID_VALUE);
     CHECK_CHARGED(60 * MIB);
     CHECK_EQUAL(cuda.cuMemAllocAsync(&third, MIB, NULL), CUDA_SUCCESS);
@@ -170,12 +170,12 @@ static void role_pool_in_threads(void *argument)
         CHECK_EQUAL(pthread_create(&threads[i], NULL, use_pool, pool), 0);
     for (uint32_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    CHECK_CHARGED(number_of(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+    CHECK_CHARGED(pool_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
     CHECK_EQUAL(cuda.cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
     CHECK_CHARGED(0);
 }
 
-static void test_threads_share_a_pool(void **state)
+static void test_a_pool_that_threads_share_is_charged_exactly(void **state)
 {
     machine_run(role_pool_in_threads, 2 * GIB);
 }
@@ -213,8 +213,8 @@ static void check_capture(CUstream stream, CUstreamCaptureStatus expected)
 }
 
 /*
- * Calls that the driver allows while a stream is captured succeed, calls that it refuses fail, and neither is charged
- * wrong.
+ * While a stream is captured, calls that the driver allows succeed, calls that it refuses fail, and the charge stays
+ * exact.
  */
 static void role_captured_allocations(void *argument)
 {
@@ -243,7 +243,7 @@ static void role_captured_allocations(void *argument)
     CHECK_CHARGED(POOL_STEP);
 }
 
-static void test_a_capture_is_left_alone(void **state)
+static void test_allocations_do_not_disturb_a_capture(void **state)
 {
     machine_run(role_captured_allocations, GIB);
 }
@@ -285,8 +285,8 @@ static void role_virtual_memory(void *argument)
     CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
     CHECK_CHARGED(10 * MIB); /* the mapping holds the memory */
     CHECK_EQUAL(cuda.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(place + 5 * MIB)), CUDA_SUCCESS);
-    CHECK_EQUAL(cuda.cuMemUnmap(place, 10 * MIB), CUDA_SUCCESS); /* three at once */
-    CHECK_CHARGED(10 * MIB);                                     /* each by a handle */
+    CHECK_EQUAL(cuda.cuMemUnmap(place, 10 * MIB), CUDA_SUCCESS); /* three mappings at once */
+    CHECK_CHARGED(10 * MIB);                                     /* handles still hold all of it */
     CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
     CHECK_CHARGED(2 * MIB);
     CHECK_EQUAL(cuda.cuMemRelease(other), CUDA_SUCCESS);
@@ -317,21 +317,21 @@ static void role_imports_pool(void *argument)
     CHECK_EQUAL(
         cuda.cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
         CUDA_SUCCESS);
-    CHECK_CHARGED(4 * MIB); /* the same memory, once */
+    CHECK_CHARGED(4 * MIB); /* the same memory is charged once */
     CHECK_EQUAL(cuda.cuMemRelease(handle), CUDA_SUCCESS);
     CHECK_CHARGED(4 * MIB);
     CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
-    CHECK_CHARGED(4 * MIB); /* the descriptor holds it */
+    CHECK_CHARGED(4 * MIB); /* the descriptor holds the memory */
     CHECK_EQUAL(
         cuda.cuMemImportFromShareableHandle(&again, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
         CUDA_SUCCESS);
     CHECK_CHARGED(4 * MIB);
     CHECK_EQUAL(cuda.cuMemRelease(again), CUDA_SUCCESS);
-    /* A process that holds its export, and asks for more than its quota, is refused. */
+    /* A process that holds its export, and asks for more than its quota, is refused: 720 MiB are left. */
     CHECK_EQUAL(cuda.cuMemCreate(&handle, 722 * MIB, &on_device, 0), CUDA_ERROR_OUT_OF_MEMORY);
     close(fd);
     handle = create_memory(720 * MIB);
-    CHECK_EQUAL(machine_own(0), GIB); /* another process may hold a reference to the exported memory */
+    CHECK_EQUAL(machine_charged_to_self(0), GIB); /* another process may hold a reference to the exported memory */
     CHECK_EQUAL(fake_requested(0), 720 * MIB);
 }
 
@@ -368,7 +368,7 @@ static void role_managed_pool(void *argument)
     CHECK_EQUAL(cuda.cuMemAllocFromPoolAsync(&pointer, GIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void test_a_pool_of_managed_memory_of_no_place_is_charged_on_the_gpu_that_there_is(void **state)
+static void test_a_managed_pool_without_a_location_is_charged_on_the_only_gpu(void **state)
 {
     machine_run(role_managed_pool, GIB);
 }
@@ -420,13 +420,13 @@ int main(void)
         cmocka_unit_test(test_a_pool_is_charged_for_the_memory_it_holds),
         cmocka_unit_test(test_pools_of_the_program_are_charged_until_their_last_pointer_goes),
         cmocka_unit_test(test_unused_memory_of_pools_is_released_before_a_refusal),
-        cmocka_unit_test(test_threads_share_a_pool),
+        cmocka_unit_test(test_a_pool_that_threads_share_is_charged_exactly),
         cmocka_unit_test(test_memory_that_a_pool_frees_at_a_synchronisation_is_released),
-        cmocka_unit_test(test_a_capture_is_left_alone),
+        cmocka_unit_test(test_allocations_do_not_disturb_a_capture),
         cmocka_unit_test(test_memory_without_addresses_is_charged_until_handles_and_mappings_are_gone),
         cmocka_unit_test(test_memory_imported_by_its_own_process_is_charged_once),
         cmocka_unit_test(test_memory_of_an_exported_pool_stays_charged),
-        cmocka_unit_test(test_a_pool_of_managed_memory_of_no_place_is_charged_on_the_gpu_that_there_is),
+        cmocka_unit_test(test_a_managed_pool_without_a_location_is_charged_on_the_only_gpu),
         cmocka_unit_test(test_a_child_has_none_of_its_parents_pools_and_handles),
     };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that after a process has reaped its child, free memory includes the child's. Never: runs an owner of the
- * segment, which would release that memory itself.
+ * Owns: proofs that the free memory that a program sees includes the memory of a killed child as soon as its parent has
+ * waited for it. Never: lets the owner of the segment run, which would release that memory itself.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -41,21 +41,21 @@ static pid_t start_holder(void)
     return pid;
 }
 
-static uint64_t query_free_bytes(bool of_old)
+static uint64_t query_free_bytes(bool older_form)
 {
     size_t free_bytes = 0, total = 0;
-    unsigned free_of_old = 0, total_of_old = 0;
+    unsigned free_32 = 0, total_32 = 0;
 
-    if (!of_old) {
+    if (!older_form) {
         CHECK_EQUAL(cuda.cuMemGetInfo_v2(&free_bytes, &total), CUDA_SUCCESS);
         return free_bytes;
     }
-    CHECK_EQUAL(cuda.cuMemGetInfo(&free_of_old, &total_of_old), CUDA_SUCCESS);
-    return free_of_old;
+    CHECK_EQUAL(cuda.cuMemGetInfo(&free_32, &total_32), CUDA_SUCCESS);
+    return free_32;
 }
 
-/* For each byte that the parent sends, queries free memory and answers with 8 bytes. The byte names the
- * query's form. */
+/* For each byte that the parent sends, queries free memory and answers with 8 bytes. The byte names the form of the
+ * query: 'n' for the newest, 'o' for the older form. */
 static void role_answers_with_free_bytes(const int *questions, const int *answers)
 {
     char form;
@@ -113,5 +113,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_free_memory_is_right_as_soon_as_a_child_was_reaped),
     };
-    return cmocka_run_group_tests_name("cuda memory of the reaped", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("cuda memory of reaped children", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs that a call which the driver refuses anyway returns the driver's error, however much it asks for, and
- * that only refusals by the quota alone count as denied. Never: tests a call that is granted.
+ * that only refusals by the quota alone count as denied. Never: tests the charge of a call that succeeds.
  */
 #include <sys/wait.h>
 
@@ -18,7 +18,7 @@ static uint64_t denied_count(void)
     return totals.denied;
 }
 
-/* The call returns `answer`. It counts as denied if that is "out of memory". */
+/* The call returns `answer` and takes no memory. It counts as denied if `answer` is "out of memory". */
 #define REFUSED(call, answer)                                                                                          \
     do {                                                                                                               \
         uint64_t counted = denied_count(), used = fake_used(0);                                                        \
@@ -28,7 +28,7 @@ static uint64_t denied_count(void)
     } while (0)
 
 /* Requests memory by each form of call; only the amount is wrong. */
-static void request_each_form(CUmemoryPool pool, CUresult answer)
+static void request_by_each_form(CUmemoryPool pool, CUresult answer)
 {
     const CUDA_ARRAY3D_DESCRIPTOR cube = {
         .Width = 1000, .Height = 1000, .Depth = 600, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 4};
@@ -66,16 +66,16 @@ static void role_asks_without_a_context(void *argument)
     int status = -1;
 
     role_open();
-    request_each_form(NULL, CUDA_ERROR_INVALID_CONTEXT);
+    request_by_each_form(NULL, CUDA_ERROR_INVALID_CONTEXT);
     pid_t pid = fork();
     if (pid == 0) {
-        request_each_form(NULL, CUDA_ERROR_NOT_INITIALIZED);
+        request_by_each_form(NULL, CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);
     }
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-static void test_without_a_context_and_after_a_fork_the_driver_says_so(void **state)
+static void test_without_a_context_and_after_a_fork_the_drivers_error_is_returned(void **state)
 {
     machine_run(role_asks_without_a_context, QUOTA);
 }
@@ -91,12 +91,12 @@ static void role_requests_over_quota(void *argument)
     role_open();
     role_enter(0);
     CHECK_EQUAL(cuda.cuDeviceGetDefaultMemPool(&pool, 0), CUDA_SUCCESS);
-    request_each_form(pool, CUDA_ERROR_OUT_OF_MEMORY);
+    request_by_each_form(pool, CUDA_ERROR_OUT_OF_MEMORY);
     REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
     CHECK_EQUAL(handle, 7);
     pid_t pid = fork();
     if (pid == 0) {
-        request_each_form(pool, CUDA_ERROR_NOT_INITIALIZED);
+        request_by_each_form(pool, CUDA_ERROR_NOT_INITIALIZED);
         REFUSED(cuda.cuMemCreate(&handle, OVER_QUOTA, &properties, 0), CUDA_ERROR_NOT_INITIALIZED);
         _exit(0);
     }
@@ -138,11 +138,11 @@ static void role_wrong_arguments(void *argument)
     REFUSED(cuda.cuArray3DCreate_v2(NULL, &cube), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuArrayCreate_v2(NULL, &flat), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMipmappedArrayCreate(NULL, &cube, 3), CUDA_ERROR_INVALID_VALUE);
-    cube.Depth = 16385;
+    cube.Depth = 16385; /* one more than an array can have */
     REFUSED(cuda.cuArray3DCreate_v2(&array, &cube), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuMipmappedArrayCreate(&levels, &cube, 3), CUDA_ERROR_INVALID_VALUE);
     cube.Depth = 600;
-    cube.NumChannels = flat.NumChannels = 5;
+    cube.NumChannels = flat.NumChannels = 5; /* only 1, 2 and 4 are allowed */
     REFUSED(cuda.cuArray3DCreate_v2(&array, &cube), CUDA_ERROR_INVALID_VALUE);
     REFUSED(cuda.cuArrayCreate_v2(&array, &flat), CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(machine_charged(0), MACHINE_CONTEXT);
@@ -188,7 +188,7 @@ static void test_room_that_a_pool_makes_is_no_denial(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_a_context_and_after_a_fork_the_driver_says_so),
+        cmocka_unit_test(test_without_a_context_and_after_a_fork_the_drivers_error_is_returned),
         cmocka_unit_test(test_a_refusal_by_the_quota_alone_is_counted_once),
         cmocka_unit_test(test_wrong_arguments_are_refused_as_such),
         cmocka_unit_test(test_room_that_a_pool_makes_is_no_denial),

@@ -4,10 +4,10 @@
 
 #include "../storm.h"
 
-#define OBJECTS     96u
+#define OBJECTS     96u /* of each common kind */
 #define PAGE_COUNT  16u
 #define PAGE        (2 * MIB)
-#define FEW_OBJECTS 6u
+#define FEW_OBJECTS 6u /* of each rare kind */
 
 /* The objects that one worker holds, of each kind. */
 struct storm_bag {
@@ -141,7 +141,8 @@ static void change_context(struct storm_bag *bag)
     }
 }
 
-/* A module that was loaded, but not charged, would stay until it is unloaded; so the test unloads it. */
+/* Loads a module and one of its functions, or unloads the module. The quota may refuse the function: then the module is
+ * unloaded, too. */
 static void change_module(struct storm_bag *bag)
 {
     CUmodule *module = &bag->modules[storm_draw(FEW_OBJECTS)];
@@ -212,7 +213,7 @@ static void make_wrong_calls(struct storm_bag *bag)
 
 static void change_any(struct storm_bag *bag)
 {
-    uint64_t kind = storm_draw(1000);
+    uint64_t kind = storm_draw(1000); /* each kind of call has a fixed part of 1000 */
 
     if (kind < 500)
         change_pointer(bag);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of which copies count as launches, and in which vGPU; of lists that cannot be read.
+/* Owns: proofs of which copies count as launches, and in which vGPU, and that lists that cannot be read are refused.
  * Never: decides by a time of this machine. */
 #include <sys/mman.h>
 #include <time.h>
 
 #include "machine.h"
 
-/* A launch that has run is reported a little later. */
+/* A launch is reported only after it has run: waits for that, up to 5 s. */
 static void check_launches(int line, uint32_t device, uint64_t count)
 {
     struct facet_usage_totals totals = test_segment_totals(&machine.segments[device]);
@@ -16,7 +16,7 @@ static void check_launches(int line, uint32_t device, uint64_t count)
         totals = test_segment_totals(&machine.segments[device]);
     }
     if (totals.launches != count)
-        fprintf(stderr, "line %d, device %u:\n", line, device);
+        fprintf(stderr, "the check in line %d fails for device %u:\n", line, device);
     CHECK_EQUAL(totals.launches, count);
     CHECK_EQUAL(totals.inflight, 0);
 }
@@ -34,7 +34,8 @@ static void fill_times(uint32_t device, int times, CUresult (*call)(CUdeviceptr,
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-/* Sixteen small transfers on one GPU count as one launch there. */
+/* A small transfer counts its bytes and 64 KiB, so sixteen of them on one GPU make the 1 MiB that counts as one launch
+ * there. */
 static void role_transfers_on_two_devices(void *argument)
 {
     uint64_t before = 0;
@@ -95,7 +96,7 @@ static void role_unreadable(void *argument)
     CHECK_EQUAL(cuda.cuMemBatchDecompressAsync((CUmemDecompressParams *)(void *)readable, absurd, 0, NULL, NULL),
                 CUDA_ERROR_INVALID_VALUE);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    CHECK_LAUNCHES(0, 0); /* the absurd requests were admitted, but are not counted, as the driver refused them */
+    CHECK_LAUNCHES(0, 0); /* the absurd requests were admitted, but are not counted, because the driver refused them */
 }
 
 static void test_the_driver_refuses_lists_that_cannot_be_read(void **state)
@@ -103,7 +104,8 @@ static void test_the_driver_refuses_lists_that_cannot_be_read(void **state)
     machine_run(role_unreadable, GIB);
 }
 
-/* A batch with more transfers than are read before the driver's call counts as a launch nevertheless. */
+/* A batch of more than 4096 transfers is not read before the driver's call: it counts as a launch, however few bytes it
+ * has. */
 static void role_long_batch(void *argument)
 {
     enum { TRANSFERS = 5000 };
@@ -137,10 +139,10 @@ static void role_batch_decompression(void *argument)
     role_enter(0);
     CHECK_EQUAL(cuda.cuMemBatchDecompressAsync(list, 2, 0, NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    CHECK_LAUNCHES(0, 1);
+    CHECK_LAUNCHES(0, 1); /* 1 MiB and a byte */
     CHECK_EQUAL(cuda.cuMemBatchDecompressAsync(list, 1, 0, NULL, NULL), CUDA_SUCCESS);
     CHECK_EQUAL(cuda.cuCtxSynchronize(), CUDA_SUCCESS);
-    CHECK_LAUNCHES(0, 1); /* a small batch */
+    CHECK_LAUNCHES(0, 1); /* this batch is too small to count */
 }
 
 static void test_decompressed_bytes_count_as_copied_bytes(void **state)

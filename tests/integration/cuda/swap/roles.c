@@ -5,7 +5,7 @@
  * Most roles fill a working set of 96 MiB. Many of them then wait for SIGTERM. Meanwhile the test starts another
  * process, which takes the device's memory.
  *
- * Owns: the roles. Never: includes anything of Facet; judges by time.
+ * Owns: the roles. Never: calls a function of Facet, or decides by time.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,11 +19,12 @@
 
 #define MIB               ((uint64_t)1 << 20)
 #define WORKING_SET_BYTES (96 * MIB)
+#define WORD_VALUE        77 /* of each word of the working set */
 
 #define CHECK(condition)                                                                                               \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                            \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition);                             \
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)
@@ -49,17 +50,17 @@ static void launch_on_words(const char *name, uint64_t address, uint64_t words, 
 static void fill_working_set(void)
 {
     working_set = allocate(WORKING_SET_BYTES);
-    launch_on_words("store_words_100us", working_set, WORKING_SET_BYTES / 8, 77);
+    launch_on_words("store_words_100us", working_set, WORKING_SET_BYTES / 8, WORD_VALUE);
     OK(client.cuCtxSynchronize());
 }
 
 /* Reads the working set back with the function `copy`, one piece at a time, and checks every word. */
 static void check_working_set(__typeof__(&cuMemcpyDtoH_v2) copy, uint64_t value)
 {
-    static uint64_t words[1 << 18];
+    static uint64_t words[1 << 18]; /* 2 MiB */
 
-    for (uint64_t at = 0; at < WORKING_SET_BYTES; at += sizeof words) {
-        OK(copy(words, working_set + at, sizeof words));
+    for (uint64_t offset = 0; offset < WORKING_SET_BYTES; offset += sizeof words) {
+        OK(copy(words, working_set + offset, sizeof words));
         for (size_t i = 0; i < sizeof words / 8; i++)
             CHECK(words[i] == value);
     }
@@ -75,7 +76,7 @@ static void wait_for_signal(void)
     CHECK(sigwait(&awaited, &signal) == 0);
 }
 
-/* A swappable allocation consists of several parts, but every query reports it as one. */
+/* A swappable allocation consists of several parts, but every query reports one allocation. */
 static void role_facts(void)
 {
     CUdeviceptr pointer = allocate(40 * MIB), base = 0, pitched;
@@ -105,7 +106,7 @@ static void role_facts(void)
     CHECK(pitch == 1024);
     OK(client.cuMemsetD8Async(pitched, 1, pitch * 2048, NULL));
     OK(client.cuMemGetInfo_v2(&free_bytes, &total));
-    CHECK(total == 128 * MIB && free_bytes <= total);
+    CHECK(total == 128 * MIB /* the device's memory */ && free_bytes <= total);
     CHECK(client.cuMemAlloc_v2(&base, 2048 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
     OK(client.cuMemFree_v2(pitched));
     OK(client.cuMemFree_v2(pointer));
@@ -133,6 +134,7 @@ static void role_free(void)
     OK(client.cuMemFree_v2(working_set));
 }
 
+/* Forks between launches, while the memory may be swapped out. Each pair of launches adds 1 and subtracts 1. */
 static void role_fork(void)
 {
     int status = -1;
@@ -149,7 +151,7 @@ static void role_fork(void)
         launch_on_words("add_words_10us", working_set, 512, UINT64_MAX);
         OK(client.cuCtxSynchronize());
     }
-    check_working_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, WORD_VALUE);
 }
 
 /* After the signal, the launch of a graph is the first use of the memory. */
@@ -169,9 +171,9 @@ static void role_graph(void)
     OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuStreamSynchronize(stream));
     launch_on_words("store_words_10us", working_set, 512,
-                    77); /* when the test counts this launch, the graph's launch has ended */
+                    WORD_VALUE); /* when the test counts this launch, the graph's launch has ended */
     wait_for_signal();
-    check_working_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, WORD_VALUE);
 }
 
 /* No memory may be moved while a capture is open. */
@@ -184,11 +186,11 @@ static void role_capture(void)
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     launch_on_words("store_words_10us", working_set, 512,
-                    77); /* when the test counts this launch, the capture is open */
+                    WORD_VALUE); /* when the test counts this launch, the capture is open */
     wait_for_signal();
     OK(client.cuStreamEndCapture(stream, &graph));
     wait_for_signal();
-    check_working_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, WORD_VALUE);
 }
 
 /* A function from cuGetProcAddress(), which the CUDA runtime uses, passes the quiesce gate, too. */
@@ -202,7 +204,7 @@ static void role_lookup(void)
     memcpy(&copy, &found, sizeof copy);
     fill_working_set();
     wait_for_signal();
-    check_working_set(copy, 77);
+    check_working_set(copy, WORD_VALUE);
 }
 
 static atomic_bool may_go_on;
@@ -229,7 +231,7 @@ static void role_callback(void)
     OK(client.cuModuleLoadData(&module, CLIENT_IMAGE));
     atomic_store(&may_go_on, true);
     OK(client.cuStreamSynchronize(stream));
-    check_working_set(client.cuMemcpyDtoH_v2, 77);
+    check_working_set(client.cuMemcpyDtoH_v2, WORD_VALUE);
 }
 
 static const struct {

@@ -6,7 +6,7 @@
  * After SIGTERM it launches no more. Prints {"launches", "work_s", "wrong"}, where work_s is the time from the end of
  * filling to the completion of the last launch.
  *
- * Owns: the loop of launches. Never: includes anything of Facet.
+ * Owns: the loop of launches, and the check of the words. Never: calls a function of Facet.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define MIB               ((uint64_t)1 << 20)
 #define BLOCK             (24 * MIB)
 #define BLOCKS            64u
-#define SPOTS             16u  /* parts of a block on which launches work */
+#define SPOTS             16u  /* places in a block on which launches work in turn */
 #define WORDS             512u /* words of a spot */
 #define LAUNCHES_PER_WAIT 8u   /* launches between two waits */
 
@@ -42,7 +42,7 @@ static void check_call(CUresult result, const char *call)
 {
     if (result == CUDA_SUCCESS)
         return;
-    fprintf(stderr, "cuda-swap-tenant: %s: %d\n", call, result);
+    fprintf(stderr, "cuda-swap-tenant: %s failed with CUDA error %d\n", call, result);
     exit(3);
 }
 

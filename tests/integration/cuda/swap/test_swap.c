@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that vGPUs whose memory exceeds the device's in sum keep their data and their addresses.
- * Never: asserts a time. The device has 128 MiB, of which a context costs 2 MiB.
+ * The device has 128 MiB; a context costs 2 MiB of it.
+ *
+ * Owns: proofs that vGPUs whose memory together exceeds the device's keep their data and their addresses.
+ * Never: asserts a time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,11 +20,12 @@
 #include "tests/integration/cuda/world.h"
 
 #define MIB             (UINT64_C(1) << 20)
-#define LIMIT           (1024 * MIB) /* ample, as a context may be charged for neighbours' memory (memory/context.h) */
+#define LIMIT           (1024 * MIB) /* ample: a context may be charged for neighbours' memory (memory/context.h) */
 #define WORKING_SET_MIB "96"
 #define LAUNCHES        "4000"
 #define KERNEL          "add_words_200us"
 #define WAIT_NS         (60 * FACET_NS_PER_S)
+#define CALL_REFUSED    3 /* a tenant's exit status when the driver refuses a call */
 
 static struct world world;
 
@@ -31,7 +34,7 @@ static int open_world(void **state)
     setenv("FAKE_CUDA_MEMORY", "128M", 1);
     setenv("FAKE_CUDA_CONTEXT", "2M", 1);
     setenv("FAKE_CUDA_COPY", "4G", 1);
-    setenv("FACET_SWAP_FACTOR", "4", 1); /* short turns */
+    setenv("FACET_SWAP_FACTOR", "4", 1); /* the scheduler gives short turns */
     if (!getenv("FAKE_CUDA_HOST"))
         setenv("FAKE_CUDA_HOST", "64G", 1);
     if (!world_open(&world))
@@ -85,14 +88,14 @@ static bool has_half_a_working_set(int vgpu)
     return world_totals(&world, vgpu).resident_bytes == 48 * MIB;
 }
 
-/* Bounded; the test fails on a timeout. */
+/* The test fails if `holds` does not return true within WAIT_NS. */
 static void wait_until(bool (*holds)(int vgpu), int vgpu)
 {
     for (uint64_t end_ns = facet_clock_now_ns() + WAIT_NS; !holds(vgpu); sleep_ms(1))
         assert_true(facet_clock_now_ns() < end_ns);
 }
 
-static void assert_nothing_left(int vgpu)
+static void assert_no_memory_is_left(int vgpu)
 {
     struct facet_usage_totals totals = world_totals(&world, vgpu);
 
@@ -102,7 +105,7 @@ static void assert_nothing_left(int vgpu)
     assert_int_equal(totals.waiting_resident, 0);
 }
 
-static bool has_nothing(int vgpu)
+static bool has_no_memory(int vgpu)
 {
     return world_totals(&world, vgpu).memory_bytes == 0;
 }
@@ -133,13 +136,13 @@ static void end_tenant(pid_t pid)
     assert_int_equal(world_wait(pid), 0);
 }
 
-static void test_two_processes_of_three_quarters_keep_every_word(void **state)
+static void test_two_processes_that_each_need_three_quarters_keep_every_word(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t pids[] = {start_tenant(one, WORKING_SET_MIB, "1000000", KERNEL),
                     start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL)};
 
-    for (int i = 0; i < 2; i++) { /* when one is wholly resident, the other has no room to be so */
+    for (int i = 0; i < 2; i++) { /* the device has room for one working set, so they must alternate */
         wait_until(is_wholly_resident, one);
         wait_until(is_wholly_resident, other);
     }
@@ -147,15 +150,15 @@ static void test_two_processes_of_three_quarters_keep_every_word(void **state)
     wait_until(has_launched_thousands, other);
     end_tenant(pids[0]);
     end_tenant(pids[1]);
-    wait_until(has_nothing, one);
-    wait_until(has_nothing, other);
-    assert_nothing_left(one);
-    assert_nothing_left(other);
+    wait_until(has_no_memory, one);
+    wait_until(has_no_memory, other);
+    assert_no_memory_is_left(one);
+    assert_no_memory_is_left(other);
 }
 
-/* Any three working sets leave room for a context, whose memory is never swapped and does not wait for
- * room (ADR 21). */
-static void test_four_processes_in_two_vgpus(void **state)
+/* Any three working sets of 36 MiB leave room for a context, whose memory is never swapped and does not wait for room
+ * (ADR 21). */
+static void test_four_processes_in_two_vgpus_keep_every_word(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 700), other = world_add_oversubscribed(&world, LIMIT, 100);
     pid_t pids[4];
@@ -182,7 +185,7 @@ static void test_programs_that_fit_are_never_swapped(void **state)
     end_tenant(pids[1]);
 }
 
-/* The kill comes at different moments, so that it hits every step of a move. */
+/* The kill comes at different moments, to hit different steps of a move. */
 static void test_a_program_killed_while_it_is_swapped_blocks_no_other(void **state)
 {
     int victim = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -195,23 +198,23 @@ static void test_a_program_killed_while_it_is_swapped_blocks_no_other(void **sta
         usleep(i * 3700);
         kill(pid, SIGKILL);
         assert_int_equal(world_wait(pid), 1000 + SIGKILL);
-        wait_until(has_nothing, victim);
-        assert_nothing_left(victim);
+        wait_until(has_no_memory, victim);
+        assert_no_memory_is_left(victim);
     }
     end_tenant(survivor);
 }
 
 /* No process can be swapped out, so the second program is refused memory, and the first keeps all its words. */
-static void test_a_host_without_memory_refuses_and_nothing_is_lost(void **state)
+static void test_without_host_memory_a_program_is_refused_and_nothing_is_lost(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
     pid_t first = start_tenant(one, WORKING_SET_MIB, "1000000", KERNEL);
 
     wait_until(is_wholly_resident, one);
-    assert_int_equal(world_wait(start_usual_tenant(other)), 3);
+    assert_int_equal(world_wait(start_usual_tenant(other)), CALL_REFUSED);
     end_tenant(first);
-    wait_until(has_nothing, other);
-    assert_nothing_left(other);
+    wait_until(has_no_memory, other);
+    assert_no_memory_is_left(other);
 }
 
 static int open_world_without_host_memory(void **state)
@@ -220,14 +223,15 @@ static int open_world_without_host_memory(void **state)
     return open_world(state);
 }
 
-/* Memory outside of oversubscription is never moved out: the program gets an error, and does not wait forever. */
-static void test_a_device_held_by_others_refuses(void **state)
+/* Memory of a vGPU that is not oversubscribed is never moved out: the second program gets an error, and does not wait
+ * forever. */
+static void test_a_program_is_refused_while_memory_that_never_moves_fills_the_device(void **state)
 {
-    int own = world_add(&world, 0, 1000), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t holder = start_tenant(own, WORKING_SET_MIB, "1000000", KERNEL);
+    int plain = world_add(&world, 0, 1000), other = world_add_oversubscribed(&world, LIMIT, 0);
+    pid_t holder = start_tenant(plain, WORKING_SET_MIB, "1000000", KERNEL);
 
-    wait_until(has_its_working_set, own);
-    assert_int_equal(world_wait(start_usual_tenant(other)), 3);
+    wait_until(has_its_working_set, plain);
+    assert_int_equal(world_wait(start_usual_tenant(other)), CALL_REFUSED);
     end_tenant(holder);
 }
 
@@ -256,8 +260,8 @@ static void test_queries_report_an_allocation_of_parts_as_one(void **state)
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0);
 
     assert_int_equal(world_wait(start_role(vgpu, "facts")), 0);
-    wait_until(has_nothing, vgpu);
-    assert_nothing_left(vgpu);
+    wait_until(has_no_memory, vgpu);
+    assert_no_memory_is_left(vgpu);
 }
 
 /* Starts a role, lets another program take its memory, and tells the role to go on. */
@@ -282,14 +286,15 @@ static void test_a_context_is_reset_and_memory_freed_while_swapped_out(void **st
         pid_t neighbour, pid = start_and_swap_out(vgpu, roles[i], other, &neighbour);
 
         assert_int_equal(world_wait(pid), 0);
-        wait_until(has_nothing, vgpu);
-        assert_nothing_left(vgpu);
+        wait_until(has_no_memory, vgpu);
+        assert_no_memory_is_left(vgpu);
         end_tenant(neighbour);
-        wait_until(has_nothing, other);
+        wait_until(has_no_memory, other);
     }
 }
 
-/* The process that has to leave waits for its own program, and the neighbour waits for that process. */
+/* The device waits for a callback of the first program, the neighbour waits for that program's memory to leave, and the
+ * callback waits for a call of the program. */
 static void test_a_call_that_the_device_waits_for_is_not_held_up(void **state)
 {
     int vgpu = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
@@ -298,7 +303,7 @@ static void test_a_call_that_the_device_waits_for_is_not_held_up(void **state)
     wait_until(is_wholly_resident, vgpu);
     pid_t neighbour = start_tenant(other, WORKING_SET_MIB, "1000000", KERNEL);
     wait_until(has_its_working_set, other);
-    sleep_ms(300);
+    sleep_ms(300); /* the swap-out waits for the device by now */
     kill(pid, SIGTERM);
     assert_int_equal(world_wait(pid), 0);
     end_tenant(neighbour);
@@ -351,10 +356,10 @@ static bool is_swapped_out_again(int vgpu)
 /* The holder does not give up the device's memory, so its neighbour is refused and does not wait forever. */
 static void expect_refusal(int holder, int other)
 {
-    assert_int_equal(world_wait(start_usual_tenant(other)), 3);
+    assert_int_equal(world_wait(start_usual_tenant(other)), CALL_REFUSED);
     assert_true(is_stuck(holder));
-    wait_until(has_nothing, other);
-    assert_nothing_left(other);
+    wait_until(has_no_memory, other);
+    assert_no_memory_is_left(other);
 }
 
 static void test_a_stopped_process_is_not_waited_for_forever(void **state)
@@ -389,6 +394,7 @@ static void test_an_open_capture_is_not_waited_for_forever(void **state)
     end_tenant(neighbour);
 }
 
+/* The scheduler waits 1 s for memory that does not leave, instead of 30 s. */
 static int open_world_with_short_patience(void **state)
 {
     setenv("FACET_SWAP_PATIENCE_S", "1", 1);
@@ -403,13 +409,13 @@ static int open_world_with_short_patience(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(test_two_processes_of_three_quarters_keep_every_word),
-        IN_WORLD(test_four_processes_in_two_vgpus),
+        IN_WORLD(test_two_processes_that_each_need_three_quarters_keep_every_word),
+        IN_WORLD(test_four_processes_in_two_vgpus_keep_every_word),
         IN_WORLD(test_programs_that_fit_are_never_swapped),
         IN_WORLD(test_a_program_killed_while_it_is_swapped_blocks_no_other),
-        cmocka_unit_test_setup_teardown(test_a_host_without_memory_refuses_and_nothing_is_lost,
+        cmocka_unit_test_setup_teardown(test_without_host_memory_a_program_is_refused_and_nothing_is_lost,
                                         open_world_without_host_memory, close_world),
-        IN_WORLD(test_a_device_held_by_others_refuses),
+        IN_WORLD(test_a_program_is_refused_while_memory_that_never_moves_fills_the_device),
         IN_WORLD(test_frozen_processes_are_swapped_out_and_go_on_when_resumed),
         IN_WORLD(test_queries_report_an_allocation_of_parts_as_one),
         IN_WORLD(test_a_context_is_reset_and_memory_freed_while_swapped_out),

@@ -2,10 +2,11 @@
 /*
  * A program that keeps a GPU busy: hip-burn SECONDS KERNEL BLOCKS DEPTH [graph NODES]
  *
- * Launches KERNEL, at most DEPTH launches ahead of completion (1: each is waited for), and prints at the end how
- * long the launch calls blocked: {"launches","stall_p99_us","stall_most_us"}.
+ * Launches KERNEL; with "graph", it launches a graph of NODES nodes of KERNEL instead. At most DEPTH launches are
+ * incomplete at a time: with DEPTH 1 the program waits for each launch. At the end it prints how long the launch calls
+ * blocked: {"launches","stall_p99_us","stall_most_us"}.
  *
- * Owns: this loop. Never: includes anything of Facet.
+ * Owns: the loop of launches, and the printed line. Never: calls a function of Facet.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 #include "client.h"
 
-#define STALLS 65536u
+#define STALLS 65536u /* the last calls, whose durations are kept */
 
 static uint32_t stalls_us[STALLS];
 
@@ -49,12 +50,13 @@ static hipGraphExec_t make_graph(hipFunction_t function, unsigned blocks, int no
 
 /* A ring of `depth` events: a launch waits for the event of the launch that is `depth` launches before it. */
 struct ring {
-    hipEvent_t events[256];
+    hipEvent_t events[256]; /* the greatest depth */
     unsigned depth;
     unsigned long next;
 };
 
-static hipEvent_t event_of(const struct ring *ring)
+/* The event that the next launch uses. */
+static hipEvent_t next_event(const struct ring *ring)
 {
     return ring->events[ring->next % (ring->depth ? ring->depth : 1)];
 }
@@ -62,7 +64,7 @@ static hipEvent_t event_of(const struct ring *ring)
 static void wait_for_room(struct ring *ring)
 {
     if (ring->next >= ring->depth)
-        client.hipEventSynchronize(event_of(ring));
+        client.hipEventSynchronize(next_event(ring));
 }
 
 int main(int argc, char **argv)
@@ -90,11 +92,11 @@ int main(int argc, char **argv)
         double before = now_seconds();
         hipError_t result = graph ? client.hipGraphLaunch(graph, stream) : client_launch(function, blocks, stream);
         if (result != hipSuccess) {
-            fprintf(stderr, "hip-burn: launch %lu: %d\n", count, result);
+            fprintf(stderr, "hip-burn: launch %lu failed with HIP error %d\n", count, result);
             return 1;
         }
         stalls_us[count++ % STALLS] = (uint32_t)((now_seconds() - before) * 1e6);
-        client.hipEventRecord(event_of(&ring), stream);
+        client.hipEventRecord(next_event(&ring), stream);
         ring.next++;
     }
     unsigned long kept = count < STALLS ? count : STALLS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: loading the runtime's functions for test programs. Never: exits; names a missing function on stderr. */
+/* Owns: loading the runtime's functions for test programs, and printing why that fails. Never: ends the process. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 
 #define TEXT(name) #name
 
-/* The fake runtime finds every requested function in an ELF file. */
+/* The beginning of an ELF file. The fake runtime does not read such a file and finds every requested function in it. */
 static const char image[64] = "\177ELF";
 
 struct client client;
@@ -23,7 +23,7 @@ static bool open_functions(void)
 #define CLIENT_OPEN(name)                                                                                              \
     client.name = (__typeof__(client.name))dlsym(client.library, TEXT(name));                                          \
     if (!client.name) {                                                                                                \
-        fprintf(stderr, "client: no %s\n", TEXT(name));                                                                \
+        fprintf(stderr, "client: libamdhip64.so.6 has no function %s\n", TEXT(name));                                  \
         return false;                                                                                                  \
     }
     CLIENT_FUNCTIONS(CLIENT_OPEN)
@@ -45,7 +45,7 @@ bool client_load(void)
     hipError_t result = client.hipModuleLoadData(&client.module, image);
 
     if (result != hipSuccess)
-        fprintf(stderr, "client: the runtime says %d\n", result);
+        fprintf(stderr, "client: loading the image failed with HIP error %d\n", result);
     return result == hipSuccess;
 }
 

@@ -3,8 +3,8 @@
  * The runtime as a program finds it: the library and its functions are opened by name, and kernels are registered as
  * hipcc's output registers them.
  *
- * Owns: the functions that tests and benches call.
- * Never: is linked against a runtime, ours or a fake one.
+ * Owns: the table of the runtime's functions that tests and benches call.
+ * Never: is linked against a runtime, neither Facet's interposer nor a fake one.
  */
 #ifndef FACET_TEST_HIP_CLIENT_H
 #define FACET_TEST_HIP_CLIENT_H
@@ -108,20 +108,22 @@ extern struct client client;
 typedef hipFunction_t client_function_t;
 typedef hipStream_t client_stream_t;
 
-/* Makes a stream for the calling thread that waits for no other stream. Returns 0 or the runtime's error. */
+/* Creates a stream that waits for no other stream. Returns 0 or the runtime's error. */
 int client_enter(client_stream_t *ret_stream);
 
-/* The host's symbol of a kernel of 20 us, registered by client_open(). */
+/* The symbol in this program of a kernel of 20 us, which client_open() registers. */
 extern const char client_symbol;
 
-/* Opens libamdhip64.so.6, registers the symbol, and loads an image that has every function. */
+/* Opens libamdhip64.so.6, registers the symbol, and loads an image in which every function is found. */
 bool client_open(void);
 
-/* The function `name`, which states its duration ("work_100us"). After a reset, client_load() must be called first. */
+/* Loads the image; necessary again after a reset of the device. */
 bool client_load(void);
+
+/* The kernel `name`; the fake runtime takes its duration from the name ("work_100us"). NULL if there is none. */
 hipFunction_t client_function(const char *name);
 
-/* A launch of `blocks` blocks into a stream. */
+/* Launches `blocks` blocks of 128 threads into a stream. */
 hipError_t client_launch(hipFunction_t function, unsigned blocks, hipStream_t stream);
 
 #endif

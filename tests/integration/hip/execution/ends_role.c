@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the roles of ends_role.h for HIP, which resets the device where CUDA ends contexts. Never: includes anything of
- * Facet.
+ * Owns: the roles of ends_role.h with HIP's calls. HIP has no contexts, so the roles reset the device instead. Never:
+ * calls a function of Facet.
  */
 #include "tests/integration/cuda/ends_role.h"
 
@@ -59,8 +59,8 @@ static bool launch_between(hipEvent_t first, hipEvent_t event, hipStream_t strea
            client.hipEventRecord(event, stream) == hipSuccess;
 }
 
-/* A launch call that records both events itself. */
-static bool launch_with(hipEvent_t first, hipEvent_t event, hipStream_t stream)
+/* One call launches, and records both events. */
+static bool launch_with_events(hipEvent_t first, hipEvent_t event, hipStream_t stream)
 {
     hipFunction_t function = client_function(ENDS_SHORT);
 
@@ -74,7 +74,7 @@ static bool launch_and_wait_for_event(const char *way, hipStream_t stream)
     float milliseconds;
 
     if (client.hipEventCreate(&event) != hipSuccess || client.hipEventCreate(&first) != hipSuccess ||
-        !(way[1] == 'l' ? launch_with : launch_between)(first, event, stream))
+        !(way[1] == 'l' /* elapsed */ ? launch_with_events : launch_between)(first, event, stream))
         return false;
     if (way[1] == 'v') /* event */
         return launch_into(ENDS_KERNEL, stream) && client.hipEventSynchronize(event) == hipSuccess;
@@ -106,22 +106,24 @@ static bool wait_for_stream(const char *way, hipStream_t stream)
     if (strcmp(way, "device") == 0)
         return client.hipDeviceSynchronize() == hipSuccess;
     if (strcmp(way, "copy") == 0 || strcmp(way, "any") == 0)
-        return wait_by_copy(way[0] == 'c');
+        return wait_by_copy(way[0] == 'c'); /* copy */
     while (strcmp(way, "query") == 0 && client.hipStreamQuery(stream) != hipSuccess)
         usleep(100);
+    /* query has waited by now; joined waits by the legacy stream */
     return way[0] == 'q' || client.hipStreamSynchronize(way[0] == 'j' ? NULL : stream) == hipSuccess;
 }
 
 #define THREADS 4u
 
-/* Launches into a shared stream and into the thread's own in turn, and waits for each launch. */
+/* Launches in turn into the legacy stream, which all threads share, and into a stream of the thread's own, and waits
+ * for each launch. */
 static void *launch_and_wait(void *count)
 {
-    hipStream_t own;
-    bool done = client_enter(&own) == 0;
+    hipStream_t own_stream;
+    bool done = client_enter(&own_stream) == 0;
 
     for (uintptr_t i = 0; done && i < (uintptr_t)count; i++) {
-        hipStream_t stream = i % 2 ? own : NULL;
+        hipStream_t stream = i % 2 ? own_stream : NULL;
 
         done = launch_into(ENDS_SHORT, stream) && client.hipStreamSynchronize(stream) == hipSuccess;
     }
@@ -135,7 +137,7 @@ static bool wait_in_threads(unsigned count)
     void *done = NULL;
 
     for (unsigned i = 0; i < THREADS; i++)
-        /* NOLINTNEXTLINE(performance-no-int-to-ptr): a number */
+        /* NOLINTNEXTLINE(performance-no-int-to-ptr): a count */
         if (pthread_create(&threads[i], NULL, launch_and_wait, (void *)each) != 0)
             return false;
     for (unsigned i = 0; i < THREADS; i++)
@@ -151,7 +153,7 @@ static bool launch_and_wait_often(const char *way, unsigned count)
 
     if (strcmp(way, "threads") == 0)
         return wait_in_threads(count);
-    if ((way[0] == 'o' || strcmp(way, "crossed") == 0) &&
+    if ((way[0] == 'o' /* own */ || strcmp(way, "crossed") == 0) &&
         client.hipStreamCreateWithFlags(&stream, hipStreamNonBlocking) != hipSuccess)
         return false;
     if (strcmp(way, "joined") == 0 && client.hipStreamCreateWithFlags(&stream, hipStreamDefault) != hipSuccess)
@@ -181,7 +183,7 @@ int ends_role(const char *name, unsigned count)
     if (strcmp(name, "worker") == 0)
         _exit(client.hipDeviceSynchronize() == hipSuccess ? 0 : 1);
     if (strcmp(name, "killed") == 0) {
-        usleep(ENDS_KERNEL_US * count * 19 / 20);
+        usleep(ENDS_KERNEL_US * count * 19 / 20); /* 95 % of the launches' time */
         raise(SIGKILL);
     }
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the roles of the tests of launches. Never: waits forever, as the test has set an alarm. */
+/* Owns: the roles of the tests of launches. Never: waits forever: an alarm ends a role that hangs. */
 #include "roles.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ static hipStream_t new_stream(void)
     return stream;
 }
 
-/* ---- kinds ---- */
+/* ---- kinds of launches ---- */
 
 static const dim3 grid = {8, 1, 1}, block = {64, 1, 1};
 
@@ -68,20 +68,20 @@ static void launch_functions(hipStream_t stream)
     OK(client.CLIENT_HCC_LAUNCH(function, 512, 1, 1, 64, 1, 1, 0, stream, NULL, NULL, NULL, NULL));
 }
 
-static void role_launch_calls(void)
+static void role_each_form_of_launch_counts(void)
 {
     hipStream_t stream;
 
     OK(client.hipStreamCreate(&stream));
     launch_symbols(stream);
     launch_functions(stream);
-    CHECK_SETTLED(16);
+    CHECK_SETTLED(16); /* nine of symbols, seven of functions */
     CHECK(world_launches(getpid()) == 16);
     CHECK(totals_inside().busy_ns > 0);
 }
 
 /* One call makes several launches, and each counts. */
-static void role_launches_of_one_call(void)
+static void role_each_launch_of_a_call_counts(void)
 {
     hipFunction_t function = client_function("work_20us");
     hipStream_t streams[] = {new_stream(), new_stream()};
@@ -110,7 +110,7 @@ static void role_launches_of_one_call(void)
 }
 
 /* Functions that the runtime's own lookup returns count as well. */
-static void role_lookup(void)
+static void role_launches_through_a_lookup_count(void)
 {
     __typeof__(client.hipLaunchKernel) launch = NULL, per_thread = NULL;
     hipDriverProcAddressQueryResult found;
@@ -123,8 +123,8 @@ static void role_lookup(void)
     CHECK_SETTLED(2);
 }
 
-/* A launch that the runtime refuses is not in flight, and costs nothing. */
-static void role_refused_launches(void)
+/* A launch that the runtime refuses is not in flight and costs no device time. */
+static void role_refused_launches_cost_nothing(void)
 {
     hipFunction_t function = client_function("work_20us");
 
@@ -141,8 +141,9 @@ static void role_refused_launches(void)
     CHECK(totals.inflight == 0 && totals.busy_ns == 0);
 }
 
-/* A transfer of 1 MiB or more counts as a launch; smaller ones count once their sum reaches 1 MiB. The bytes arrive. */
-static void role_transfers(void)
+/* A transfer of 1 MiB or more counts as a launch. Smaller transfers count as one launch when their sum, with 64 KiB
+ * added for each, reaches 1 MiB. The bytes arrive. */
+static void role_large_transfers_count_as_launches(void)
 {
     static unsigned char source[2 << 20], returned[2 << 20];
     hipStream_t stream = new_stream();
@@ -160,10 +161,10 @@ static void role_transfers(void)
     OK(client.hipMemcpyDtoHAsync(returned, memory, sizeof returned, stream));
     OK(client.hipStreamSynchronize(stream));
     CHECK(memcmp(source, returned, sizeof source) == 0);
-    CHECK_SETTLED(5);
+    CHECK_SETTLED(5); /* the eight small fills together, and four large transfers */
 }
 
-/* Batches of 2 MiB each, in pieces that are below the counted size. */
+/* Two batches of 1 MiB, in entries of half that size. */
 static void copy_batches(unsigned char *memory, hipStream_t stream)
 {
     void *from[] = {memory, memory + (1 << 20)}, *to[] = {memory + (8 << 20), memory + (9 << 20)};
@@ -190,8 +191,9 @@ static void copy_arrays(unsigned char *memory, hipStream_t stream)
     OK(client.hipMemcpy2DFromArrayAsync(memory, 4096, array, 0, 0, 2048, 1024, hipMemcpyDeviceToDevice, stream));
 }
 
-/* Rows, boxes, batches, arrays and prefetches count by their sum of bytes. So do calls that take no stream. */
-static void role_transfer_shapes(void)
+/* Copies of rows, boxes, batches and arrays, and prefetches count by the sum of their bytes. So do calls that take no
+ * stream. */
+static void role_transfers_of_each_shape_count_by_their_bytes(void)
 {
     static unsigned char source[2 << 20], returned[2 << 20];
     hipStream_t stream = new_stream();
@@ -223,7 +225,7 @@ static void role_transfer_shapes(void)
     CHECK(client.hipMemcpy3DBatchAsync(7, NULL, NULL, 0, stream) != hipSuccess);
     OK(client.hipDeviceSynchronize());
     CHECK(memcmp(source, returned, sizeof source) == 0);
-    CHECK_SETTLED(12);
+    CHECK_SETTLED(12); /* small and refused transfers, and the copy within the host, do not count */
 }
 
 static hipGraphExec_t graph_of(hipFunction_t function, int nodes)
@@ -242,7 +244,7 @@ static hipGraphExec_t graph_of(hipFunction_t function, int nodes)
 }
 
 /* A graph counts as one launch, with the device time of all its nodes. */
-static void role_graphs(void)
+static void role_a_graph_counts_as_one_launch(void)
 {
     hipGraphExec_t executable = graph_of(client_function("work_100us"), 10);
     hipStream_t stream = new_stream();
@@ -255,9 +257,9 @@ static void role_graphs(void)
     CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
 }
 
-/* Many launches, some of them sampled, while streams are captured in every mode: each graph holds exactly the captured
- * launches. */
-static void role_capture(void)
+/* Many launches, some of them measured by events, while streams are captured in every mode: each graph holds exactly
+ * the captured launches. */
+static void role_captured_launches_do_not_count(void)
 {
     hipFunction_t function = client_function("work_2us");
     hipStream_t stream = new_stream(), other = new_stream();
@@ -273,7 +275,7 @@ static void role_capture(void)
             OK(client_launch(function, 8, stream));
         for (int i = 0; i < 50; i++, outside++)
             OK(client_launch(function, 8, other));
-        usleep((useconds_t)(round % 4) * 5000); /* time for the helper to do harm */
+        usleep((useconds_t)(round % 4) * 5000); /* lets the interposer's helper thread run during the capture */
         OK(client.hipStreamEndCapture(stream, &graph));
         OK(client.hipGraphInstantiate(&executable, graph, NULL, NULL, 0));
         OK(client.hipGraphDestroy(graph));
@@ -283,8 +285,9 @@ static void role_capture(void)
     CHECK(world_launches(getpid()) == outside + 30 * 50);
 }
 
-/* Every form that begins or ends a capture, of a stream or of the thread's own stream: captured work is no launch. */
-static void role_capture_forms(void)
+/* Forms of call that begin and end a capture, of a created stream and of the per-thread default stream: captured work
+ * does not count as a launch. */
+static void role_each_form_of_capture_is_recognised(void)
 {
     hipStream_t stream = new_stream(), other = new_stream();
     hipFunction_t function = client_function("work_2us");
@@ -302,7 +305,7 @@ static void role_capture_forms(void)
         OK(form ? client.hipStreamEndCapture_spt(NULL, &graph) : client.hipStreamEndCapture(stream, &graph));
         CHECK((graph == into) == (form == 0));
     }
-    CHECK_SETTLED(2);
+    CHECK_SETTLED(2); /* one launch for each form into the other stream */
     CHECK(world_launches(getpid()) == 2);
 }
 
@@ -326,8 +329,8 @@ static void check_step_order(void *argument)
         step->order->wrong++;
 }
 
-/* A stream's work runs in order, sampled launches included. */
-static void role_stream_order(void)
+/* A stream's work runs in order, also if launches are measured by events. */
+static void role_a_streams_work_keeps_its_order(void)
 {
     hipFunction_t function = client_function("work_3000us");
     struct order order = {0};
@@ -344,7 +347,8 @@ static void role_stream_order(void)
     CHECK_SETTLED(20);
 }
 
-/* Whether the reported device time is the time that the device spent, for launches together, apart, and with pauses. */
+/* Whether the reported device time is within 7 % of the time that the device spent on launches in batches, with and
+ * without pauses between the batches. */
 static bool reported_time_is_true(uint64_t *count)
 {
     hipFunction_t functions[] = {client_function("work_50us"), client_function("work_150us"),
@@ -366,7 +370,7 @@ static bool reported_time_is_true(uint64_t *count)
 }
 
 /* A process that is delayed between an event and its launch reports too much, so the role has three attempts. */
-static void role_reported_time(void)
+static void role_reported_time_is_true(void)
 {
     uint64_t count = 0;
     bool is_true = false;
@@ -378,8 +382,8 @@ static void role_reported_time(void)
 
 /* ---- objects that end ---- */
 
-/* Thousands of streams are created, and destroyed with work in them. */
-static void role_streams(void)
+/* Thousands of streams are created, and destroyed while work is in flight in them. */
+static void role_streams_may_end_with_work_in_flight(void)
 {
     hipFunction_t function = client_function("work_30us");
     uint64_t count = 0;
@@ -394,8 +398,8 @@ static void role_streams(void)
     CHECK_SETTLED(count);
 }
 
-/* A device that is reset with work in flight, and used again. */
-static void role_reset(void)
+/* A device is reset with work in flight, and used again. */
+static void role_a_device_may_be_reset_with_work_in_flight(void)
 {
     hipFunction_t function = client_function("work_20000us");
     hipStream_t stream = new_stream();
@@ -420,8 +424,8 @@ static void *launch_and_leave(void *argument)
     return NULL;
 }
 
-/* Threads that share a stream, use their own, and end with work in flight. */
-static void role_threads(void)
+/* Threads launch into a shared stream and into their per-thread streams, and end with work in flight. */
+static void role_threads_may_end_with_work_in_flight(void)
 {
     hipStream_t stream = new_stream();
     pthread_t threads[8];
@@ -435,8 +439,9 @@ static void role_threads(void)
     CHECK_SETTLED(3 * 8 * 500);
 }
 
-/* A child cannot use the runtime, with or without the interposer. The parent launches before and after the fork. */
-static void role_fork(void)
+/* A child of fork() cannot use the runtime, with or without the interposer. The parent launches before and after the
+ * fork. */
+static void role_a_child_of_fork_cannot_launch(void)
 {
     hipFunction_t function = client_function("work_5000us");
     int status;
@@ -451,7 +456,7 @@ static void role_fork(void)
 }
 
 /* After the device is lost every call fails, and no launch stays in flight. */
-static void role_lost_device(void)
+static void role_no_launch_stays_in_flight_on_a_lost_device(void)
 {
     hipFunction_t function = client_function("work_5000us");
 
@@ -463,9 +468,9 @@ static void role_lost_device(void)
     atomic_store(&fake_state()->devices[0].lost, 0);
 }
 
-/* ---- with another process ---- */
+/* ---- roles that the test freezes, kills or waits for ---- */
 
-/* Ends with work in flight, as a program does that crashes or does not wait. */
+/* Ends with work in flight, like a program that crashes or does not wait. */
 static void role_exit(void)
 {
     hipFunction_t function = client_function("work_100000us");
@@ -499,7 +504,8 @@ static void role_waits(void)
     CHECK_SETTLED(1);
 }
 
-/* The role's vGPU is destroyed. Then a launch is refused, and a program that only asks for the last error gets it. */
+/* Launches until the role's vGPU is destroyed. From then on a launch is refused, and a program that only queries the
+ * last error is told the refusal. */
 static void role_outlives(void)
 {
     hipFunction_t function = client_function("work_10us");

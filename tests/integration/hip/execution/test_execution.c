@@ -2,7 +2,7 @@
 /*
  * Owns: tests of launches in a vGPU whose gate is open. Each kind of launch is admitted, counted and measured;
  * captures, fork, and the ends of streams, devices, threads and the vGPU are handled. The roles in the vGPU are in
- * roles.c. Never: judges by this machine's time; tests compare with the device's own count.
+ * roles.c. Never: decides by this machine's time: tests compare with the device's own count.
  *
  * The test program is also the tenant: it starts itself again in a vGPU, with the name of a role.
  */
@@ -45,7 +45,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Waits until `holds` is true of the vGPU's counts; false after ten seconds. */
+/* Waits until `holds` is true of the vGPU's counts. Returns false after ten seconds. */
 static bool wait_for_totals(bool (*holds)(const struct facet_usage_totals *totals))
 {
     for (int i = 0; i < 2000; i++) {
@@ -73,7 +73,7 @@ static bool one_launch_waits(const struct facet_usage_totals *totals)
     return totals->waiting == 1;
 }
 
-static bool any_launched(const struct facet_usage_totals *totals)
+static bool has_launched(const struct facet_usage_totals *totals)
 {
     return totals->launches > 0;
 }
@@ -92,12 +92,12 @@ static void run_role(const char *role)
 ROLES(TEST)
 #undef TEST
 
-static void test_exit_with_work_in_flight(void **state)
+static void test_work_in_flight_at_exit_is_given_up(void **state)
 {
     run_role("exit");
 }
 
-static void test_killed_with_work_in_flight(void **state)
+static void test_work_in_flight_of_a_killed_process_is_given_up(void **state)
 {
     pid_t pid = start_role("hang");
 
@@ -107,26 +107,26 @@ static void test_killed_with_work_in_flight(void **state)
     assert_true(wait_for_totals(is_idle));
 }
 
-static void test_frozen_launch_waits(void **state)
+static void test_a_launch_into_a_frozen_vgpu_waits(void **state)
 {
     struct facet_error error = {0};
 
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], true, &error), FACET_OK);
     pid_t pid = start_role("waits");
     assert_true(wait_for_totals(one_launch_waits));
-    usleep(50000);
+    usleep(50000); /* the role checks meanwhile that the launch did not reach the runtime */
     assert_int_equal(scheduler_set_frozen(world.scheduler, world.ids[vgpu], false, &error), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
     assert_true(wait_for_totals(is_idle));
     assert_true(world_totals(&world, vgpu).throttled_ns > 0);
 }
 
-static void test_launch_in_a_destroyed_vgpu_fails(void **state)
+static void test_a_launch_into_a_destroyed_vgpu_fails(void **state)
 {
     struct facet_error error = {0};
     pid_t pid = start_role("outlives");
 
-    assert_true(wait_for_totals(any_launched));
+    assert_true(wait_for_totals(has_launched));
     assert_int_equal(scheduler_remove(world.scheduler, world.ids[vgpu], &error), FACET_OK);
     assert_int_equal(world_wait(pid), 0);
 }
@@ -139,8 +139,9 @@ int main(int argc, char **argv)
         return client_open() ? execution_role(argv[1]) : 3;
     }
 #define TEST(role) cmocka_unit_test_setup_teardown(test_##role, setup, teardown),
-    const struct CMUnitTest tests[] = {ROLES(TEST) TEST(exit_with_work_in_flight) TEST(killed_with_work_in_flight)
-                                           TEST(frozen_launch_waits) TEST(launch_in_a_destroyed_vgpu_fails)};
+    const struct CMUnitTest tests[] = {
+        ROLES(TEST) TEST(work_in_flight_at_exit_is_given_up) TEST(work_in_flight_of_a_killed_process_is_given_up)
+            TEST(a_launch_into_a_frozen_vgpu_waits) TEST(a_launch_into_a_destroyed_vgpu_fails)};
 #undef TEST
     return cmocka_run_group_tests_name("HIP launches", tests, NULL, NULL);
 }

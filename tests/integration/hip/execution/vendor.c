@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: HIP's libraries and variables for world.h. Never: has more. */
+/* Owns: HIP's libraries and variables for world.h. Never: has code. */
 #include "tests/integration/cuda/world.h"
 #include "vendor/hip/runtime.h"
 
