@@ -10,8 +10,8 @@
  *     FACET_BUILTINS_PTX    address spaces 0 private, 1 global, 3 local, 4 constant; work-item functions by llvm.nvvm.*
  * Both use the names that clang gives for nvptx64. On the host
  *     images    are pointers to struct facet_host_image_object (facet/host_kernel.h): names with `ocl_image2d_ro` ...
- *     samplers  are pointers whose address is the 32 bits of FACET_SAMPLER_*, zero-extended: a kernel's argument is
- *               made one by inttoptr; __translate_sampler_initializer() makes one of a constant
+ *     samplers  are pointers whose address is the 32 bits of FACET_SAMPLER_*, zero-extended: inttoptr makes a sampler
+ *               of a kernel's argument, __translate_sampler_initializer() of a constant
  *     events    are pointers that mean nothing: copies are complete when wait_group_events() returns
  * There is no printf(): a module that calls it keeps the declaration.
  */

@@ -30,7 +30,7 @@ static const struct {
     {"-cl-no-subgroup-ifp", true},
 };
 
-/* Options whose value is joined, or for the first three the next word. */
+/* Options whose value is the next word; the first three may have it in the same word, too. */
 static const char *const separable[] = {"-D", "-U", "-I", "-include"};
 
 static bool begins_with(const char *text, const char *with)
@@ -65,7 +65,7 @@ static bool take_flag(struct facet_compilation *compilation, const char *argumen
     return true;
 }
 
-/* The last -O wins; the request's own level comes before it. */
+/* Of several -O the last counts, unless the request gives a level, which counts more. */
 static bool take_level(struct facet_compilation *compilation, const char *argument)
 {
     uint32_t level;

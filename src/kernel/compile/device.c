@@ -110,7 +110,7 @@ static enum facet_status keep_code(struct facet_compilation *compilation, LLVMMe
         memcpy(end + strlen(PTX_MARK), tail, strlen(tail));
         end[more - 1] = '\n';
     }
-    end[more] = '\0'; /* beyond the image: PTX is a text */
+    end[more] = '\0'; /* a terminator beyond the image, as PTX is a text */
     result->image = image;
     result->bytes = size + more;
     return FACET_OK;
@@ -123,14 +123,14 @@ static enum facet_status refuse_spirv(struct facet_compilation *compilation, con
     char text[512];
 
     snprintf(text, sizeof text,
-             "these kernels cannot be said in SPIR-V yet: of them LLVM's generator makes a module that "
-             "is not valid (%s)",
+             "these kernels cannot be expressed in SPIR-V yet: LLVM's generator makes a module of them that is not "
+             "valid (%s)",
              why);
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
     return facet_compile_verdict(compilation, error);
 }
 
-/* Never an image that we would refuse to read ourselves. */
+/* Keeps the code as the image, unless Facet would refuse to read the image itself. */
 static enum facet_status keep_spirv(struct facet_compilation *compilation, LLVMMemoryBufferRef code,
                                     struct facet_error *error)
 {
@@ -228,7 +228,7 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
         settle_options(compilation);
     enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
     if (status == FACET_OK &&
-        compilation->family == FACET_COMPILE_SPIRV) /* fewer constants that SPIR-V cannot express */
+        compilation->family == FACET_COMPILE_SPIRV) /* removes constants that SPIR-V cannot express */
         status = facet_compile_passes(compilation, "function(instsimplify),globaldce", error);
     if (status != FACET_OK)
         return status;

@@ -4,20 +4,21 @@
  *
  * Owns: the bounds of private and local variables, local arguments and constants. Never: changes an access.
  *
- * The bounds of its variable follow a pointer through selects and phis. A pointer that was loaded from memory has none.
+ * A pointer that is chosen by selects and phis has bounds that are chosen in the same way. A pointer that was loaded
+ * from memory has no bounds.
  */
 #include "lower_check.h"
 
 #include <facet/host_kernel.h>
 
-/* Whether the value is an address within the object of its first operand; for a constant it may be an expression. */
+/* Whether the value is a GEP, an instruction or a constant expression: an address within its first operand's object. */
 static bool is_element(LLVMValueRef value)
 {
     return LLVMIsAGetElementPtrInst(value) ||
            (LLVMIsAConstantExpr(value) && LLVMGetConstOpcode(value) == LLVMGetElementPtr);
 }
 
-/* Operand `index` of those that a pointer is derived from; NULL: no more, or the pointer is a root. */
+/* The pointer number `index` of those that a pointer is derived from; NULL: no more, or the pointer is a root. */
 static LLVMValueRef source_of(LLVMValueRef value, uint32_t index)
 {
     if (is_element(value) || LLVMIsAFreezeInst(value))
@@ -70,7 +71,7 @@ uint32_t facet_checker_roots(const struct facet_checker *checker, LLVMValueRef p
     return roots_of(checker, pointer, &seen);
 }
 
-/* The size of a variable, private or of the image. */
+/* The size in bytes of a private variable or a constant of the image. */
 static uint64_t size_of(const struct facet_checker *checker, LLVMValueRef variable)
 {
     return LLVMABISizeOfType(checker->layout, LLVMIsAAllocaInst(variable) ? LLVMGetAllocatedType(variable)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Additional barriers. Code behind branches with barriers in them is part of the region of every barrier before it, and
- * of every path around the barriers: n such branches make n regions, each with up to n branches.
+ * Additional barriers. Code behind an if with a barrier in it belongs to two regions: of that barrier, and of the
+ * barrier before the if, as the if may be skipped. So n such ifs make n regions, each with up to n ifs.
  *
- * Owns: barriers of our own where the paths of such a branch join, if all items arrive there together and the regions
+ * Owns: barriers of our own where the paths of such an if join, when all items arrive there together and the regions
  * would be much larger than the source. Never: puts a barrier where items may take different paths.
  */
 #include "lower_group.h"
 
 enum {
     REGIONS_MAX = 16,
-    GROWTH_MAX = 8, /* size of all regions, in sizes of the source */
+    GROWTH_MAX = 8, /* the most instructions in all regions, as a multiple of the source's instructions */
 };
 
 struct cutting {

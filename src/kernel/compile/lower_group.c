@@ -16,11 +16,10 @@
 #include <facet/host_kernel.h>
 
 enum {
-    LARGE_BLOCK_INSTRUCTIONS = 2000, /* instructions: a larger block is split, into pieces of ... */
-    PIECE_INSTRUCTIONS = 500,
-    INLINE_REGIONS_MAX = 48, /* with more regions, each is a function of its own */
-    STACK_MAX_BYTES =
-        65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
+    LARGE_BLOCK_INSTRUCTIONS = 2000, /* a block with more instructions is split ... */
+    PIECE_INSTRUCTIONS = 500,        /* ... into pieces of this size */
+    INLINE_REGIONS_MAX = 48,         /* with more regions, each is a function of its own */
+    STACK_MAX_BYTES = 65536,         /* private memory of a chunk on the thread's stack; more is in scratch memory */
 };
 
 LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t value)
@@ -41,8 +40,9 @@ static void redirect_branches(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* Moves the instructions before `instruction` into a new block, the head, without a terminator: the builder is at its
- * end. The tail stays, so that phis in its successors stay right. Returns the tail. */
+/* Moves the instructions before `instruction` into a new block, the head, and leaves the builder at the head's end,
+ * which has no terminator yet. The old block keeps the tail, so that phis in its successors stay right. Returns the
+ * tail. */
 static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef instruction)
 {
     LLVMBasicBlockRef tail = LLVMGetInstructionParent(instruction);
@@ -181,7 +181,7 @@ static bool is_once(const struct facet_former *former, LLVMValueRef value)
     return !LLVMIsAInstruction(value) || facet_map_get(&former->once, value);
 }
 
-/* Values that need only arguments and the launch are computed before all loops. */
+/* Computes a value before all loops if it depends only on the arguments and the launch. */
 static void make_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
 {
     LLVMValueRef made = LLVMIsACallInst(instruction) ? facet_group_call(former, instruction) : NULL;
@@ -457,7 +457,7 @@ static void make_run(struct facet_former *former)
         fill_region(former, &former->regions[i]);
     find_kept(former);
     find_guarded(former);
-    /* The frame's size must be known before it is used: private memory first. */
+    /* Private memory is reserved first: the frame's size must be known before code that uses it is made. */
     bool alone = former->region_count == 1 && !former->group->frames; /* no item waits at a barrier */
 
     bool frame = !alone || private_bytes(former) > STACK_MAX_BYTES;
@@ -509,7 +509,7 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     facet_graph_make(&former.graph, arena, function);
     facet_shapes_make(&former.shapes, arena, &former.graph, layout, false, 0);
     /* Barriers of our own would hide missing barriers of the source from a checker. */
-    if (!group->passed && facet_cuts_make(arena, former.builder, &former.graph, &former.shapes)) {
+    if (!group->after_barrier && facet_cuts_make(arena, former.builder, &former.graph, &former.shapes)) {
         split_at_barriers(&former);
         facet_graph_make(&former.graph, arena, function);
         facet_shapes_make(&former.shapes, arena, &former.graph, layout, false, 0);

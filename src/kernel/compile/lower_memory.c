@@ -13,7 +13,8 @@
 
 #define STEP_MAX 4
 
-/* Whether all that is done with the address is to load and store `*element` bytes of it, at multiples of that. */
+/* Whether the address is used only for loads and stores that all have one size; *element is that size in bytes, or 0
+ * before the first access. */
 static bool accessed_alike(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t *element)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(pointer); use; use = LLVMGetNextUse(use)) {
@@ -41,6 +42,7 @@ static bool accessed_alike(LLVMValueRef pointer, LLVMTargetDataRef layout, uint6
     return true;
 }
 
+/* Whether all offsets from the pointer are multiples of `element` bytes. */
 static bool indexed_by(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t element)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(pointer); use; use = LLVMGetNextUse(use)) {
@@ -54,7 +56,7 @@ static bool indexed_by(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t 
             type = LLVMGetElementType(type);
         if (LLVMGetTypeKind(type) == LLVMStructTypeKind || LLVMGetTypeKind(type) == LLVMVectorTypeKind)
             return false;
-        /* an index in bytes must be constant to be known to fit */
+        /* an index of smaller elements must be constant, so that its multiple can be checked */
         if (LLVMABISizeOfType(layout, type) % element &&
             (LLVMGetNumOperands(gep) != 2 || !LLVMIsAConstantInt(LLVMGetOperand(gep, 1)) ||
              LLVMConstIntGetZExtValue(LLVMGetOperand(gep, 1)) * LLVMABISizeOfType(layout, type) % element))
@@ -111,7 +113,7 @@ struct place {
     LLVMValueRef scalar, vector; /* one of the two is set */
     bool same;                   /* the scalar is the address of all lanes */
     uint32_t step;               /* with `scalar`: elements from one lane to the next */
-    bool interleaved;            /* neighbouring elements of the array are one vector apart */
+    bool interleaved;            /* in interleaved private memory; set with `vector` only */
 };
 
 static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMValueRef alloca,
@@ -134,7 +136,8 @@ static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointe
     return (struct place){.vector = LLVMBuildGEP2(builder, i8, base, &offset, 1, ""), .interleaved = true};
 }
 
-/* Fields of small structs and vectors: one wide access that leaves out the gaps is better than a gather. */
+/* Whether the lanes' addresses are a few elements apart, as fields of small structs are: one wide access that leaves
+ * out the gaps is better than a gather. */
 static bool has_step(const struct facet_lanes *lanes, struct facet_shape shape, uint64_t size)
 {
     return shape.kind == FACET_SHAPE_STRIDED && !lanes->masks[lanes->block] && shape.stride > 0 &&
@@ -178,7 +181,7 @@ static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, stru
                               alignment);
 }
 
-/* Emits two loads and a choice at run time: one for addresses that are close to each other, one for any addresses.
+/* Emits two loads, one for addresses that are close to each other, one for any addresses, and a choice at run time.
  * NULL: the choice would not pay. */
 static LLVMValueRef load_near(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMTypeRef type, struct place place,
                               uint32_t alignment)
@@ -356,7 +359,8 @@ void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store)
 }
 
 /*
- * Extracts the operands of an address rather than the address: the machine adds and scales within the access for free.
+ * One lane's value of an operand. For an address, its base and index are extracted rather than the address: the machine
+ * adds and scales within the access for free.
  */
 static LLVMValueRef lane_operand(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef lane)
 {
@@ -411,7 +415,7 @@ static LLVMValueRef keep_lane(struct facet_lanes *lanes, LLVMValueRef all, LLVMV
     return all;
 }
 
-/* How many operations of a function are copied for each lane: for more, LLVM would need minutes. */
+/* The most operations of a function that are copied for each lane: with more, LLVM would need minutes. */
 enum { UNROLLED_LANES_MAX = 32 };
 
 static LLVMValueRef access_unrolled(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
@@ -426,7 +430,7 @@ static LLVMValueRef access_unrolled(struct facet_lanes *lanes, LLVMValueRef inst
     return result;
 }
 
-/* Emits a loop over the bits of the mask. */
+/* Emits the instruction in a loop over the set bits of the mask. */
 static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
 {
     LLVMBuilderRef builder = lanes->builder;
@@ -459,11 +463,12 @@ static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instr
     }
     end = LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntNE, rest, LLVMConstNull(bits_type), ""), loop, after);
     if (lanes->lane_by_lane > UNROLLED_LANES_MAX)
-        facet_loops_leave(end);
+        facet_loop_forbid_unrolling(end);
     LLVMPositionBuilderAtEnd(builder, after);
     return result ? one : NULL;
 }
 
+/* Emits the instruction lane by lane. `small`: its code is so short that it may be copied instead of looped over. */
 static void access_each_lane(struct facet_lanes *lanes, LLVMValueRef instruction, bool small)
 {
     LLVMTypeRef type = LLVMTypeOf(instruction);

@@ -3,10 +3,11 @@
  * Many work-items in the lanes of vectors: addresses that usually are neighbours.
  *
  * Owns: finding indices that may grow by one from lane to lane (clamp(x + 1, 0, last), i ^ distance, i % size) or more
- * slowly (x / 2, (int)(x * scale)), and the test at run time whether they do. Never: makes the access
- * (lower_memory.c).
+ * slowly (x / 2, (int)(x * scale)), and the test at run time whether they do. Never: makes the access; lower_memory.c
+ * does.
  *
- * A gather costs as much as all its loads; a comparison and a branch that always goes one way cost next to nothing.
+ * A gather costs as much as one load for each lane; a comparison and a branch that always goes one way cost next to
+ * nothing.
  */
 #include "lower_lanes.h"
 
@@ -14,11 +15,11 @@
 
 enum {
     SEARCH_DEPTH_MAX = 8,
-    WINDOW_LANES =
-        8, /* least lanes of a register: AVX2's, whose vpermd moves any lane of a register to any other lane */
+    WINDOW_LANES = 8,  /* least lanes of a register: AVX2's, whose vpermd moves any lane to any other lane */
     PAGE_BYTES = 4096, /* a page is readable as a whole if one byte of it is */
 };
 
+/* How a value may change from lane to lane. */
 enum near {
     NEAR_NOT,
     NEAR_SAME, /* may be the same in all lanes */
@@ -108,7 +109,7 @@ static enum near near_of(const struct facet_lanes *lanes, LLVMValueRef value, ui
     }
 }
 
-/* The part of a sum that differs between lanes. */
+/* The term of a sum that differs between lanes. */
 static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
 {
     for (;;) {
@@ -137,7 +138,7 @@ static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
     return facet_lanes_all(lanes, LLVMBuildICmp(lanes->builder, LLVMIntEQ, all, expected, ""));
 }
 
-/* The condition that no lane's index wraps before it is extended. */
+/* The condition that no lane's index wraps before it is extended to 64 bits. */
 static LLVMValueRef ask_within(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
 {
     LLVMTypeRef type = LLVMTypeOf(first);
@@ -278,7 +279,7 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     LLVMValueRef index = varying_index(lanes, pointer), inner, core, condition, first;
     bool slows = false;
 
-    if (!index || lanes->registers < WINDOW_LANES || lanes->masks[lanes->block] ||
+    if (!index || lanes->register_lanes < WINDOW_LANES || lanes->masks[lanes->block] ||
         LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, SEARCH_DEPTH_MAX, &slows) || !slows)
         return false;
     inner = LLVMIsASExtInst(index) || LLVMIsAZExtInst(index) ? LLVMGetOperand(index, 0) : index;
@@ -312,7 +313,7 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
     uint32_t half = LLVMGetVectorSize(LLVMTypeOf(steps));
     LLVMValueRef sides[2];
 
-    for (uint32_t i = 0; i < 2; i++) /* the instruction ignores the bits of a step beyond a register */
+    for (uint32_t i = 0; i < 2; i++) /* the instruction takes a step modulo the number of lanes of a register */
         sides[i] = facet_lanes_call(lanes, name, NULL, 0,
                                     (LLVMValueRef[]){cut_vector(lanes, loaded, i * half, half), steps}, 2);
     return LLVMBuildSelect(
@@ -324,7 +325,7 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
 LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps)
 {
     LLVMTypeRef type = LLVMTypeOf(loaded);
-    uint32_t max = lanes->registers < lanes->width ? lanes->registers : lanes->width;
+    uint32_t max = lanes->register_lanes < lanes->width ? lanes->register_lanes : lanes->width;
     const char *name = max == WINDOW_LANES ? "llvm.x86.avx2.permd" : "llvm.x86.avx512.permvar.si.512";
     LLVMValueRef made;
 

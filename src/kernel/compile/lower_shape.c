@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shapes of values: which are the same for all work-items, and which grow by a constant from one item to the next;
- * and which branches are divergent.
+ * The shapes of values: which values are the same for all work-items, which grow by a constant from one item to the
+ * next; and which branches are divergent.
  *
- * Owns: the analysis, optimistic and run to its fixed point. Never: changes a function.
+ * Owns: the analysis. It begins with the best shape of each value and makes shapes worse until no shape changes.
+ * Never: changes a function.
  *
  * For lanes control flow is structured (see lower_lanes.c), so values of different items meet only in the join of an
- * if and behind a loop. For the group it is arbitrary, and any phi that a divergent branch reaches is taken to differ.
+ * if and behind a loop. For the group control flow is arbitrary, and any phi that a divergent branch reaches before its
+ * paths join is taken to differ.
  *
  * An index of 32 bits that may wrap between two lanes has no stride once it is extended to 64 bits. But only the lanes
  * on one side of the wrap can be inside any object: an unsigned index is huge on the other side, and 2^31 - 1 and
  * -2^31 are too far apart. So addresses made of such an index keep its stride, counted from the lanes that can be
- * inside. Their shape is `rough`: where the value itself is used, it is computed lane by lane.
+ * inside. Their shape is `address_only`: where the value itself is used, it is computed for each lane.
  */
 #include "lower_inside.h"
 
@@ -41,12 +43,12 @@ static void set_shape(struct facet_shapes *shapes, LLVMValueRef value, struct fa
     if (shape.kind == FACET_SHAPE_STRIDED && found->kind == FACET_SHAPE_STRIDED) {
         if (shape.stride != found->stride)
             shape = varying;
-        shape.rough |= found->rough;
+        shape.address_only |= found->address_only;
         shape.no_signed_wrap &= found->no_signed_wrap;
         shape.no_unsigned_wrap &= found->no_unsigned_wrap;
     }
-    if (shape.kind == found->kind && shape.rough == found->rough && shape.no_signed_wrap == found->no_signed_wrap &&
-        shape.no_unsigned_wrap == found->no_unsigned_wrap)
+    if (shape.kind == found->kind && shape.address_only == found->address_only &&
+        shape.no_signed_wrap == found->no_signed_wrap && shape.no_unsigned_wrap == found->no_unsigned_wrap)
         return;
     *found = shape;
     shapes->changed = true;
@@ -76,7 +78,7 @@ static struct facet_shape strided_shape(int64_t stride, bool no_unsigned_wrap, b
     return (struct facet_shape){FACET_SHAPE_STRIDED, no_unsigned_wrap, no_signed_wrap, false, stride};
 }
 
-static struct facet_shape rough_shape(int64_t stride)
+static struct facet_shape address_only_shape(int64_t stride)
 {
     return (struct facet_shape){FACET_SHAPE_STRIDED, false, false, true, stride};
 }
@@ -89,7 +91,7 @@ static struct facet_shape of_sum(struct facet_shape a, struct facet_shape b, int
                          nsw && a.no_signed_wrap && b.no_signed_wrap);
 }
 
-/* a times a constant. */
+/* The shape of a value of shape `a` times a constant, or shifted left by one. */
 static struct facet_shape of_product(struct facet_shape a, LLVMValueRef factor, bool shift, bool nuw, bool nsw)
 {
     int64_t by;
@@ -135,9 +137,9 @@ static struct facet_shape of_cast(const struct facet_shapes *shapes, LLVMValueRe
     case LLVMTrunc:
         return strided_shape(a.stride, false, false);
     case LLVMSExt:
-        return a.no_signed_wrap ? strided_shape(a.stride, false, true) : rough_shape(a.stride);
+        return a.no_signed_wrap ? strided_shape(a.stride, false, true) : address_only_shape(a.stride);
     case LLVMZExt:
-        return a.no_unsigned_wrap ? strided_shape(a.stride, true, true) : rough_shape(a.stride);
+        return a.no_unsigned_wrap ? strided_shape(a.stride, true, true) : address_only_shape(a.stride);
     case LLVMPtrToInt:
     case LLVMIntToPtr:
         return LLVMSizeOfTypeInBits(shapes->layout, LLVMTypeOf(instruction)) == 64
@@ -171,12 +173,12 @@ static struct facet_shape of_address(const struct facet_shapes *shapes, LLVMValu
         }
         if (shape.kind == FACET_SHAPE_STRIDED && !shape.no_signed_wrap &&
             LLVMSizeOfTypeInBits(shapes->layout, LLVMTypeOf(LLVMGetOperand(gep, i))) < 64)
-            extended = true; /* extended by the address, from an index that may wrap */
+            extended = true; /* the address extends an index that may wrap */
         type = i > 1 ? LLVMGetElementType(type) : type;
         stride += shape.stride * (int64_t)LLVMABISizeOfType(shapes->layout, type);
     }
     if (extended)
-        return stride ? rough_shape(stride) : varying;
+        return stride ? address_only_shape(stride) : varying;
     return strided_shape(stride, false, false);
 }
 
@@ -191,7 +193,7 @@ static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValue
     return strided_shape(a.stride, a.no_unsigned_wrap && b.no_unsigned_wrap, a.no_signed_wrap && b.no_signed_wrap);
 }
 
-/* The shape when not all operands are uniform. */
+/* The shape of an instruction whose operands are not all uniform. */
 static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
@@ -250,17 +252,18 @@ static struct facet_shape of_alloca(const struct facet_shapes *shapes, LLVMValue
     return strided_shape((int64_t)facet_private_stride(instruction, shapes->layout), false, false);
 }
 
-static struct facet_shape roughened_shape(const struct facet_shapes *shapes, LLVMValueRef instruction,
-                                          struct facet_shape shape)
+/* The shape of an instruction, made `address_only` when an operand is. */
+static struct facet_shape inherit_address_only(const struct facet_shapes *shapes, LLVMValueRef instruction,
+                                               struct facet_shape shape)
 {
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++) {
         struct facet_shape operand = facet_shapes_get(shapes, LLVMGetOperand(instruction, i));
 
-        if (!operand.rough)
+        if (!operand.address_only)
             continue;
         if (shape.kind == FACET_SHAPE_UNIFORM)
             return varying;
-        shape.rough = true;
+        shape.address_only = true;
     }
     return shape;
 }
@@ -291,7 +294,7 @@ static struct facet_shape of_instruction(const struct facet_shapes *shapes, LLVM
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++)
         if (facet_shapes_get(shapes, LLVMGetOperand(instruction, i)).kind == FACET_SHAPE_UNKNOWN)
             return (struct facet_shape){.kind = FACET_SHAPE_UNKNOWN};
-    return roughened_shape(shapes, instruction, of_mixed(shapes, instruction));
+    return inherit_address_only(shapes, instruction, of_mixed(shapes, instruction));
 }
 
 static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef phi)
@@ -304,7 +307,7 @@ static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef
 
         if (shape.kind == FACET_SHAPE_UNKNOWN || LLVMIsUndef(value) || value == phi)
             continue;
-        if (shape.rough)
+        if (shape.address_only)
             return varying;
         if (result.kind == FACET_SHAPE_UNKNOWN)
             result = shape;
@@ -318,7 +321,8 @@ static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef
                : result;
 }
 
-/* Items that went different ways meet in `join`. A side that brings nothing (undef) leaves a value as it was. */
+/* Items that went different ways meet in `join`, so its phis differ, except those whose value around the if is
+ * undefined: then only the items inside the if have a value. */
 static void join_lanes(struct facet_shapes *shapes, uint32_t join, uint32_t branch)
 {
     LLVMBasicBlockRef around = shapes->graph->blocks[branch].block;
@@ -345,7 +349,7 @@ static void leave_lanes(struct facet_shapes *shapes, uint32_t exit, uint32_t hea
     }
 }
 
-/* For arbitrary control flow: all blocks between the branch and the join of all its paths. */
+/* For arbitrary control flow: makes the phis of all blocks between the branch and the join of its paths varying. */
 static void join_any(struct facet_shapes *shapes, uint32_t branch)
 {
     const struct facet_graph *graph = shapes->graph;

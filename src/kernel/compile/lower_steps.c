@@ -12,7 +12,7 @@
 
 enum {
     STEPS_PER_ROUND = 4,
-    STEP_INSTRUCTIONS_MAX = 24, /* most instructions of a step: in longer steps, counting is a small part */
+    STEP_INSTRUCTIONS_MAX = 24, /* of one step: in longer steps, counting is a small part of the time */
 };
 
 /* The block behind a loop that consists of `block` only; NULL: the block is no such loop. */
@@ -39,6 +39,7 @@ static bool is_short(LLVMBasicBlockRef block)
     return count <= STEP_INSTRUCTIONS_MAX;
 }
 
+/* The copy of a value in a step; the value itself where the step has no copy of it, or `step` is NULL. */
 static LLVMValueRef value_in(const struct facet_map *step, LLVMValueRef value)
 {
     LLVMValueRef found = step ? facet_map_get(step, value) : NULL;
@@ -55,7 +56,7 @@ static LLVMValueRef value_next(LLVMValueRef phi, LLVMBasicBlockRef block)
     return NULL; /* cannot happen in a loop */
 }
 
-/* Adds a step behind the step whose values are in `before`; NULL: behind the first step, the block itself. */
+/* Adds a step behind the step whose values are in `before`; NULL: behind the first step, which is the block itself. */
 static LLVMBasicBlockRef add_step(LLVMBuilderRef builder, LLVMBasicBlockRef block, const struct facet_map *before,
                                   struct facet_map *step)
 {
@@ -76,6 +77,7 @@ static LLVMBasicBlockRef add_step(LLVMBuilderRef builder, LLVMBasicBlockRef bloc
     return made;
 }
 
+/* Makes the branch of the step `from` that does not leave to `out` lead to the step `to`. */
 static void lead_to(LLVMBasicBlockRef from, LLVMBasicBlockRef out, LLVMBasicBlockRef to)
 {
     LLVMValueRef end = LLVMGetBasicBlockTerminator(from);
@@ -146,7 +148,7 @@ static void multiply_steps(struct facet_arena *arena, LLVMBuilderRef builder, LL
     go_round_from(builder, block, steps[STEPS_PER_ROUND - 1], &values[STEPS_PER_ROUND - 1]);
 }
 
-void facet_loops_step(struct facet_arena *arena, LLVMValueRef run)
+void facet_loops_unroll(struct facet_arena *arena, LLVMValueRef run)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(run));
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);

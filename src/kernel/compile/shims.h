@@ -40,11 +40,12 @@ struct facet_shim_listener {
     void *context;
 };
 
-/* A source in memory, for `clang -cc1` with these arguments. NULL after errors. */
+/* Compiles a source in memory, as `clang -cc1` with these arguments does. NULL after errors. */
 LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
                                const char *const *arguments, size_t count, const struct facet_shim_listener *listener);
 
-/* `ld.lld` with these arguments; the caller frees its messages. Not 0: it failed. One thread at a time. */
+/* Links as `ld.lld` with these arguments does; the caller frees its messages. Returns 0, or another number when it
+ * failed. One thread at a time. */
 int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
 
 /* Calls `each` once for every type in the module's code and variables, and for parts of types; `owner` is a function or

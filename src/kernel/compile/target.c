@@ -20,7 +20,8 @@
 /* NOLINTBEGIN(clang-analyzer-security.insecureAPI.strcpy, bugprone-suspicious-missing-comma) */
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
-/* A short loop in one line of the cache of decoded instructions, or in two: a quarter of a sparse product's time. */
+/* The alignment of loops. A short loop then lies in one line of the cache of decoded instructions instead of two, which
+ * saves a quarter of a sparse product's time. */
 #define LOOP_BYTES 32
 
 /* Extensions that the built-in library has, and that clang does not define for the target. */
@@ -243,8 +244,8 @@ static void note_had(void *context, const char *name)
 }
 
 /*
- * Removes features that the processor reports and the kernel does not list (clearcpuid=, a hypervisor's choice), as the
- * loader of an image asks the kernel for features.
+ * Removes features that the processor reports and Linux does not list (clearcpuid=, a hypervisor's choice), as the
+ * loader of an image asks Linux for features.
  */
 static void withhold_unlisted(char *list)
 {
@@ -285,8 +286,8 @@ void facet_compile_prepare(void)
     pthread_once(&once, read_host_features);
 }
 
-/* "host" is this processor with the features that the kernel lets programs use; a named processor has LLVM's
- * features. */
+/* "host" is this processor with the features that Linux lets programs use; a named processor has the features that LLVM
+ * knows of it. */
 static void take_host(struct facet_compilation *compilation)
 {
     if (compilation->processor[0]) {

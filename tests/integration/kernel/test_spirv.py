@@ -68,7 +68,7 @@ def invalid_code_makes_no_file():
         (programs / "spirv-val").chmod(0o755)
         done = subprocess.run(command, text=True, capture_output=True, check=False, env=environment)
         equal((done.returncode, image.exists()), (1, False))
-        contains(done.stderr, "cannot be said in SPIR-V yet")
+        contains(done.stderr, "cannot be expressed in SPIR-V yet")
         contains(done.stderr, "error: line 7: too odd")
 
 

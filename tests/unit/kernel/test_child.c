@@ -62,7 +62,7 @@ static void a_child_that_works_or_writes_without_end_is_ended(void **state)
 
     (void)state;
     assert_int_equal(run_script("while :; do :; done", 1, &child, &error), FACET_TIMEOUT);
-    assert_string_equal(error.message, "sh: it ran for more than 1 s");
+    assert_string_equal(error.message, "sh: it used more than 1 s of processor time");
     assert_int_equal(run_script("while :; do echo more; done", 60, &child, &error), FACET_OUT_OF_RANGE);
     assert_null(child.output);
 }

@@ -188,7 +188,7 @@ static void wrong_descriptions_are_refused(void **state)
         {"{\"target\"", "[\"target\"", "not JSON"},
         {"host:znver5", "sparc", "target 'sparc'"},
         {"\"kernels\": [", "\"kernel\": [", "kernels: expected a list"},
-        {"\"name\": \"scan\"", "\"name\": \"nothing\"", "name: expected a kernel once"},
+        {"\"name\": \"scan\"", "\"name\": \"nothing\"", "name: expected a name that no other kernel has"},
         {"\"name\": \"scan\"", "\"name\": \"\"", "name: expected a text"},
         {"\"name\": \"scan\"", "\"name\": 5", "name: expected a text"},
         {"\"name\": \"n\"", "\"name\": \"a\\u001b\"", "name: expected a text without control"},
