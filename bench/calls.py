@@ -7,7 +7,7 @@ import harness
 
 CASES = ["buffer", "launch", "info", "passthrough"]
 UNLIMITED = []
-# A cap keeps the gate from standing open, so that every launch is checked. Empty kernels never reach it.
+# A cap keeps the gate from standing open, so that every launch is checked. Empty kernels never reach the cap.
 LIMITED = ["-m", "64M", "-c", "50:99"]
 
 

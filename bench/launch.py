@@ -9,7 +9,7 @@ import harness
 # The number of threads, of processes, and of kernels that each thread launches in turn.
 CALLERS = {"1 thread": (1, 1, 1), "1 thread, 4 kernels in turn": (1, 1, 4), "2 threads": (2, 1, 1),
            "2 processes, one vGPU": (1, 2, 1)}
-WAYS = {"bare": "bare", "no limit": "0:1000", "limit 50 %": "500:500"}
+WAYS = {"bare": "bare", "no limit": "0:1000", "limit 50 %": "500:500"}  # REQUEST:LIMIT in milli; bare: no vGPU
 
 
 @dataclasses.dataclass(frozen=True)
