@@ -246,8 +246,7 @@ static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uin
     return made;
 }
 
-/* A chunk's values of 32 bits fill one line of the cache. Where a line takes two registers, their operations overlap.
- */
+/* A chunk's values of 32 bits fill one line of the cache. If a line takes two registers, their operations overlap. */
 static uint32_t choose_width(uint32_t lanes, uint32_t required)
 {
     uint32_t width = lanes < LANES_PER_LINE ? 2 * lanes : lanes;

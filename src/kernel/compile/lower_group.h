@@ -91,8 +91,7 @@ LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value)
 LLVMValueRef facet_outline_slot(struct facet_former *former, struct facet_kept *kept);
 LLVMValueRef facet_outline_uniform(struct facet_former *former, struct facet_kept *kept, bool next);
 
-/* Puts barriers of our own where paths join (lower_cuts.c). True: it put some, so graph and shapes must be made anew.
- */
+/* Puts barriers of our own where paths join (lower_cuts.c). True: it put some, so make graph and shapes anew. */
 bool facet_cuts_make(struct facet_arena *arena, LLVMBuilderRef builder, const struct facet_graph *graph,
                      const struct facet_shapes *shapes);
 

@@ -129,8 +129,7 @@ enum facet_call facet_call_of(LLVMValueRef instruction);
 bool facet_is_item_id(LLVMValueRef instruction); /* asks for the item's place, in its group or in the launch */
 bool facet_is_local_memory(LLVMValueRef pointer);
 LLVMValueRef facet_private_of(LLVMValueRef pointer); /* the alloca whose address `pointer` offsets; NULL: none */
-/* The size in bytes of every access to this alloca, if its lanes can be interleaved in elements of this size; else 0.
- */
+/* The size in bytes of every access to this alloca, if its lanes can be interleaved in elements of that size; or 0. */
 uint32_t facet_private_element(LLVMValueRef alloca, LLVMTargetDataRef layout);
 /* Bytes from one lane's copy to the next lane's, each of which is aligned. */
 uint64_t facet_private_stride(LLVMValueRef alloca, LLVMTargetDataRef layout);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the limits of the kernel compiler's children, and the reports about them.
+ * Owns: proofs of the limits of the kernel compiler's children, and of what it reports about these children.
  * Never: asserts how long a child takes.
  */
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void output_and_exit_status_are_returned(void **state)
     free(child.output);
 }
 
-/* A child that sleeps stands for a child that a busy machine does not run: neither uses processor time. */
+/* A child that sleeps uses as little processor time as a child that a busy machine does not run. */
 static void the_time_limit_counts_processor_time_alone(void **state)
 {
     struct facet_child child = {0};
