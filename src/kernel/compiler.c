@@ -245,8 +245,8 @@ static enum facet_status compile_once(struct facet_compiler *compiler, const str
     return status;
 }
 
-/* Adds the warning that the image is unchecked. It is added after the image was cached, as a later compile of the same
- * source may not ask for the check. */
+/* Adds the warning that the image is unchecked. It is added after the image was cached, since a later compile of the
+ * same source may not ask for the check. */
 static enum facet_status remark_unchecked(struct facet_image *image, const struct facet_target *target,
                                           struct facet_error *error)
 {

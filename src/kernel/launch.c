@@ -232,7 +232,7 @@ static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret
     for (uint32_t i = 0; i < description->argument_count; i++) {
         if (description->arguments[i].kind != FACET_ARGUMENT_LOCAL)
             continue;
-        /* Where a target takes eight bytes, the first four hold the number, as all targets are little-endian. */
+        /* Where a target takes eight bytes, the first four hold the number, since all targets are little-endian. */
         memset(kernel->block + description->arguments[i].offset, 0, description->arguments[i].bytes);
         memcpy(kernel->block + description->arguments[i].offset, &(uint32_t){(uint32_t)used}, sizeof(uint32_t));
         if (host && description->arguments[i].bytes == FACET_HOST_LOCAL_CHECKED)

@@ -51,7 +51,7 @@ enum facet_status facet_builtins_link(const struct facet_builtins *library, LLVM
 #define FACET_BUILTINS_LIBCALL "facet_libcall_"
 
 /* Adds the function that a code generator calls `name` to `module`, hidden, unless the module has it. FACET_INTERNAL:
- * the library has no such function. The module must not be optimized afterwards, as the optimizer may turn the code of
+ * the library has no such function. The module must not be optimized afterwards: the optimizer may turn the code of
  * fma() into a call of fma(). */
 enum facet_status facet_builtins_link_libcall(const struct facet_builtins *library, LLVMModuleRef module,
                                               const char *name, struct facet_error *error);

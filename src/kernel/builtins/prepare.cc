@@ -6,7 +6,7 @@
  *                                                                 LIBCLC, and call the replaced ones as __libclc_NAME
  *
  * Owns: the form of the functions in the archive: without attributes of a processor; small functions are always
- *       inlined; for the host without address spaces, as its vectorizer cannot compare pointers of different spaces;
+ *       inlined; for the host without address spaces, since its vectorizer cannot compare pointers of different spaces;
  *       for PTX with tables in global memory.
  * Never: is part of the compiler.
  */

@@ -43,7 +43,7 @@ enum end { END_COMPLETE, END_STACK_FULL, END_CRASHED };
 /* The first bytes through the pipe; with END_COMPLETE, an outcome and the result's parts follow. */
 struct message {
     uint32_t end, signal;
-    uint64_t source_bytes;      /* of the source, as clang had read them; 0: it was not reading the source */
+    uint64_t source_bytes;      /* that clang had read of the source; 0: it was not reading the source */
     struct facet_folder folder; /* the folder that a crash left; its path is "" when there is none */
 };
 
@@ -370,8 +370,8 @@ static enum facet_status explain_crash(const struct facet_backend_request *reque
                            place, message->signal);
 }
 
-static enum facet_status explain_late(const struct facet_backend_request *request, const struct message *message,
-                                      struct facet_error *error)
+static enum facet_status explain_timeout(const struct facet_backend_request *request, const struct message *message,
+                                         struct facet_error *error)
 {
     char place[PLACE_SIZE];
 
@@ -468,7 +468,7 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
         facet_folder_remove(&message.folder);
     }
     if (late && !complete)
-        return explain_late(copy->request, &message, error);
+        return explain_timeout(copy->request, &message, error);
     if (!reported)
         return explain_death(copy->request->name, how, error);
     if (!complete)

@@ -21,7 +21,7 @@ enum { LOCAL_SPACE = 3, USERS_DEPTH_MAX = 8 };
 
 /* --- local memory ------------------------------------------------------------------------------------------------ */
 
-static bool used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
+static bool is_used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
         LLVMValueRef user = LLVMGetUser(use);
@@ -29,7 +29,7 @@ static bool used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
         if (LLVMIsAInstruction(user)) {
             if (LLVMGetBasicBlockParent(LLVMGetInstructionParent(user)) == function)
                 return true;
-        } else if (deep && used_in(user, function, deep - 1)) {
+        } else if (deep && is_used_in(user, function, deep - 1)) {
             return true;
         }
     }
@@ -54,7 +54,7 @@ static void count_local(struct facet_compilation *compilation, uint32_t kernel)
 
     for (LLVMValueRef global = LLVMGetFirstGlobal(compilation->module); global; global = LLVMGetNextGlobal(global)) {
         if (LLVMGetPointerAddressSpace(LLVMTypeOf(global)) != LOCAL_SPACE ||
-            !used_in(global, function, USERS_DEPTH_MAX))
+            !is_used_in(global, function, USERS_DEPTH_MAX))
             continue;
         uint32_t align = LLVMGetAlignment(global) ? LLVMGetAlignment(global) : 1;
         bytes = ((bytes + align - 1) & ~(uint64_t)(align - 1));
@@ -209,7 +209,7 @@ static bool has_long_block(LLVMModuleRef module)
  * and, in long blocks, from searching sums to vectorize, which is quadratic. Both are options of a whole process; a
  * compile for SPIR-V has a process of its own (apart.c).
  */
-static void settle_options(const struct facet_compilation *compilation)
+static void set_process_options(const struct facet_compilation *compilation)
 {
     static const char *const options[] = {"facet", "-replexitval=never", "-slp-vectorize-hor=false"};
 
@@ -225,7 +225,7 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     if (compilation->family == FACET_COMPILE_PTX)
         prepare_ptx(compilation);
     if (compilation->family == FACET_COMPILE_SPIRV)
-        settle_options(compilation);
+        set_process_options(compilation);
     enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
     if (status == FACET_OK &&
         compilation->family == FACET_COMPILE_SPIRV) /* removes constants that SPIR-V cannot express */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: putting the functions that code generators call, where a processor lacks an instruction, into the image.
- * Never: makes such functions for processors that lack none; optimizes them, as they could become calls of themselves.
+ * Never: makes such functions for processors that lack none; optimizes them, since they could become calls of
+ * themselves.
  */
 #include <stdio.h>
 #include <string.h>

@@ -25,7 +25,7 @@ static const char simplify[] =
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
-/* Turns switches into tables. It runs before blocks with many predecessors are split, as a table has no such block. */
+/* Turns switches into tables. Runs before blocks with many predecessors are split, since a table has no such block. */
 static const char tabulate[] = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<switch-to-lookup>)";
 static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
 /* With structurize, makes control flow that lower_lanes.c accepts: conditional branches only, each an if without else
@@ -307,8 +307,8 @@ static enum facet_status check_group_size(struct lowering *lowering, const struc
                            kernel->name, size[0], size[1], size[2], FACET_HOST_GROUP_MOST);
 }
 
-static enum facet_status settle_items(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count,
-                                      LLVMValueRef *items)
+static enum facet_status resolve_items(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count,
+                                       LLVMValueRef *items)
 {
     for (uint32_t i = 0; i < count; i++) {
         const char *unsupported, *obstacle = facet_item_obstacle(items[i]);
@@ -317,7 +317,7 @@ static enum facet_status settle_items(struct lowering *lowering, struct facet_lo
             return FACET_UNSUPPORTED;
         if (obstacle)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED, "kernel \"%s\" %s", kernels[i].name, obstacle);
-        facet_item_settle(&lowering->arena, items[i], &kernels[i], lowering->options->check);
+        facet_item_resolve(&lowering->arena, items[i], &kernels[i], lowering->options->check);
         if (kernels[i].local_bytes == UINT32_MAX)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED,
                                    "kernel \"%s\" has more than 1 GiB of local memory", kernels[i].name);
@@ -396,7 +396,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     if (status == FACET_OK)
         status = run_passes(lowering, simplify_little);
     if (status == FACET_OK)
-        status = settle_items(lowering, kernels, count, items);
+        status = resolve_items(lowering, kernels, count, items);
     if (status != FACET_OK)
         return status;
     frames = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*frames));
@@ -409,7 +409,7 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     LLVMStripModuleDebugInfo(lowering->module);
     for (uint32_t i = 0; i < count; i++) {
         kernels[i].run = make_group(lowering, &kernels[i], items[i], 1, 1, "");
-        facet_checker_settle(checker, frames[i], kernels[i].scratch_item_bytes);
+        facet_checker_set_frame_bytes(checker, frames[i], kernels[i].scratch_item_bytes);
     }
     facet_checker_finish(checker);
     return run_last(lowering, kernels, count);
@@ -495,7 +495,7 @@ static enum facet_status lower_all(struct lowering *lowering, struct facet_lower
     if (status == FACET_OK)
         status = optimize ? simplify_items(lowering, functions, items) : run_passes(lowering, simplify_little);
     if (status == FACET_OK)
-        status = settle_items(lowering, kernels, count, items);
+        status = resolve_items(lowering, kernels, count, items);
     if (status == FACET_OK && lowering->lanes > 1)
         status = structurize_items(lowering, functions, items);
     if (status != FACET_OK)

@@ -78,7 +78,7 @@ static uint64_t size_of(const struct facet_checker *checker, LLVMValueRef variab
                                                                           : LLVMGlobalGetValueType(variable));
 }
 
-static struct facet_bounds bounds_made(const struct facet_checker *checker, LLVMValueRef base, LLVMValueRef size,
+static struct facet_bounds make_bounds(const struct facet_checker *checker, LLVMValueRef base, LLVMValueRef size,
                                        uint32_t outside)
 {
     return (struct facet_bounds){base, size, LLVMConstInt(checker->i32, outside, 0)};
@@ -133,12 +133,12 @@ static struct facet_bounds bounds_of_root(const struct facet_checker *checker, L
     LLVMTypeRef i64 = checker->i64;
 
     if (facet_call_of(root) == FACET_CALL_WITHIN)
-        return bounds_made(checker, root, LLVMGetOperand(root, 1), FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE);
+        return make_bounds(checker, root, LLVMGetOperand(root, 1), FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE);
     if (LLVMIsAAllocaInst(root))
-        return bounds_made(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_PRIVATE);
+        return make_bounds(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_PRIVATE);
     if (LLVMIsAGlobalVariable(root))
-        return bounds_made(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_OUTSIDE);
-    return bounds_made(checker, LLVMConstNull(checker->pointer), LLVMConstInt(i64, 0, 0), 0);
+        return make_bounds(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_OUTSIDE);
+    return make_bounds(checker, LLVMConstNull(checker->pointer), LLVMConstInt(i64, 0, 0), 0);
 }
 
 struct facet_bounds facet_checker_bounds(struct facet_checker *checker, LLVMValueRef pointer)

@@ -157,7 +157,7 @@ static LLVMAtomicRMWBinOp operation_of(LLVMValueRef original)
 }
 
 /* The generation of AMD's Zen that the function is compiled for; 0: another processor. */
-static uint32_t zen_of(LLVMValueRef original)
+static uint32_t zen_generation(LLVMValueRef original)
 {
     LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(original));
     LLVMAttributeRef processor =
@@ -199,7 +199,8 @@ LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LL
         return emit_exchange(builder, original, operands);
     if (!exchange && operation != LLVMGetAtomicRMWBinOp(original))
         operands[1] = LLVMConstInt(LLVMTypeOf(operands[1]), 1, false);
-    uint32_t zen = operation == LLVMAtomicRMWBinOpAdd || operation == LLVMAtomicRMWBinOpSub ? zen_of(original) : 0;
+    uint32_t zen =
+        operation == LLVMAtomicRMWBinOpAdd || operation == LLVMAtomicRMWBinOpSub ? zen_generation(original) : 0;
     if (local && zen > 0 && zen < 5)
         return emit_exchange_and_add(builder, operation, operands);
     if (local && plain && zen != 5) { /* on Zen 5 a plain operation is slower than a locked one */

@@ -55,7 +55,7 @@ static LLVMValueRef add_helper(const struct facet_checker *checker, const char *
     return function;
 }
 
-static void make_ask(struct facet_checker *checker)
+static void make_ask_helper(struct facet_checker *checker)
 {
     LLVMTypeRef types[] = {checker->pointer, checker->pointer, checker->i64, checker->i32, checker->i32, checker->i32};
     LLVMTypeRef type = LLVMFunctionType(checker->i32, types, 6, 0);
@@ -84,7 +84,7 @@ static LLVMValueRef is_inside(const struct facet_checker *checker, LLVMValueRef 
 }
 
 /* Makes the helper that asks the checker only when the access is not in the frames of the group's items. */
-static void make_ask_unless_own(struct facet_checker *checker)
+static void make_ask_unless_own_helper(struct facet_checker *checker)
 {
     LLVMBuilderRef builder = checker->builder;
     LLVMBasicBlockRef own_block, other_block;
@@ -133,7 +133,7 @@ static void answer_inside(const struct facet_checker *checker, LLVMValueRef *giv
 
 /* Makes the helper that reports an access outside of its variable. For a pointer without a variable it does what
  * ask_unless_own does. */
-static void make_ask_outside(struct facet_checker *checker)
+static void make_ask_outside_helper(struct facet_checker *checker)
 {
     enum { NONE, ONE, INSIDE, OUTSIDE, OWN, OTHER, BLOCKS };
     LLVMBuilderRef builder = checker->builder;
@@ -185,9 +185,9 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
     checker->ask_outside_type = LLVMFunctionType(checker->i1, types, 10, 0);
     LLVMSetInitializer(table, LLVMConstNull(pointer));
     LLVMSetVisibility(table, LLVMHiddenVisibility);
-    make_ask(checker);
-    make_ask_unless_own(checker);
-    make_ask_outside(checker);
+    make_ask_helper(checker);
+    make_ask_unless_own_helper(checker);
+    make_ask_outside_helper(checker);
     after_barrier = add_helper(checker, "facet_check.after_barrier", LLVMFunctionType(nothing, &pointer, 1, 0));
     check = load_member(checker, pointer, LLVMGetParam(after_barrier, 0), offsetof(struct facet_host_group, check));
     LLVMBuildCall2(checker->builder, LLVMFunctionType(nothing, &pointer, 1, 0),
@@ -416,7 +416,7 @@ LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef ite
     return checker->frame_bytes;
 }
 
-void facet_checker_settle(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes)
+void facet_checker_set_frame_bytes(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes)
 {
     LLVMSetInitializer(frame_bytes, LLVMConstInt(checker->i64, bytes, 0));
     LLVMSetGlobalConstant(frame_bytes, 1);

@@ -176,13 +176,13 @@ LLVMValueRef facet_group_call(struct facet_former *former, LLVMValueRef call)
     }
 }
 
-static bool is_once(const struct facet_former *former, LLVMValueRef value)
+static bool is_computed_once(const struct facet_former *former, LLVMValueRef value)
 {
     return !LLVMIsAInstruction(value) || facet_map_get(&former->once, value);
 }
 
 /* Computes a value before all loops if it depends only on the arguments and the launch. */
-static void make_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
+static void compute_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
 {
     LLVMValueRef made = LLVMIsACallInst(instruction) ? facet_group_call(former, instruction) : NULL;
     uint32_t count = (uint32_t)LLVMGetNumOperands(instruction);
@@ -191,7 +191,7 @@ static void make_once(struct facet_former *former, LLVMValueRef instruction, boo
         if (!can_be_early(instruction) || (!entry && LLVMIsALoadInst(instruction)))
             return;
         for (uint32_t i = 0; i < count; i++)
-            if (!is_once(former, LLVMGetOperand(instruction, i)))
+            if (!is_computed_once(former, LLVMGetOperand(instruction, i)))
                 return;
         made = LLVMInstructionClone(instruction);
         for (uint32_t i = 0; i < count; i++) {
@@ -205,14 +205,14 @@ static void make_once(struct facet_former *former, LLVMValueRef instruction, boo
     facet_map_put(&former->once, instruction, made);
 }
 
-static void find_once(struct facet_former *former)
+static void find_computed_once(struct facet_former *former)
 {
     for (uint32_t i = 0; i < LLVMCountParams(former->source); i++)
         facet_map_put(&former->once, LLVMGetParam(former->source, i), LLVMGetParam(former->run, i));
     for (uint32_t i = 0; i < former->graph.count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
-            make_once(former, at, i == 0);
+            compute_once(former, at, i == 0);
 }
 
 static void find_regions(struct facet_former *former)
@@ -394,7 +394,7 @@ static void find_kept(struct facet_former *former)
     for (uint32_t i = 0; i < former->graph.count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
-            if (!LLVMIsAAllocaInst(at) && !is_once(former, at) && !facet_is_item_id(at))
+            if (!LLVMIsAAllocaInst(at) && !is_computed_once(former, at) && !facet_is_item_id(at))
                 find_kept_of(former, at, i, seen, ++mark, stack);
 }
 
@@ -451,7 +451,7 @@ static void make_run(struct facet_former *former)
         facet_outline_start(former);
     else
         facet_group_counters(former);
-    find_once(former);
+    find_computed_once(former);
     find_places(former);
     for (uint32_t i = 0; i < former->region_count; i++)
         fill_region(former, &former->regions[i]);

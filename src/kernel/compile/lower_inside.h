@@ -76,7 +76,7 @@ bool facet_graph_is_too_complex(const struct facet_graph *graph);
 /* How a value differs between items that are neighbours in x. */
 enum facet_shape_kind {
     FACET_SHAPE_UNKNOWN, /* not looked at yet */
-    FACET_SHAPE_UNIFORM, /* the same */
+    FACET_SHAPE_UNIFORM, /* it does not differ */
     FACET_SHAPE_STRIDED, /* it grows by `stride` (for a pointer, in bytes) from lane to lane, and may wrap */
     FACET_SHAPE_VARYING,
 };
@@ -147,14 +147,14 @@ void facet_function_describe(struct facet_arena *arena, LLVMValueRef from, LLVMV
 #define FACET_SHARED "facet_shared."
 uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *items, uint32_t count,
                            LLVMValueRef **ret_functions);
-bool facet_shared_is(LLVMValueRef call);    /* whether it calls a shared function */
-bool facet_shared_reads(LLVMValueRef call); /* whether it calls a shared function that writes nothing */
+bool facet_is_shared_call(LLVMValueRef call); /* whether it calls a shared function */
+bool facet_is_shared_read(LLVMValueRef call); /* whether it calls a shared function that writes nothing */
 
 /* Makes the item function `facet_item.NAME`: it calls the kernel with arguments out of the argument block. */
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel);
 /* To be called after inlining: `__local` variables get their places, and calls whose dimension is not constant become
  * selects. With `check`, a FACET_CALL_WITHIN around each place gives its number of bytes. */
-void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check);
+void facet_item_resolve(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check);
 /* Keeps divisions of integers from trapping. To be called before all passes, since LLVM takes a division by 0 for
  * unreachable code. */
 void facet_item_divide(struct facet_arena *arena, LLVMValueRef function);
@@ -209,7 +209,7 @@ struct facet_group_layout {
 LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, LLVMTargetDataRef layout,
                               struct facet_group_layout *group, const char *name);
 
-/* Splits large blocks, as the code generator's time is quadratic in a block's size. To be called last. */
+/* Splits large blocks, since the code generator's time is quadratic in a block's size. To be called last. */
 void facet_group_split(LLVMValueRef run);
 
 /* Makes the checker of a module, for checked images (lower_check.c). *ret_after_barrier is the function for struct
@@ -223,10 +223,10 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
 void facet_checker_hide(LLVMModuleRef module, bool hide);
 /*
  * Puts a check before each access of an item function. Returns a global variable for the size of a frame, which
- * facet_checker_settle() sets once the size is known.
+ * facet_checker_set_frame_bytes() sets once the size is known.
  */
 LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef item);
-void facet_checker_settle(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes);
+void facet_checker_set_frame_bytes(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes);
 void facet_checker_finish(struct facet_checker *checker); /* writes FACET_LOWER_SITES; the checker's last call */
 
 #endif

@@ -27,7 +27,7 @@ struct maker {
     bool check;
 };
 
-static struct maker start_maker(LLVMModuleRef module)
+static struct maker make_maker(LLVMModuleRef module)
 {
     LLVMContextRef context = LLVMGetModuleContext(module);
 
@@ -90,8 +90,8 @@ static LLVMValueRef local_argument(struct maker *maker, LLVMValueRef block, cons
     return offset_pointer(maker, memory, number_argument(maker, block, argument->offset + 4));
 }
 
-static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument,
-                                 LLVMTypeRef type)
+static LLVMValueRef make_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument,
+                                  LLVMTypeRef type)
 {
     bool pointer = LLVMGetTypeKind(type) == LLVMPointerTypeKind;
     LLVMValueRef place, value;
@@ -116,7 +116,7 @@ static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const 
 
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel)
 {
-    struct maker maker = start_maker(module);
+    struct maker maker = make_maker(module);
     LLVMValueRef called = LLVMGetNamedFunction(module, kernel->name), item, *arguments;
     uint32_t count = LLVMCountParams(called);
     size_t size = strlen(kernel->name) + 16;
@@ -130,7 +130,7 @@ LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, co
     LLVMPositionBuilderAtEnd(maker.builder, LLVMAppendBasicBlockInContext(maker.context, item, "entry"));
     for (uint32_t i = 0; i < count; i++)
         arguments[i] =
-            one_argument(&maker, LLVMGetParam(item, 0), &kernel->arguments[i], LLVMTypeOf(LLVMGetParam(called, i)));
+            make_argument(&maker, LLVMGetParam(item, 0), &kernel->arguments[i], LLVMTypeOf(LLVMGetParam(called, i)));
     LLVMBuildCall2(maker.builder, LLVMGlobalGetValueType(called), called, arguments, count, "");
     LLVMBuildRetVoid(maker.builder);
     LLVMDisposeBuilder(maker.builder);
@@ -253,7 +253,7 @@ static LLVMValueRef choose_dimension(struct maker *maker, LLVMValueRef call)
     return result;
 }
 
-static void settle_call(struct maker *maker, LLVMValueRef call, uint32_t local_bytes)
+static void resolve_call(struct maker *maker, LLVMValueRef call, uint32_t local_bytes)
 {
     enum facet_call kind = facet_call_of(call);
     LLVMValueRef made = NULL;
@@ -308,9 +308,9 @@ static bool is_of_rows(struct facet_arena *arena, LLVMValueRef item, const struc
     return true;
 }
 
-void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check)
+void facet_item_resolve(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check)
 {
-    struct maker maker = start_maker(LLVMGetGlobalParent(item));
+    struct maker maker = make_maker(LLVMGetGlobalParent(item));
 
     maker.check = check;
     kernel->local_bytes = place_variables(&maker, item);
@@ -320,7 +320,7 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
             if (facet_call_of(at) == FACET_CALL_BARRIER)
                 kernel->flags |= FACET_HOST_BARRIERS;
             if (LLVMIsACallInst(at))
-                settle_call(&maker, at, kernel->local_bytes);
+                resolve_call(&maker, at, kernel->local_bytes);
         }
     if (is_of_rows(arena, item, kernel))
         kernel->flags |= FACET_HOST_ROWS;
@@ -336,7 +336,7 @@ const char *facet_item_unsupported_call(LLVMValueRef item)
             LLVMValueRef callee = LLVMIsACallInst(at) ? LLVMGetCalledValue(at) : NULL;
 
             if (callee && LLVMIsAFunction(callee) && facet_call_of(at) == FACET_CALL_OTHER &&
-                !LLVMGetIntrinsicID(callee) && !facet_shared_is(at))
+                !LLVMGetIntrinsicID(callee) && !facet_is_shared_call(at))
                 return LLVMGetValueName2(callee, &length);
         }
     return NULL;
@@ -421,9 +421,9 @@ static LLVMValueRef integer_constant(struct facet_arena *arena, LLVMTypeRef type
 
 /*
  * Replaces the divisor by 1 where the division would trap; OpenCL only leaves the value undefined there. The divisor is
- * frozen, as the comparison and the division must see one value.
+ * frozen, since the comparison and the division must see one value.
  */
-static void tame_division(struct facet_arena *arena, LLVMBuilderRef builder, LLVMValueRef division)
+static void guard_division(struct facet_arena *arena, LLVMBuilderRef builder, LLVMValueRef division)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(division);
     LLVMTypeRef type = LLVMTypeOf(division);
@@ -458,7 +458,7 @@ void facet_item_divide(struct facet_arena *arena, LLVMValueRef function)
             case LLVMSDiv:
             case LLVMURem:
             case LLVMSRem:
-                tame_division(arena, builder, at);
+                guard_division(arena, builder, at);
                 break;
             default:
                 break;

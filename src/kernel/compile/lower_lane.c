@@ -105,7 +105,7 @@ static void copy_flags(LLVMValueRef from, LLVMValueRef to)
 }
 
 /*
- * Gives inactive lanes a divisor of 1. The divisor is frozen, as an inactive lane may have any value: otherwise the
+ * Gives inactive lanes a divisor of 1. The divisor is frozen, since an inactive lane may have any value: otherwise the
  * optimizer would conclude from the active items, which never have 0, that every lane may divide.
  */
 static LLVMValueRef safe_divisor(struct facet_lanes *lanes, LLVMValueRef divisor)
@@ -264,7 +264,7 @@ static LLVMValueRef extend_base(struct facet_lanes *lanes, LLVMValueRef extend)
     return LLVMBuildSub(lanes->builder, index, LLVMConstInt(wide, (unsigned long long)stride, 1), "");
 }
 
-/* A strided `or` is a sum, as no bit is set in both operands. In lane 0, if it is inactive, bits may be set in both:
+/* A strided `or` is a sum, since no bit is set in both operands. In lane 0, if it is inactive, bits may be set in both:
  * then the other lanes' values follow from the sum, not from the `or`. */
 static void copy_or(struct facet_lanes *lanes, LLVMValueRef from)
 {
@@ -299,8 +299,8 @@ static void make_call(struct facet_lanes *lanes, LLVMValueRef call)
         facet_lanes_refuse(lanes, "a barrier in divergent control flow");
         return;
     }
-    if (facet_shared_is(call) && (facet_shapes_get(&lanes->shapes, call).kind == FACET_SHAPE_VARYING ||
-                                  LLVMGetTypeKind(LLVMTypeOf(call)) == LLVMVoidTypeKind)) {
+    if (facet_is_shared_call(call) && (facet_shapes_get(&lanes->shapes, call).kind == FACET_SHAPE_VARYING ||
+                                       LLVMGetTypeKind(LLVMTypeOf(call)) == LLVMVoidTypeKind)) {
         facet_lanes_call_shared(lanes, call);
         return;
     }

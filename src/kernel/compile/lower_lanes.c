@@ -453,7 +453,7 @@ static void finish_mask(struct facet_lanes *lanes, uint32_t header)
 }
 
 /* Whether most of the work of the loop that ends with this latch is loads at unrelated addresses (gathers). */
-static bool gathers_most(const struct facet_lanes *lanes, uint32_t latch)
+static bool mostly_gathers(const struct facet_lanes *lanes, uint32_t latch)
 {
     uint32_t header = facet_graph_header(&lanes->graph, latch), gathers = 0, others = 0;
 
@@ -478,7 +478,7 @@ static void judge_accesses(struct facet_lanes *lanes)
 {
     for (uint32_t i = 0; i < lanes->graph.count; i++)
         if (lanes->shapes.divergent[i] && facet_graph_header(&lanes->graph, i) != FACET_NO_BLOCK &&
-            gathers_most(lanes, i))
+            mostly_gathers(lanes, i))
             facet_lanes_refuse(lanes, "a loop of each item's own that mostly loads");
 }
 

@@ -86,7 +86,8 @@ void facet_lanes_fork(struct facet_lanes *lanes, LLVMValueRef condition, LLVMBas
 /* The condition, computed at run time, that this store should bypass the caches; NULL: it never should. */
 LLVMValueRef facet_lanes_stream(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address,
                                 LLVMValueRef original);
-void facet_lanes_store_past(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address); /* past the caches */
+void facet_lanes_store_bypassing(struct facet_lanes *lanes, LLVMValueRef value,
+                                 LLVMValueRef address);          /* past the caches */
 bool facet_lanes_orders_memory(const struct facet_graph *graph); /* has fences, barriers, atomics, volatile accesses */
 /* Stores all lanes to neighbouring addresses, bypassing the caches where that pays. */
 void facet_lanes_store_neighbours(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address,

@@ -110,7 +110,7 @@ static enum near near_of(const struct facet_lanes *lanes, LLVMValueRef value, ui
 }
 
 /* The term of a sum that differs between lanes. */
-static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
+static LLVMValueRef varying_term(const struct facet_lanes *lanes, LLVMValueRef index)
 {
     for (;;) {
         LLVMOpcode opcode = LLVMIsAInstruction(index) ? LLVMGetInstructionOpcode(index) : LLVMRet;
@@ -127,7 +127,7 @@ static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
 }
 
 /* The condition that each lane's value is one more than the previous lane's. */
-static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
+static LLVMValueRef grows_by_one_condition(struct facet_lanes *lanes, LLVMValueRef value)
 {
     LLVMValueRef all = facet_lanes_vector(lanes, value),
                  zero = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0);
@@ -139,7 +139,7 @@ static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
 }
 
 /* The condition that no lane's index wraps before it is extended to 64 bits. */
-static LLVMValueRef ask_within(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
+static LLVMValueRef does_not_wrap_condition(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
 {
     LLVMTypeRef type = LLVMTypeOf(first);
     uint64_t max = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(type)) >> is_signed;
@@ -164,11 +164,11 @@ LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, u
     if (!facet_lanes_uniform(lanes, base) || LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 ||
         near_of(lanes, index, SEARCH_DEPTH_MAX) != NEAR_NEXT)
         return NULL;
-    near = ask_next(lanes, core_of(lanes, inner));
+    near = grows_by_one_condition(lanes, varying_term(lanes, inner));
     first = LLVMBuildExtractElement(builder, facet_lanes_vector(lanes, inner),
                                     LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0), "");
     if (!wide) {
-        near = LLVMBuildAnd(builder, near, ask_within(lanes, first, LLVMIsASExtInst(index) != NULL), "");
+        near = LLVMBuildAnd(builder, near, does_not_wrap_condition(lanes, first, LLVMIsASExtInst(index) != NULL), "");
         first = LLVMBuildCast(builder, LLVMGetInstructionOpcode(index), first, LLVMTypeOf(index), "");
     }
     *ret_first =
@@ -263,7 +263,7 @@ static LLVMValueRef lane_of(struct facet_lanes *lanes, LLVMValueRef vector)
 }
 
 /* The condition that a vector at `first` does not leave its page, as memory that no lane asked for must be mapped. */
-static LLVMValueRef ask_page(struct facet_lanes *lanes, LLVMValueRef first)
+static LLVMValueRef stays_in_page_condition(struct facet_lanes *lanes, LLVMValueRef first)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(lanes->context);
     LLVMValueRef place = LLVMBuildPtrToInt(lanes->builder, first, i64, "");
@@ -283,18 +283,19 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
         LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, SEARCH_DEPTH_MAX, &slows) || !slows)
         return false;
     inner = LLVMIsASExtInst(index) || LLVMIsAZExtInst(index) ? LLVMGetOperand(index, 0) : index;
-    core = facet_lanes_vector(lanes, core_of(lanes, inner));
+    core = facet_lanes_vector(lanes, varying_term(lanes, inner));
     core = LLVMBuildSub(builder, core, facet_lanes_splat(lanes, lane_of(lanes, core)), "");
     condition = LLVMBuildICmp(
         builder, LLVMIntULT, core,
         facet_lanes_splat(lanes, LLVMConstInt(LLVMGetElementType(LLVMTypeOf(core)), lanes->width, 0)), "");
     condition = facet_lanes_all(lanes, condition);
     if (inner != index)
-        condition = LLVMBuildAnd(
-            builder, condition,
-            ask_within(lanes, lane_of(lanes, facet_lanes_vector(lanes, inner)), LLVMIsASExtInst(index) != NULL), "");
+        condition = LLVMBuildAnd(builder, condition,
+                                 does_not_wrap_condition(lanes, lane_of(lanes, facet_lanes_vector(lanes, inner)),
+                                                         LLVMIsASExtInst(index) != NULL),
+                                 "");
     first = lane_of(lanes, facet_lanes_vector(lanes, pointer));
-    ret_window->condition = LLVMBuildAnd(builder, condition, ask_page(lanes, first), "");
+    ret_window->condition = LLVMBuildAnd(builder, condition, stays_in_page_condition(lanes, first), "");
     ret_window->first = first;
     ret_window->steps = LLVMBuildIntCast2(builder, core, steps, 0, "");
     return true;

@@ -111,7 +111,7 @@ LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region 
 }
 
 /* Loads, in a region's function, a value that the run function computes and stores in the shared memory. */
-static LLVMValueRef load_once(struct facet_former *former, LLVMValueRef value, LLVMValueRef known)
+static LLVMValueRef load_computed_once(struct facet_former *former, LLVMValueRef value, LLVMValueRef known)
 {
     const struct facet_outline *outline = former->outline;
     uintptr_t place = (uintptr_t)facet_map_get(&former->shared, value);
@@ -139,7 +139,7 @@ LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value)
             return LLVMGetParam(former->run, i);
     here = LLVMIsACallInst(value) ? facet_group_call(former, value) : NULL;
     if (!here)
-        here = load_once(former, value, known);
+        here = load_computed_once(former, value, known);
     facet_map_put(&former->in_outline, value, here);
     return here;
 }

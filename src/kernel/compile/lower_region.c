@@ -324,7 +324,7 @@ static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_re
 }
 
 /* When all items have run, uniform values get their new values. */
-static void settle_uniform(struct facet_former *former, struct facet_region *region)
+static void update_uniform_values(struct facet_former *former, struct facet_region *region)
 {
     LLVMBuilderRef builder = former->builder;
 
@@ -399,7 +399,7 @@ static void make_items(struct facet_former *former, struct facet_region *region,
     for (uint32_t i = 0; i < count; i++)
         if (region->contains[i])
             finish_phis(&cloning, i);
-    settle_uniform(former, region);
+    update_uniform_values(former, region);
 }
 
 void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end)

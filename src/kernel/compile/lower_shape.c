@@ -83,7 +83,7 @@ static struct facet_shape address_only_shape(int64_t stride)
     return (struct facet_shape){FACET_SHAPE_STRIDED, false, false, true, stride};
 }
 
-static struct facet_shape of_sum(struct facet_shape a, struct facet_shape b, int64_t sign, bool nuw, bool nsw)
+static struct facet_shape shape_of_sum(struct facet_shape a, struct facet_shape b, int64_t sign, bool nuw, bool nsw)
 {
     if (a.kind == FACET_SHAPE_VARYING || b.kind == FACET_SHAPE_VARYING)
         return varying;
@@ -92,7 +92,7 @@ static struct facet_shape of_sum(struct facet_shape a, struct facet_shape b, int
 }
 
 /* The shape of a value of shape `a` times a constant, or shifted left by one. */
-static struct facet_shape of_product(struct facet_shape a, LLVMValueRef factor, bool shift, bool nuw, bool nsw)
+static struct facet_shape shape_of_product(struct facet_shape a, LLVMValueRef factor, bool shift, bool nuw, bool nsw)
 {
     int64_t by;
 
@@ -105,29 +105,31 @@ static struct facet_shape of_product(struct facet_shape a, LLVMValueRef factor, 
                          nsw && a.no_signed_wrap);
 }
 
-static struct facet_shape of_arithmetic(const struct facet_shapes *shapes, LLVMValueRef instruction, LLVMOpcode opcode)
+static struct facet_shape shape_of_arithmetic(const struct facet_shapes *shapes, LLVMValueRef instruction,
+                                              LLVMOpcode opcode)
 {
     LLVMValueRef right = LLVMGetOperand(instruction, 1), left = LLVMGetOperand(instruction, 0);
     struct facet_shape a = facet_shapes_get(shapes, left), b = facet_shapes_get(shapes, right);
     bool nuw, nsw;
 
     if (opcode == LLVMOr)
-        return LLVMGetIsDisjoint(instruction) ? of_sum(a, b, 1, true, true) : varying;
+        return LLVMGetIsDisjoint(instruction) ? shape_of_sum(a, b, 1, true, true) : varying;
     nuw = LLVMGetNUW(instruction);
     nsw = LLVMGetNSW(instruction);
     switch (opcode) {
     case LLVMAdd:
-        return of_sum(a, b, 1, nuw, nsw);
+        return shape_of_sum(a, b, 1, nuw, nsw);
     case LLVMSub:
-        return of_sum(a, b, -1, nuw, nsw);
+        return shape_of_sum(a, b, -1, nuw, nsw);
     case LLVMMul:
-        return LLVMIsAConstantInt(right) ? of_product(a, right, false, nuw, nsw) : of_product(b, left, false, nuw, nsw);
+        return LLVMIsAConstantInt(right) ? shape_of_product(a, right, false, nuw, nsw)
+                                         : shape_of_product(b, left, false, nuw, nsw);
     default:
-        return of_product(a, right, true, nuw, nsw);
+        return shape_of_product(a, right, true, nuw, nsw);
     }
 }
 
-static struct facet_shape of_cast(const struct facet_shapes *shapes, LLVMValueRef instruction, LLVMOpcode opcode)
+static struct facet_shape shape_of_cast(const struct facet_shapes *shapes, LLVMValueRef instruction, LLVMOpcode opcode)
 {
     struct facet_shape a = facet_shapes_get(shapes, LLVMGetOperand(instruction, 0));
 
@@ -152,7 +154,7 @@ static struct facet_shape of_cast(const struct facet_shapes *shapes, LLVMValueRe
     }
 }
 
-static struct facet_shape of_address(const struct facet_shapes *shapes, LLVMValueRef gep)
+static struct facet_shape shape_of_address(const struct facet_shapes *shapes, LLVMValueRef gep)
 {
     LLVMTypeRef type = LLVMGetGEPSourceElementType(gep);
     int64_t stride = facet_shapes_get(shapes, LLVMGetOperand(gep, 0)).stride;
@@ -182,7 +184,7 @@ static struct facet_shape of_address(const struct facet_shapes *shapes, LLVMValu
     return strided_shape(stride, false, false);
 }
 
-static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValueRef select)
+static struct facet_shape shape_of_select(const struct facet_shapes *shapes, LLVMValueRef select)
 {
     struct facet_shape a = facet_shapes_get(shapes, LLVMGetOperand(select, 1));
     struct facet_shape b = facet_shapes_get(shapes, LLVMGetOperand(select, 2));
@@ -194,7 +196,7 @@ static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValue
 }
 
 /* The shape of an instruction whose operands are not all uniform. */
-static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueRef instruction)
+static struct facet_shape shape_of_mixed(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
 
@@ -207,7 +209,7 @@ static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueR
     case LLVMShl:
     case LLVMOr:
         return LLVMGetTypeKind(LLVMTypeOf(instruction)) == LLVMIntegerTypeKind
-                   ? of_arithmetic(shapes, instruction, opcode)
+                   ? shape_of_arithmetic(shapes, instruction, opcode)
                    : varying;
     case LLVMTrunc:
     case LLVMSExt:
@@ -215,17 +217,17 @@ static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueR
     case LLVMPtrToInt:
     case LLVMIntToPtr:
     case LLVMFreeze:
-        return of_cast(shapes, instruction, opcode);
+        return shape_of_cast(shapes, instruction, opcode);
     case LLVMGetElementPtr:
-        return of_address(shapes, instruction);
+        return shape_of_address(shapes, instruction);
     case LLVMSelect:
-        return of_select(shapes, instruction);
+        return shape_of_select(shapes, instruction);
     default:
         return varying;
     }
 }
 
-static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRef call)
+static struct facet_shape shape_of_call(const struct facet_shapes *shapes, LLVMValueRef call)
 {
     switch (facet_call_of(call)) {
     case FACET_CALL_LOCAL_ID:
@@ -234,7 +236,7 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
             return varying;
         return LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0)) == 0 ? strided_shape(1, true, true) : uniform;
     case FACET_CALL_OTHER:
-        return LLVMGetIntrinsicID(LLVMGetCalledValue(call)) || (shapes->lanes && facet_shared_reads(call))
+        return LLVMGetIntrinsicID(LLVMGetCalledValue(call)) || (shapes->lanes && facet_is_shared_read(call))
                    ? all_uniform(shapes, call)
                    : varying;
     default:
@@ -243,7 +245,7 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
 }
 
 /* Interleaved private memory (lower_memory.c) has one address for all lanes; otherwise each lane has a copy. */
-static struct facet_shape of_alloca(const struct facet_shapes *shapes, LLVMValueRef instruction)
+static struct facet_shape shape_of_alloca(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     if (!shapes->lanes)
         return varying;
@@ -268,15 +270,15 @@ static struct facet_shape inherit_address_only(const struct facet_shapes *shapes
     return shape;
 }
 
-static struct facet_shape of_instruction(const struct facet_shapes *shapes, LLVMValueRef instruction)
+static struct facet_shape shape_of_instruction(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     struct facet_shape shape;
 
     switch (LLVMGetInstructionOpcode(instruction)) {
     case LLVMCall:
-        return of_call(shapes, instruction);
+        return shape_of_call(shapes, instruction);
     case LLVMAlloca:
-        return of_alloca(shapes, instruction);
+        return shape_of_alloca(shapes, instruction);
     case LLVMAtomicRMW:
     case LLVMAtomicCmpXchg:
         return varying;
@@ -294,10 +296,10 @@ static struct facet_shape of_instruction(const struct facet_shapes *shapes, LLVM
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++)
         if (facet_shapes_get(shapes, LLVMGetOperand(instruction, i)).kind == FACET_SHAPE_UNKNOWN)
             return (struct facet_shape){.kind = FACET_SHAPE_UNKNOWN};
-    return inherit_address_only(shapes, instruction, of_mixed(shapes, instruction));
+    return inherit_address_only(shapes, instruction, shape_of_mixed(shapes, instruction));
 }
 
-static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef phi)
+static struct facet_shape shape_of_phi(const struct facet_shapes *shapes, LLVMValueRef phi)
 {
     struct facet_shape result = {.kind = FACET_SHAPE_UNKNOWN};
 
@@ -350,7 +352,7 @@ static void leave_lanes(struct facet_shapes *shapes, uint32_t exit, uint32_t hea
 }
 
 /* For arbitrary control flow: makes the phis of all blocks between the branch and the join of its paths varying. */
-static void join_any(struct facet_shapes *shapes, uint32_t branch)
+static void vary_phis_of_paths(struct facet_shapes *shapes, uint32_t branch)
 {
     const struct facet_graph *graph = shapes->graph;
     uint32_t end = graph->blocks[branch].post_dominator, depth = 0;
@@ -374,7 +376,7 @@ static void join_any(struct facet_shapes *shapes, uint32_t branch)
     }
 }
 
-static void of_terminator(struct facet_shapes *shapes, uint32_t index)
+static void note_divergence(struct facet_shapes *shapes, uint32_t index)
 {
     const struct facet_graph *graph = shapes->graph;
     LLVMValueRef end = LLVMGetBasicBlockTerminator(graph->blocks[index].block);
@@ -386,7 +388,7 @@ static void of_terminator(struct facet_shapes *shapes, uint32_t index)
     shapes->divergent[index] = true;
     shapes->changed = true;
     if (!shapes->lanes)
-        join_any(shapes, index);
+        vary_phis_of_paths(shapes, index);
     else if (header != FACET_NO_BLOCK)
         leave_lanes(shapes, graph->blocks[index].successors[graph->blocks[index].successors[0] == header], header);
     else if (facet_graph_join(graph, index) != FACET_NO_BLOCK)
@@ -411,8 +413,8 @@ void facet_shapes_make(struct facet_shapes *shapes, struct facet_arena *arena, c
         shapes->changed = false;
         for (uint32_t i = 0; i < graph->count; i++) {
             for (LLVMValueRef at = LLVMGetFirstInstruction(graph->blocks[i].block); at; at = LLVMGetNextInstruction(at))
-                set_shape(shapes, at, LLVMIsAPHINode(at) ? of_phi(shapes, at) : of_instruction(shapes, at));
-            of_terminator(shapes, i);
+                set_shape(shapes, at, LLVMIsAPHINode(at) ? shape_of_phi(shapes, at) : shape_of_instruction(shapes, at));
+            note_divergence(shapes, i);
         }
     } while (shapes->changed);
 }

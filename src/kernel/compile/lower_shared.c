@@ -22,7 +22,7 @@ enum {
     ARGUMENT_NUMBERS_MAX = 24 /* numbers (elements of vectors, too) in all arguments together */
 };
 
-/* A function of the module. Sizes are doubles, as they grow exponentially where functions call others twice. */
+/* A function of the module. Sizes are doubles, since they grow exponentially where functions call others twice. */
 struct callee {
     LLVMValueRef function;
     LLVMValueRef *calls; /* its calls of functions with bodies; NULL once replaced by a call of a shared function */
@@ -178,7 +178,7 @@ static LLVMValueRef called_body(LLVMValueRef at)
     return called && LLVMIsAFunction(called) && !LLVMIsDeclaration(called) ? called : NULL;
 }
 
-static void look_at(struct sharing *sharing, struct callee *callee)
+static void inspect_callee(struct sharing *sharing, struct callee *callee)
 {
     uint32_t used = 0;
 
@@ -212,7 +212,8 @@ struct step {
 };
 
 /* Lists the function behind all functions that it calls. False: there is recursion. */
-static bool list_from(struct sharing *sharing, LLVMValueRef function, struct facet_map *open, struct step *stack)
+static bool list_with_callees(struct sharing *sharing, LLVMValueRef function, struct facet_map *open,
+                              struct step *stack)
 {
     uint32_t depth = 0;
     LLVMValueRef enter = facet_map_get(&sharing->places, function) ? NULL : function;
@@ -220,7 +221,7 @@ static bool list_from(struct sharing *sharing, LLVMValueRef function, struct fac
     while (enter || depth) {
         if (enter) {
             stack[depth] = (struct step){.callee = {.function = enter}};
-            look_at(sharing, &stack[depth++].callee);
+            inspect_callee(sharing, &stack[depth++].callee);
             facet_map_put(open, enter, enter);
             enter = NULL;
         }
@@ -245,7 +246,7 @@ static bool list_from(struct sharing *sharing, LLVMValueRef function, struct fac
 }
 
 /* Lists all functions that the items call. False: there is recursion, which is refused later. */
-static bool list_all(struct sharing *sharing, LLVMValueRef *items, uint32_t count)
+static bool list_functions(struct sharing *sharing, LLVMValueRef *items, uint32_t count)
 {
     struct facet_map open = {.arena = sharing->arena};
     struct step *stack;
@@ -257,7 +258,7 @@ static bool list_all(struct sharing *sharing, LLVMValueRef *items, uint32_t coun
     stack = facet_arena_take(sharing->arena, all * sizeof(*stack));
     sharing->callees = facet_arena_take(sharing->arena, all * sizeof(*sharing->callees));
     for (uint32_t i = 0; i < count; i++)
-        if (!list_from(sharing, items[i], &open, stack))
+        if (!list_with_callees(sharing, items[i], &open, stack))
             return false;
     for (uint32_t i = 0; i < sharing->count; i++)
         for (uint32_t c = 0; c < sharing->callees[i].count; c++)
@@ -547,7 +548,7 @@ uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVM
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
     uint32_t calls = 1;
 
-    if (list_all(&sharing, items, count)) {
+    if (list_functions(&sharing, items, count)) {
         for (uint32_t i = 0; i < sharing.count; i++)
             calls += sharing.callees[i].count;
         sharing.list = facet_arena_take(arena, calls * sizeof(LLVMValueRef));
@@ -563,7 +564,7 @@ uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVM
     return sharing.made;
 }
 
-bool facet_shared_is(LLVMValueRef call)
+bool facet_is_shared_call(LLVMValueRef call)
 {
     size_t length;
 

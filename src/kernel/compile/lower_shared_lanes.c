@@ -22,11 +22,11 @@ static LLVMAttributeRef attribute_of(LLVMValueRef function, const char *name)
                                        LLVMGetEnumAttributeKindForName(name, strlen(name)));
 }
 
-bool facet_shared_reads(LLVMValueRef call)
+bool facet_is_shared_read(LLVMValueRef call)
 {
     /* Two bits for each of a few kinds of memory: whether it is read, and whether it is written. */
     const uint64_t writes = UINT64_C(0xaaaaaaaaaaaaaaaa);
-    LLVMAttributeRef memory = facet_shared_is(call) ? attribute_of(LLVMGetCalledValue(call), "memory") : NULL;
+    LLVMAttributeRef memory = facet_is_shared_call(call) ? attribute_of(LLVMGetCalledValue(call), "memory") : NULL;
 
     return memory && !(LLVMGetEnumAttributeValue(memory) & writes);
 }

@@ -87,7 +87,7 @@ LLVMValueRef facet_lanes_stream(struct facet_lanes *lanes, LLVMValueRef value, L
     return LLVMBuildAnd(builder, many, aligned, "");
 }
 
-void facet_lanes_store_past(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address)
+void facet_lanes_store_bypassing(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address)
 {
     LLVMValueRef one = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 1, 0);
     LLVMMetadataRef number = LLVMValueAsMetadata(one);

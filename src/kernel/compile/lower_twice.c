@@ -15,7 +15,7 @@
 
 enum {
     ACCESSES_MIN = 2,                 /* least accesses on AVX-512, where masks are cheap and fewer would not pay */
-    INSTRUCTIONS_MAX = 200,           /* most instructions of a part, as they are made twice */
+    INSTRUCTIONS_MAX = 200,           /* the most instructions of a part, since they are made twice */
     INSTRUCTIONS_PER_ACCESS_MAX = 20, /* in code that no if or loop masks */
 };
 
@@ -27,7 +27,7 @@ struct part {
 
 /* The comparison that only the block's branch uses; NULL: none. It is made behind both forms, since passing a mask on
  * costs more than making it. */
-static LLVMValueRef made_behind(LLVMBasicBlockRef block)
+static LLVMValueRef comparison_made_behind(LLVMBasicBlockRef block)
 {
     LLVMValueRef end = LLVMGetBasicBlockTerminator(block), condition;
 
@@ -40,9 +40,9 @@ static LLVMValueRef made_behind(LLVMBasicBlockRef block)
                : NULL;
 }
 
-static struct part part_from(LLVMValueRef first)
+static struct part find_part(LLVMValueRef first)
 {
-    LLVMValueRef behind = made_behind(LLVMGetInstructionParent(first));
+    LLVMValueRef behind = comparison_made_behind(LLVMGetInstructionParent(first));
     struct part part = {.first = first, .end = first};
 
     for (; !LLVMIsATerminatorInst(part.end) && facet_call_of(part.end) != FACET_CALL_BARRIER;
@@ -92,7 +92,7 @@ static bool is_access(const struct facet_lanes *lanes, LLVMValueRef at)
 }
 
 /* Whether the block is the whole body of an if. */
-static bool is_then(const struct facet_lanes *lanes, uint32_t index)
+static bool is_if_body(const struct facet_lanes *lanes, uint32_t index)
 {
     const struct facet_block *block = &lanes->graph.blocks[index];
 
@@ -118,15 +118,15 @@ static bool inherits_mask(const struct facet_lanes *lanes, uint32_t index)
     return index == 0 || lanes->masks[index] == lanes->masks[lanes->graph.blocks[index].dominator];
 }
 
-/* How many instructions per access may be made twice in the block; 0: none, as the block has no mask, or its mask often
- * excludes a lane. */
-static uint32_t most_instructions(const struct facet_lanes *lanes, uint32_t index)
+/* How many instructions per access may be made twice in the block; 0: none, since the block has no mask, or its mask
+ * often excludes a lane. */
+static uint32_t instructions_per_access_max(const struct facet_lanes *lanes, uint32_t index)
 {
     if (!lanes->masks[index])
         return 0;
     if (inherits_mask(lanes, index))
         return INSTRUCTIONS_PER_ACCESS_MAX;
-    return is_loop(lanes, index) || is_then(lanes, index) ? INSTRUCTIONS_MAX : 0;
+    return is_loop(lanes, index) || is_if_body(lanes, index) ? INSTRUCTIONS_MAX : 0;
 }
 
 static bool pays_off(const struct facet_lanes *lanes, const struct part *part, uint32_t max)
@@ -189,9 +189,9 @@ static void fill_part(struct facet_lanes *lanes, const struct part *part, LLVMVa
 
 /*
  * Makes the part in both forms, and joins their values. Behind an if or a loop, only values that are used there are
- * joined. In other blocks all are, as the analysis in lower_near.c follows addresses back to any of their operands.
+ * joined. In other blocks all are, since the analysis in lower_near.c follows addresses back to any of their operands.
  */
-static void fill_twice(struct facet_lanes *lanes, const struct part *part)
+static void fill_both_forms(struct facet_lanes *lanes, const struct part *part)
 {
     bool open = inherits_mask(lanes, lanes->block);
     LLVMValueRef mask = lanes->masks[lanes->block];
@@ -223,14 +223,14 @@ static void fill_twice(struct facet_lanes *lanes, const struct part *part)
 
 void facet_lanes_fill(struct facet_lanes *lanes)
 {
-    uint32_t max = most_instructions(lanes, lanes->block);
+    uint32_t max = instructions_per_access_max(lanes, lanes->block);
     LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[lanes->block].block);
 
     while (at && !lanes->refusal) {
-        struct part part = part_from(at);
+        struct part part = find_part(at);
 
         if (max > 0 && pays_off(lanes, &part, max))
-            fill_twice(lanes, &part);
+            fill_both_forms(lanes, &part);
         else
             fill_part(lanes, &part, NULL);
         at = LLVMIsATerminatorInst(part.end) ? NULL : LLVMGetNextInstruction(part.end);

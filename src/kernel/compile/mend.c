@@ -167,7 +167,7 @@ static bool is_access(LLVMValueRef function, struct access *ret_access)
     return LLVMGetTypeKind(ret_access->vector) == LLVMVectorTypeKind;
 }
 
-/* Accesses one number after the other, as the address is only aligned for one number. Returns the value read. */
+/* Accesses one number after the other, since the address is only aligned for one number. Returns the value read. */
 static LLVMValueRef access_numbers(LLVMBuilderRef builder, LLVMValueRef function, const struct access *access)
 {
     LLVMTypeRef type = LLVMGetElementType(access->vector);

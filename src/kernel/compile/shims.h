@@ -66,7 +66,7 @@ typedef void (*facet_feature_func)(void *context, const char *name);
 void facet_shim_features(const char *triple, const char *processor, const char *features, facet_feature_func each,
                          void *context);
 
-/* Makes the bodies of loops with more than `max_blocks` blocks functions, as the generator's time is quadratic in
+/* Makes the bodies of loops with more than `max_blocks` blocks functions, since the generator's time is quadratic in
  * them. */
 void facet_shim_divide_loops(LLVMModuleRef module, size_t max_blocks);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: sources of all kinds becoming a verified module in the flavour of the target's family.
- * Never: uses a module that LLVM's verifier refuses, as optimizing such a module can do anything.
+ * Never: uses a module that LLVM's verifier refuses, since optimizing such a module can do anything.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static enum facet_status remap_module(struct facet_compilation *compilation, str
     return FACET_OK;
 }
 
-/* Replaces aliases by what they stand for, as not all generators support them. */
+/* Replaces aliases by what they stand for, since not all generators support them. */
 static enum facet_status resolve_aliases(struct facet_compilation *compilation, struct facet_error *error)
 {
     LLVMValueRef alias = LLVMGetFirstGlobalAlias(compilation->module);

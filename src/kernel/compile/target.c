@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the families of targets, with the settings of a compile for each; the processor's features.
- * Never: accepts a processor that LLVM does not know, as LLVM would silently make code for another processor.
+ * Never: accepts a processor that LLVM does not know, since LLVM would silently make code for another processor.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -198,7 +198,7 @@ static struct {
     char features[FACET_COMPILE_FEATURES_SIZE];
 } this_host;
 
-/* Drops a feature that the processor's name implies, as each feature costs time in every function that is compiled. */
+/* Drops a feature that the processor's name implies, since each feature costs time in every compiled function. */
 static void drop_known(void *context, const char *name)
 {
     char word[FACET_COMPILE_NAME_SIZE];
@@ -235,7 +235,7 @@ static void drop_absent(char *list, const char *had)
     }
 }
 
-static void note_had(void *context, const char *name)
+static void append_feature(void *context, const char *name)
 {
     char *had = context;
 
@@ -244,7 +244,7 @@ static void note_had(void *context, const char *name)
 }
 
 /*
- * Removes features that the processor reports and Linux does not list (clearcpuid=, a hypervisor's choice), as the
+ * Removes features that the processor reports and Linux does not list (clearcpuid=, a hypervisor's choice), since the
  * loader of an image asks Linux for features.
  */
 static void withhold_unlisted(char *list)
@@ -270,7 +270,7 @@ static void read_host_features(void)
     LLVMDisposeMessage(name);
     LLVMDisposeMessage(features);
     withhold_unlisted(list);
-    facet_shim_features(triple, this_host.processor, "", note_had, had);
+    facet_shim_features(triple, this_host.processor, "", append_feature, had);
     facet_shim_features(triple, this_host.processor, "", drop_known, list);
     drop_absent(list, had);
     if (list[0])

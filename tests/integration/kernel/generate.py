@@ -165,7 +165,7 @@ class Writer:
     def loop(self, depth):
         counter, self.loops = f"i{self.loops}", self.loops + 1
         bound = self.random.choice((f"{self.random.randrange(1, 6)}u", f"({self.leaf()} & 7u)", "(place & 3u)"))
-        self.line(f"const uint {counter}_end = {bound};")  # fixed, as the loop may change the variables of `bound`
+        self.line(f"const uint {counter}_end = {bound};")  # fixed, since the loop may change the variables of `bound`
         self.line(f"for (uint {counter} = 0; {counter} < {counter}_end; {counter}++) {{")
         self.depth += 1
         if self.random.random() < 0.4:

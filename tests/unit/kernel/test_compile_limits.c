@@ -29,19 +29,19 @@ static const char prologue[] = "kernel void k(global int *o) { o[0] = ";
 
 static void deep_nests_are_refused(void **state)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "spirv:1.2"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "spirv:1.2"};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(some); i++) {
+    for (size_t i = 0; i < COUNT(some_targets); i++) {
         struct text source = {0};
 
-        if (is_beyond(some[i]))
+        if (is_beyond(some_targets[i]))
             continue;
         add(&source, prologue, 1);
         add(&source, "-~", DEEP / 2);
         add(&source, "o[1]; }\n", 1);
-        expect(&source, some[i], FACET_OUT_OF_RANGE, "nests too deep");
-        expect_usual(some[i]);
+        expect(&source, some_targets[i], FACET_OUT_OF_RANGE, "nests too deep");
+        expect_usual(some_targets[i]);
         free(source.bytes);
     }
 }
@@ -187,7 +187,7 @@ static void long_modules_are_compiled_too(void **state)
     free(source.bytes);
 }
 
-/* A handler of SIGCHLD that waits for every child, as a program may have it. */
+/* A handler of SIGCHLD that waits for every child. A program may have such a handler. */
 static void reap_all_children(int signal)
 {
     int saved_errno = errno;
@@ -266,21 +266,21 @@ static void many_threads_compile_at_the_same_time(void **state)
 /* Expects a status, and a message that contains `fragment`, for a target of each vendor and for SPIR-V. */
 static void expect_for_all(struct text *source, enum facet_status expected, const char *fragment)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
 
-    for (size_t i = 0; i < COUNT(some); i++)
-        if (!is_beyond(some[i]))
-            expect(source, some[i], expected, fragment);
+    for (size_t i = 0; i < COUNT(some_targets); i++)
+        if (!is_beyond(some_targets[i]))
+            expect(source, some_targets[i], expected, fragment);
     free(source->bytes);
     *source = (struct text){0};
 }
 
 static void expect_for_all_but_spirv(struct text *source, enum facet_status expected, const char *fragment)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
 
-    for (size_t i = 0; i < COUNT(some); i++)
-        expect(source, some[i], expected, fragment);
+    for (size_t i = 0; i < COUNT(some_targets); i++)
+        expect(source, some_targets[i], expected, fragment);
     free(source->bytes);
     *source = (struct text){0};
 }
@@ -300,18 +300,18 @@ static void add_arguments(struct text *source, unsigned count)
 /* Expects a status and a message for a kernel with a struct of `bytes` bytes, behind a pointer of 8. */
 static void expect_struct(unsigned long long bytes, enum facet_status expected, const char *fragment)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
     struct text source = {0};
     char text[256];
 
     snprintf(text, sizeof text,
              "typedef struct { char c[%llu]; } big;\nkernel void k(global char *o, big b) { o[0] = b.c[0]; }\n", bytes);
     add(&source, text, 1);
-    for (size_t i = 0; i < COUNT(some); i++)
-        if (strncmp(some[i], "amdgcn", 6) == 0 && bytes <= 65536 - 8 && is_llvm_19())
-            expect(&source, some[i], FACET_CORRUPT, "bytes; expected at most 4096: LLVM 19 takes very long");
-        else if (!is_beyond(some[i]))
-            expect(&source, some[i], expected, fragment);
+    for (size_t i = 0; i < COUNT(some_targets); i++)
+        if (strncmp(some_targets[i], "amdgcn", 6) == 0 && bytes <= 65536 - 8 && is_llvm_19())
+            expect(&source, some_targets[i], FACET_CORRUPT, "bytes; expected at most 4096: LLVM 19 takes very long");
+        else if (!is_beyond(some_targets[i]))
+            expect(&source, some_targets[i], expected, fragment);
     free(source.bytes);
 }
 
@@ -403,16 +403,16 @@ static void assembly_is_refused_with_its_place(void **state)
         "int f(int x) {\n  int y; __asm__(\"mov.b32 %0, %1;\" : \"=r\"(y) : \"r\"(x)); return y; }\n"
         "kernel void k(global int *o) {\n  __asm__ volatile(\"nop\"); o[0] = f(o[1]); }\n";
     static const char outside[] = "__asm__(\"// x\");\nkernel void k(global int *o) { o[0] = 1; }\n";
-    static const char *const none[] = {"host", "amdgcn:gfx90a", "spirv:1.2"};
+    static const char *const refusing[] = {"host", "amdgcn:gfx90a", "spirv:1.2"};
     static const uint32_t positions[][2] = {{2, 10}, {4, 3}}, nowhere[][2] = {{0, 0}};
     struct facet_backend_result result;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(none); i++) {
-        if (is_beyond(none[i]))
+    for (size_t i = 0; i < COUNT(refusing); i++) {
+        if (is_beyond(refusing[i]))
             continue;
-        expect_positions(source, none[i], "inline assembly is not supported for the target", positions, 2);
-        expect_positions(outside, none[i], "assembly outside of functions", nowhere, 1);
+        expect_positions(source, refusing[i], "inline assembly is not supported for the target", positions, 2);
+        expect_positions(outside, refusing[i], "assembly outside of functions", nowhere, 1);
     }
     compile_well(source, "ptx:sm_90", &result);
     assert_non_null(memmem(result.image, result.bytes, "mov.b32", 7));
@@ -437,12 +437,12 @@ static void printf_is_refused_for_spirv_too(void **state)
  * process goes on. */
 static void expect_no_kernel(const char *source, const char *const *arguments)
 {
-    static const char *const some[] = {"host", "ptx:sm_75", "amdgcn:gfx90a"};
+    static const char *const some_targets[] = {"host", "ptx:sm_75", "amdgcn:gfx90a"};
     struct facet_backend_result result;
     struct facet_error error;
 
-    for (size_t i = 0; i < COUNT(some); i++) {
-        assert_int_not_equal(compile(source, some[i], arguments, &result, &error), FACET_OK);
+    for (size_t i = 0; i < COUNT(some_targets); i++) {
+        assert_int_not_equal(compile(source, some_targets[i], arguments, &result, &error), FACET_OK);
         assert_true(error.message[0]);
         assert_null(result.image);
         backend->clear(&result);
