@@ -34,13 +34,13 @@ def measure(bench, case, callers, options):
     environment = {"FACET_REAL_CUDA": str(found["bare"]), "FAKE_CUDA_STATE": str(state), "FAKE_CUDA_CONTEXT": "1M",
                    "FAKE_CUDA_TRUST": "1"}  # else cuMemGetInfo asks Linux for live processes, which hides our cost
 
-    def one(way):
+    def measure_once(way):
         state.unlink(missing_ok=True)  # else processes that have ended would count
         command = [bench.program("cuda/bench_cuda_memory"), found[way], way, *case, threads, processes,
                    options.milliseconds]
         return bench.last_json(command, environment)["ns_per_call"]
 
-    samples = harness.interleave(options.rounds, {way: lambda way=way: one(way) for way in found})
+    samples = harness.interleave(options.rounds, {way: lambda way=way: measure_once(way) for way in found})
     return {"samples": samples, **harness.medians(samples)}
 
 

@@ -24,7 +24,7 @@ class Width:
         value &= (1 << self.bits) - 1
         return value - (1 << self.bits) if self.signed and value >> (self.bits - 1) else value
 
-    def bare(self, value):
+    def unsigned_bits(self, value):
         return value & ((1 << self.bits) - 1)
 
     def saturate(self, value):
@@ -55,11 +55,12 @@ def operators(width, a, b, c):
 
 def functions(width, a, b, c):
     turn = b % width.bits
-    turned = width.bare(a) << turn | width.bare(a) >> (width.bits - turn)
+    turned = width.unsigned_bits(a) << turn | width.unsigned_bits(a) >> (width.bits - turn)
     low, high = min(b, c), max(b, c)
     results = [a * b >> width.bits, (a * b >> width.bits) + c, width.saturate(a * b + c), width.saturate(a + b),
-               width.saturate(a - b), (a + b) >> 1, (a + b + 1) >> 1, turned, width.bits - width.bare(a).bit_length(),
-               bin(width.bare(a)).count("1"), abs(a), abs(a - b), min(a, b), max(a, b), min(max(a, low), high),
+               width.saturate(a - b), (a + b) >> 1, (a + b + 1) >> 1, turned,
+               width.bits - width.unsigned_bits(a).bit_length(),
+               bin(width.unsigned_bits(a)).count("1"), abs(a), abs(a - b), min(a, b), max(a, b), min(max(a, low), high),
                (a & ~c) | (b & c), b if c & 1 else a]
     return [width.wrap(value) for value in results]
 

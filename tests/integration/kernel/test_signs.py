@@ -30,7 +30,7 @@ def signed(kind):
     return kind[1:] if kind.startswith("u") else kind
 
 
-def of(kind, length):
+def type_name(kind, length):
     return kind if length == 1 else f"{kind}{length}"
 
 
@@ -72,7 +72,7 @@ def expect_none(faults):
 
 def results_of(kind, length):
     """Expressions of a, b and c, and the type of each."""
-    vector, plain, whole = of(kind, length), of(unsigned(kind), length), of(signed(kind), length)
+    vector, plain, whole = type_name(kind, length), type_name(unsigned(kind), length), type_name(signed(kind), length)
     same = ["add_sat(a, b)", "sub_sat(a, b)", "hadd(a, b)", "rhadd(a, b)", "max(a, b)", "min(a, b)", "mul_hi(a, b)",
             "mad_hi(a, b, c)", "mad_sat(a, b, c)", "clamp(a, min(b, c), max(b, c))", "rotate(a, b)", "clz(a)",
             "popcount(a)", "bitselect(a, b, c)", "a < b ? a : b", "a >= c ? a : b", f"a >> ({vector})3",
@@ -86,7 +86,7 @@ def results_of(kind, length):
     yield from ((expression, vector) for expression in same)
     yield from ((expression, plain) for expression in ("abs_diff(a, b)", "abs(a)"))
     if kind in WIDER:
-        yield f"upsample(a, as_{plain}(b))", of(WIDER[kind], length)
+        yield f"upsample(a, as_{plain}(b))", type_name(WIDER[kind], length)
 
 
 def load(name, length):
@@ -98,7 +98,7 @@ def store(kind, length, value, at):
     return f"({place})[i] = {value}" if length == 1 else f"vstore{length}({value}, i, {place})"
 
 
-def split(vector):
+def split_type(vector):
     kind = vector.rstrip("0123456789")
     return kind, int(vector[len(kind):] or 1)
 
@@ -107,10 +107,10 @@ def arithmetic(kind, length):
     """A kernel that writes all results of one type and length as bytes, and the number of these bytes for each item."""
     lines, at = [], 0
     for expression, result in results_of(kind, length):
-        number, lanes = split(result)
+        number, lanes = split_type(result)
         lines.append(f"{store(number, lanes, expression, at * COUNT)};")
         at += numpy.dtype(INTEGERS[number]).itemsize * lanes
-    vector = of(kind, length)
+    vector = type_name(kind, length)
     read = " ".join(f"{vector} {name} = {load(name + 's', length)};" for name in "abc")
     arguments = ", ".join(f"global const {kind} *{name}s" for name in "abc")
     body = "\n    ".join(lines)
@@ -143,11 +143,12 @@ def conversions(kind, length):
                 continue
             if kind in FLOATS and to in INTEGERS and mode != "_sat":
                 mode = "_sat" + mode
-            lines.append(store(to, length, f"convert_{of(to, length)}{mode}(a)", at * COUNT) + ";")
+            lines.append(store(to, length, f"convert_{type_name(to, length)}{mode}(a)", at * COUNT) + ";")
             at += numpy.dtype({**INTEGERS, **FLOATS}[to]).itemsize * length
     body = "\n    ".join(lines)
     return (f"kernel void from_{kind}{length}(global const {kind} *as, global uchar *out) {{\n"
-            f"    size_t i = get_global_id(0); {of(kind, length)} a = {load('as', length)};\n    {body}\n}}\n"), at
+            f"    size_t i = get_global_id(0); {type_name(kind, length)} a = {load('as', length)};\n"
+            f"    {body}\n}}\n"), at
 
 
 def reals(kind, seed, count):

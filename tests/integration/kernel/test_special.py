@@ -157,7 +157,7 @@ def judge(name, width, got, expected, bound, inputs):
     return []
 
 
-def compared(name, type_, called, bound, arrays, second=None):
+def faults_of(name, type_, called, bound, arrays, second=None):
     """The wrong results of one function, in all widths."""
     kind, faults = TYPES[type_], []
     expected = references(name, called, arrays, kind)
@@ -195,44 +195,44 @@ def by_type(check):
 
 
 @by_type
-def functions_of_one(type_):
+def functions_of_one_number_are_right(type_):
     values = special(TYPES[type_])
     for name, (called, bound) in ONE.items():
         bound = 0.5 if name == "sqrt" and type_ == "double" else bound
-        yield compared(name, type_, called, bound + (1 if bound else 0), [values])
+        yield faults_of(name, type_, called, bound + (1 if bound else 0), [values])
 
 
 @by_type
-def functions_of_two(type_):
+def functions_of_two_numbers_are_right(type_):
     values = special(TYPES[type_])
     for name, (called, bound) in TWO.items():
-        yield compared(name, type_, called, bound + (1 if bound else 0), pairs_of(values, values))
+        yield faults_of(name, type_, called, bound + (1 if bound else 0), pairs_of(values, values))
     for name in OF_TYPE:
-        yield compared(name, type_, libm.of_type(name, type_), 0, pairs_of(values, values))
+        yield faults_of(name, type_, libm.of_type(name, type_), 0, pairs_of(values, values))
 
 
 @by_type
-def functions_of_a_whole_number(type_):
+def functions_with_a_whole_number_are_right(type_):
     values, exponents = special(TYPES[type_]), numpy.array(EXPONENTS, numpy.int32)
     for name, (called, bound) in WHOLE.items():
-        yield compared(name, type_, called, bound, pairs_of(values, exponents))
+        yield faults_of(name, type_, called, bound, pairs_of(values, exponents))
 
 
 @by_type
-def functions_with_two_results(type_):
+def functions_with_two_results_are_right(type_):
     values = special(TYPES[type_])
     for name, (called, bound) in PAIRS.items():
         second = numpy.int32 if name in ("frexp", "lgamma_r") else TYPES[type_]
-        yield compared(name, type_, called, bound + (1 if bound else 0), [values], second)
+        yield faults_of(name, type_, called, bound + (1 if bound else 0), [values], second)
     below = numpy.nextafter(TYPES[type_](1), TYPES[type_](0)).item()
-    yield compared("fract", type_, lambda x: (libm.fract(x, below), unary("floor")(x)), 0, [values], TYPES[type_])
+    yield faults_of("fract", type_, lambda x: (libm.fract(x, below), unary("floor")(x)), 0, [values], TYPES[type_])
 
 
 @by_type
-def remainders_and_quotients(type_):
+def remainders_and_quotients_are_right(type_):
     """The remainder must be exact; of the quotient, the sign and the last seven bits must be right."""
     values = special(TYPES[type_])
-    yield compared("remquo", type_, libm.remquo, 0, pairs_of(values, values), numpy.int32)
+    yield faults_of("remquo", type_, libm.remquo, 0, pairs_of(values, values), numpy.int32)
 
 
 tap.main()

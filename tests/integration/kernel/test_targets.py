@@ -166,7 +166,7 @@ RELAXED = """kernel void relaxed(global float *x) {
 """
 
 
-def disassembled(source, target, *options):
+def disassemble(source, target, *options):
     """The instructions of a source's kernel, one a line, without padding."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "k.cl"
@@ -183,7 +183,7 @@ def disassembled(source, target, *options):
 @test
 def work_groups_copy_on_amdgpu():
     for processor in ("gfx90a", "gfx942", "gfx1100"):
-        code = disassembled(COPY, f"amdgcn:{processor}")
+        code = disassemble(COPY, f"amdgcn:{processor}")
         contains(code, "<copy>:")
         contains(code, "s_barrier")
         for read, write in ((r"global_load_\w*x4|global_load_b128", r"ds_(write|store)_b128"),
@@ -195,7 +195,7 @@ def work_groups_copy_on_amdgpu():
 @test
 def fast_functions_are_instructions_on_amdgpu():
     for processor in ("gfx90a", "gfx942", "gfx1100"):
-        plain, fast = (disassembled(RELAXED, f"amdgcn:{processor}", *options)
+        plain, fast = (disassemble(RELAXED, f"amdgcn:{processor}", *options)
                        for options in ((), ("-cl-fast-relaxed-math",)))
         contains(fast, "v_sin_f32")
         equal("v_sin_f32" in plain, False, f"{processor}: v_sin_f32 without the option")

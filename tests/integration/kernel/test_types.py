@@ -113,7 +113,7 @@ def elements_are_picked_by_index():
 
 
 @test
-def geometric_functions():
+def geometric_functions_are_near():
     random = oracle.random(4)
     x, y = (random.uniform(-2, 2, (COUNT, 4)).astype(numpy.float32) for _ in range(2))
     a, b = x.astype(numpy.float64), y.astype(numpy.float64)
@@ -127,7 +127,7 @@ def geometric_functions():
     oracle.need_facet()
 
 
-def interesting(name, seed):
+def test_values(name, seed):
     """Values of a type that a conversion may handle wrongly."""
     kind, random = TYPES[name], oracle.random(seed)
     if numpy.dtype(kind).kind in "iu":
@@ -140,7 +140,7 @@ def interesting(name, seed):
     return values
 
 
-def whole(value, how):
+def round_to_integer(value, how):
     """A number rounded to an integer as `how` says."""
     return {"rte": round, "rtz": math.trunc, "rtp": math.ceil, "rtn": math.floor}[how](value)
 
@@ -148,7 +148,7 @@ def whole(value, how):
 @test
 def conversions_to_integers_are_exact_or_saturate():
     for from_ in TYPES:
-        x = interesting(from_, 5)
+        x = test_values(from_, 5)
         exactly = [math.trunc(value) for value in x.tolist()]
         for to in list(TYPES)[:8]:
             info = numpy.iinfo(TYPES[to])
@@ -185,11 +185,11 @@ def conversions_round_in_every_mode():
     hows = ("rte", "rtz", "rtp", "rtn")
     for from_, to in [("float", "int"), ("float", "uchar"), ("double", "long"), ("int", "float"), ("ulong", "float"),
                       ("long", "double"), ("double", "float")]:
-        x, kind = interesting(from_, 6), TYPES[to]
+        x, kind = test_values(from_, 6), TYPES[to]
         if numpy.dtype(kind).kind in "iu":
             info = numpy.iinfo(kind)
             x = x[(x >= info.min + 1) & (x <= numpy.float64(info.max) * (1 - 1e-6) - 1)]
-            rows = [[whole(value, how) for how in hows] + [math.trunc(value)] for value in x.tolist()]
+            rows = [[round_to_integer(value, how) for how in hows] + [math.trunc(value)] for value in x.tolist()]
         else:
             rows = [[float_towards(value, kind, how) for how in hows] + [kind(value)] for value in x.tolist()]
         results = CONVERT.run(f"{from_}_rounded_{to}", x.size, [x, oracle.output(kind, x.size, 5)])
