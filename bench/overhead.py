@@ -18,8 +18,7 @@ def clpeak_metrics(text):
     for line in text.splitlines():
         match = CLPEAK_LINE.match(line)
         if match and match[1] not in NOT_METRICS:
-            unit = f" ({match[3]})" if match[3] else ""  # of a latency; other titles name their unit
-            name = f"{title} {match[1]}".strip() if match[1] != "Kernel launch latency" else match[1] + unit
+            name = f"{title} {match[1]}".strip() if match[1] != "Kernel launch latency" else match[1]
             metrics[name] = float(match[2])
         elif CLPEAK_TITLE.match(line):
             title = line.strip()
@@ -58,5 +57,5 @@ def run(bench, options):
     table = harness.markdown_table(["program", "metric", "bare", "inside", "loss", "spread of bare"], rows)
     note = (f"Medians of {options.rounds} interleaved rounds, `facet run` without limits. Loss: by how much the median "
             "inside a vGPU is worse than the bare one; below 0, it is better. Spread of bare: the highest bare value "
-            "less the lowest, as a part of the bare median.")
+            "less the lowest, as a part of the bare median. Launch latency is in us; other metrics name their unit.")
     harness.save("overhead", results, [table, note])
