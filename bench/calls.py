@@ -7,7 +7,7 @@ import harness
 
 CASES = ["buffer", "launch", "info", "passthrough"]
 UNLIMITED = []
-# A cap keeps the gate from standing open, so that every launch is checked. Empty kernels never reach it.
+# A cap keeps the gate from standing open, so that every launch is checked. Empty kernels never reach the cap.
 LIMITED = ["-m", "64M", "-c", "50:99"]
 
 
@@ -23,12 +23,13 @@ def drivers(bench):
 def measure_case(bench, environment, case, threads, options):
     command = [bench.program("bench_calls"), case, threads, options.milliseconds]
 
-    def one(limits):
+    def measure_once(limits):
         inside = command if limits is None else bench.inside(limits, command)
         return bench.last_json(inside, environment)["ns_per_call"]
 
-    samples = harness.interleave(options.rounds, {"bare": lambda: one(None), "unlimited": lambda: one(UNLIMITED),
-                                                  "limited": lambda: one(LIMITED)})
+    samples = harness.interleave(options.rounds, {"bare": lambda: measure_once(None),
+                                                  "unlimited": lambda: measure_once(UNLIMITED),
+                                                  "limited": lambda: measure_once(LIMITED)})
     return {"samples": samples, **harness.medians(samples)}
 
 
@@ -36,7 +37,7 @@ def measure_pair(bench, environment, case, options):
     """Two processes at once: bare, and sharing one vGPU."""
     command = [str(bench.program("bench_calls")), case, "1", str(options.milliseconds)]
 
-    def both(line):
+    def measure_two_at_once(line):
         pair = [bench.start(line, environment) for _ in range(2)]
         values = [json.loads(bench.finish(process).splitlines()[-1])["ns_per_call"] for process in pair]
         return sum(values) / 2
@@ -45,20 +46,20 @@ def measure_pair(bench, environment, case, options):
     bench.output([bench.facet, "vgpu", "create", "--name", name, *LIMITED], environment)
     try:
         samples = harness.interleave(options.rounds, {
-            "bare": lambda: both(command),
-            "limited": lambda: both([bench.facet, "run", "--vgpu", name, "--", *command])})
+            "bare": lambda: measure_two_at_once(command),
+            "limited": lambda: measure_two_at_once([bench.facet, "run", "--vgpu", name, "--", *command])})
     finally:
         bench.output([bench.facet, "vgpu", "destroy", name], environment)
     return {"samples": samples, **harness.medians(samples)}
 
 
 def row(driver, case, label, result):
-    def added(name):
+    def added_cost(name):
         if name not in result:
             return "-"
         return f"{result[name] - result['bare']:+.1f} ({result[name] / result['bare']:.3f})"
 
-    return [driver, case, label, f"{result['bare']:.1f}", added("unlimited"), added("limited")]
+    return [driver, case, label, f"{result['bare']:.1f}", added_cost("unlimited"), added_cost("limited")]
 
 
 def run(bench, options):

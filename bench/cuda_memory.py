@@ -2,12 +2,13 @@
 """The CUDA interposer's cost of calls for memory: over a fake driver, bare and in a vGPU, in the same run."""
 import harness
 
-CALLERS = {"1 thread": (1, 1), "2 threads": (2, 1), "2 processes, one vGPU": (1, 2)}
+CALLERS = {"1 thread": (1, 1), "2 threads": (2, 1), "2 processes, one vGPU": (1, 2)}  # threads of a process, processes
+# Arguments of bench_cuda_memory: the calls, and how many allocations each thread has meanwhile.
 CASES = {"alloc+free 4 KiB, 0 live": ("pair", 0), "alloc+free, 1,000 live": ("pair", 1000),
          "alloc+free, 10,000 live": ("pair", 10000), "cuMemGetInfo": ("info", 0)}
 
-# Recorded earlier, not measured here: HAMi-core 8f3a89c, built with its own flags, over another fake driver, bare and
-# hooked, on a machine of 2 cores.
+# Recorded earlier, not measured here: HAMi-core 8f3a89c, built with its own flags, over another fake driver, on a
+# machine of 2 cores. Nanoseconds of a call, bare and hooked.
 RECORDED = {
     "alloc+free 4 KiB, 0 live": {"1 thread": (37, 664), "2 threads": (77, 1382), "2 processes, one vGPU": (36, 1021)},
     "alloc+free, 1,000 live": {"1 thread": (35, 3396), "2 threads": (74, 10309), "2 processes, one vGPU": (40, 3196)},
@@ -31,15 +32,15 @@ def measure(bench, case, callers, options):
     threads, processes = callers
     state = bench.folder / "machine"
     environment = {"FACET_REAL_CUDA": str(found["bare"]), "FAKE_CUDA_STATE": str(state), "FAKE_CUDA_CONTEXT": "1M",
-                   "FAKE_CUDA_TRUST": "1"}  # else cuMemGetInfo asks the kernel for live processes, which hides our cost
+                   "FAKE_CUDA_TRUST": "1"}  # else cuMemGetInfo asks Linux for live processes, which hides our cost
 
-    def one(way):
+    def measure_once(way):
         state.unlink(missing_ok=True)  # else processes that have ended would count
         command = [bench.program("cuda/bench_cuda_memory"), found[way], way, *case, threads, processes,
                    options.milliseconds]
         return bench.last_json(command, environment)["ns_per_call"]
 
-    samples = harness.interleave(options.rounds, {way: lambda way=way: one(way) for way in found})
+    samples = harness.interleave(options.rounds, {way: lambda way=way: measure_once(way) for way in found})
     return {"samples": samples, **harness.medians(samples)}
 
 

@@ -21,9 +21,9 @@ class Case:
     name: str
     vgpus: list  # request:limit in milli
     kernel: str
-    blocks: int
-    depth: int
-    graph: list = field(default_factory=list)
+    blocks: int  # of a launch
+    depth: int  # the most launches in flight
+    graph: list = field(default_factory=list)  # ["graph", how many launches a graph has]; empty: no graphs
 
     @property
     def requested_percent(self):
@@ -39,8 +39,8 @@ class Case:
 
     @property
     def own_waits_ms(self):
-        """For each share, how long the next launch must wait because of the length of the longest one; no scheduler can
-        shorten that."""
+        """For each share, how long the next launch must wait after the longest launch. No scheduler can shorten that
+        wait."""
         return [self.longest_ms * (100 / share - 1) for share in self.requested_percent]
 
 
@@ -105,7 +105,8 @@ def row(result):
             f"{max(0, stall_ms - own_ms):.1f}", "yes" if stall_ms - own_ms < STALL_MS else "no"]
 
 
-NOTE = ("Got: what ran in each second, by the fake driver's engine. Told: what the limiter reported complete in it. "
+NOTE = ("Got: what ran in each second, by the fake driver's engine. Told: what the limiter reported complete in the "
+        "same second. "
         "Stall: how long a launch call took. Own wait: L x (1 / share - 1), where L is the longest launch: a vGPU that "
         "had the device for L must wait that long to keep to its share, and no limiter can shorten it. The rule for "
         f"every row: the P99 of stalls may exceed the own wait by less than {STALL_MS} ms, for the vGPU of the row "

@@ -49,7 +49,7 @@ static void must_succeed(enum facet_status status, const char *what)
     exit(EXIT_FAILURE);
 }
 
-/* ---- kernels: the argument is how long a work-group spins ---- */
+/* ---- kernels: the argument is how long a work-group spins, in nanoseconds ---- */
 
 static void run_nothing(const void *arguments, const struct facet_host_group *group)
 {

@@ -146,6 +146,13 @@ def markdown_table(header, rows):
     return "\n".join([line(header), "|" + "---|" * len(header), *map(line, rows)])
 
 
+def fact(key, value):
+    """An entry of machine() as a reader of a table sees it."""
+    if key == "changed":
+        return "with uncommitted changes" if value else "without uncommitted changes"
+    return f"{key} {value}"
+
+
 def save(name, result, tables):
     """Writes the tables to RESULTS and the raw samples to RAW, and prints the tables."""
     date = datetime.date.today().isoformat()
@@ -155,7 +162,7 @@ def save(name, result, tables):
         RAW.mkdir(parents=True, exist_ok=True)
         record = {"bench": name, "date": date, "machine": where, "result": result}
         (RAW / f"{date}-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    facts = ", ".join(f"{key} {value}" for key, value in where.items() if value is not None)
+    facts = ", ".join(fact(key, value) for key, value in where.items() if value is not None)
     body = "\n\n".join(tables)
     (RESULTS / f"{date}-{name}.md").write_text(f"# {name}, {date}\n\nMeasured on: {facts}.\n\n{body}\n")
     print(f"\n== {name} ==\n{body}", flush=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels on this machine's cores: Facet against PoCL, on the same source, inputs and threads, in one process. For
-comparison, each kernel's memory is read and written once, and some kernels run as a loop in C. A kernel that waits for
-memory cannot be faster than these.
+comparison, some kernels run as a loop in C, and each kernel's memory is read and written once. A kernel that waits for
+memory cannot be faster than such a pass over its memory.
 
 Every output is checked against a reference in plain C, and no speed is reported for a wrong output. A missing part (the
 compiler, PoCL) is reported as missing.

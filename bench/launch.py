@@ -9,7 +9,7 @@ import harness
 # The number of threads, of processes, and of kernels that each thread launches in turn.
 CALLERS = {"1 thread": (1, 1, 1), "1 thread, 4 kernels in turn": (1, 1, 4), "2 threads": (2, 1, 1),
            "2 processes, one vGPU": (1, 2, 1)}
-WAYS = {"bare": "bare", "no limit": "0:1000", "limit 50 %": "500:500"}
+WAYS = {"bare": "bare", "no limit": "0:1000", "limit 50 %": "500:500"}  # REQUEST:LIMIT in milli; bare: no vGPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,25 +43,26 @@ def measure(bench, vendor, callers, options):
     threads, processes, kernels = callers
     command = [vendor.program(bench, f"{vendor.name}-launch"), options.milliseconds, threads, kernels]
 
-    def one(way):
+    def measure_once(way):
         vgpus = [way] + [way if way == "bare" else "+"] * (processes - 1)
         lines = bench.output(vendor.host(bench, 0, vgpus, command), vendor.environment(bench)).splitlines()
         values = [json.loads(line)["ns_per_call"] for line in lines]
         return sum(values) / len(values)
 
-    samples = harness.interleave(options.rounds, {name: lambda way=way: one(way) for name, way in WAYS.items()})
+    samples = harness.interleave(options.rounds,
+                                 {name: lambda way=way: measure_once(way) for name, way in WAYS.items()})
     return {"samples": samples, **harness.medians(samples)}
 
 
 def row(label, result, recorded):
-    def added(name):
+    def added_cost(name):
         own = result[name] - result["bare"]
         if label not in recorded:
             return f"{own:+.1f}"
         bare, hooked = recorded[label][name]
         return f"{own:+.1f} (recorded peer: {hooked - bare:+.1f})"
 
-    return [label, f"{result['bare']:.1f}", added("no limit"), added("limit 50 %")]
+    return [label, f"{result['bare']:.1f}", added_cost("no limit"), added_cost("limit 50 %")]
 
 
 def run(bench, vendor, options, recorded=None, note=""):

@@ -43,8 +43,8 @@ def run(bench, options):
     table = harness.markdown_table(["operation", "threads", "us", "oneDNN us", "GFLOP/s", "oneDNN", "ratio",
                                     "implementation"], rows)
     tables = [table, "ratio: the median over rounds of oneDNN's time divided by Facet's; above 1, Facet is faster. "
-                     "Rounds of the two alternate. All memory is plain, in and out; oneDNN's filter is reordered once. "
-                     "-: oneDNN has no such operation on this processor."]
+                     "Rounds of Facet and of oneDNN alternate. Inputs and outputs have the plain layout; oneDNN's "
+                     "filter is reordered once. -: oneDNN has no such operation on this processor."]
     if cases == CASES:
         harness.save("math", {"results": results}, tables)
     else:

@@ -16,6 +16,7 @@ LIVE = [10**3, 10**4, 10**5, 10**6]
 SCAN_MOST = 10**4
 THREADS = [1, 2]
 PRELOADED = {"glibc": None, "jemalloc": "libjemalloc.so.2", "mimalloc": "libmimalloc.so.2"}
+# GiB of the pool, and how many times as fast as recorded requests arrive.
 REPLAYS = [(pool, rate) for pool in (20, 40, 80) for rate in (4, 8, 16)]
 POOLS = ["facet-64k", "facet-2m", "first-fit", "best-fit", "buddy"]
 TRACE = "azure/AzureLLMInferenceTrace_conv.csv"
@@ -171,7 +172,7 @@ def defragment_table(measured):
              "equal" if result["right"] else "DIFFERENT"]
             for result in measured["results"]]
     return [harness.markdown_table(["on", "allocations, pages KiB", "huge pages", "live MiB", "moved MiB", "moving GiB/s",
-                                    "with giving back", "memcpy GiB/s", "moving of memcpy", "with giving back",
+                                    "with giving back", "memcpy GiB/s", "moving / memcpy", "with giving back / memcpy",
                                     "steps / longest us", "longest gap us: empty loop", "memcpy", "moving",
                                     "fragmentation %", "contents"], rows),
             "Before, every other chunk loses every other allocation. A thread on a core of its own writes counters all "
@@ -210,8 +211,8 @@ def oversubscribe_table(measured):
                      f"{result['seconds']:.2f}", f"{pass_seconds(result) / serial:.3f}", f"{result['first_s']:.2f}",
                      f"{result['swapped_in_mib']} / {result['swapped_out_mib']}", f"{result['swap_s']:.2f}",
                      "equal" if result["right"] else "DIFFERENT"])
-    return [harness.markdown_table(["tenants", "", "passes", "s", "of serial, per pass", "first tenant's end s",
-                                    "MiB in / out", "s for that", "contents"], rows),
+    return [harness.markdown_table(["tenants", "mode", "passes", "s", "time of a pass / serial", "first tenant's end s",
+                                    "MiB swapped in / out", "s of swapping", "contents"], rows),
             f"A device of {DEVICE_MIB} MiB. A pass: pin the whole set, read and write every word, release. "
             "Uncontrolled: a tenant may not keep the pages that it brought in."]
 
@@ -227,8 +228,8 @@ def measure_many(bench, options):
 def many_table(measured):
     each = measured["create_us"] + measured["destroy_us"]
     return [harness.markdown_table(
-        ["spaces", "created and destroyed per s", "create us", "destroy us", "first block us", "numbers of all us",
-         "of the memory us", "resident bytes, empty", "with one block"],
+        ["spaces", "created and destroyed per s", "create us", "destroy us", "first block us",
+         "usage of all spaces us", "usage of the memory us", "resident bytes of an empty space", "with one block"],
         [[SPACES, f"{1e6 / each:.0f}", f"{measured['create_us']:.1f}", f"{measured['destroy_us']:.1f}",
           f"{measured['allocate_us']:.1f}", f"{measured['usage_all_us']:.0f}", f"{measured['usage_memory_us']:.1f}",
           f"{measured['resident_empty_bytes']:.0f}", f"{measured['resident_bytes']:.0f}"]])]

@@ -55,5 +55,7 @@ def run(bench, options):
         results[program] = compare(bench, command, parse, options)
         rows += [row(program, name, samples) for name, samples in results[program].items()]
     table = harness.markdown_table(["program", "metric", "bare", "inside", "loss", "spread of bare"], rows)
-    note = f"Medians of {options.rounds} interleaved rounds, `facet run` without limits."
+    note = (f"Medians of {options.rounds} interleaved rounds, `facet run` without limits. Loss: by how much the median "
+            "inside a vGPU is worse than the bare one; below 0, it is better. Spread of bare: the highest bare value "
+            "less the lowest, as a part of the bare median. Launch latency is in us; other metrics name their unit.")
     harness.save("overhead", results, [table, note])

@@ -21,7 +21,7 @@ IDS = "/usr/share/misc/pci.ids"
 
 
 def made_up():
-    """A machine of 75 ports on as many buses, with a third of its functions each GPUs, sound and disks."""
+    """A machine of 75 ports, each with a GPU of two functions (graphics and sound) and a disk on a bus of its own."""
     lines = ["use host", "usr/share/misc/pci.ids absent"]
     for number in range(PORTS):
         port, bus, group = f"0000:{number // 32:02x}:{number % 32:02x}.0", number + 0x10, number * 3

@@ -33,9 +33,9 @@
 #include "limiter/tenant.h"
 
 #define MAX_THREADS   16u
-#define SLICES        7u
-#define SMALL         4096u
-#define LARGE         1048576u
+#define SLICES        7u       /* of the simulated GPU, an H100: one for each partition of TEMPLATE */
+#define SMALL         4096u    /* bytes of a small write, and of an allocation */
+#define LARGE         1048576u /* bytes of a large write */
 #define TEMPLATE      "1g.10gb"
 #define WORKER        "bench"
 #define CAPPED_MILLI  990u /* a cap, so that every launch is checked; launches of a nanosecond never reach it */

@@ -100,7 +100,7 @@ def errors(rows, percents):
             for row in rows if sum(row) for count, percent in zip(row, percents)]
 
 
-def judge(tenants, percents):
+def summarize(tenants, percents):
     rows = windows(tenants)
     if not rows or not any(map(sum, rows)):
         raise harness.Missing("no window in which all tenants were at work")
@@ -134,7 +134,7 @@ def scenario_rows(name, results):
 def run_scenario(runner, scenario, repeats):
     """Runs each control in turn, several times, so that noise affects all alike. Returns means of means, and maxima."""
     samples = harness.interleave(repeats, {
-        control: lambda control=control: judge(
+        control: lambda control=control: summarize(
             runner.tenants(control, scenario.percents, scenario.kernel_us, scenario.depth), scenario.percents)
         for control in ("no control", "facet", PARALLEL, *HAMI_SIZES)})
     return {control: combine(results) for control, results in samples.items()}
@@ -176,7 +176,7 @@ def run_caps(runner):
             if control == "facet":
                 command = runner.bench.inside(["-c", f"{percent}:{percent}"], burn)
             lines = [json.loads(line) for line in runner.bench.output(command, environment).splitlines()]
-            speed[control] = judge([lines], [100])["kernels_per_s"]
+            speed[control] = summarize([lines], [100])["kernels_per_s"]
         results[percent] = {control: 100 * value / speed["no control"] for control, value in speed.items()}
     return results
 

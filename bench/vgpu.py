@@ -14,7 +14,7 @@ ORION = ["bert_2_fwd", "resnet101_4_fwd", "mobilenetv2_96_fb1", "resnet50_32_fb1
 REQUESTS = [400, 300, 200, 100]
 COUNT = 1000
 LEAST_US = 5
-# Kernels are longer than recorded by this factor: other than on an accelerator, the host's part of a launch runs on the
+# Kernels are longer than recorded by this factor: unlike on an accelerator, the host's part of a launch runs on the
 # device's own two processors here.
 LENGTH_FACTOR = 5
 

@@ -77,7 +77,7 @@ static void check_call(CUresult result, const char *call)
 {
     if (result == CUDA_SUCCESS)
         return;
-    fprintf(stderr, "bench_cuda_memory: %s: %d\n", call, result);
+    fprintf(stderr, "bench_cuda_memory: %s failed with CUresult %d\n", call, result);
     exit(EXIT_FAILURE);
 }
 
@@ -129,7 +129,7 @@ static int compare_times(const void *left, const void *right)
 }
 
 /* Pins a caller to a processor of its own, if there are enough: two on one processor would never run at once. */
-static void stay_on(unsigned index)
+static void pin_thread(unsigned index)
 {
     cpu_set_t allowed, one;
     unsigned count = 0;
@@ -149,7 +149,7 @@ static void *allocate_repeatedly(void *argument)
     struct worker *worker = argument;
     CUdeviceptr pointer;
 
-    stay_on(worker->index);
+    pin_thread(worker->index);
     check_call(cuda.cuCtxSetCurrent(worker->context), "cuCtxSetCurrent");
     for (unsigned i = 0; i < worker->options->live; i++)
         check_call(cuda.cuMemAlloc_v2(&pointer, 4096), "cuMemAlloc");

@@ -7,6 +7,7 @@ Never: asserts a time. Calls are only recorded; a product must reach a ratio of 
 import harness
 from suite import Failed, Skip, check, must
 
+# Arguments of gpu-calls: the calls, and how many allocations exist meanwhile.
 CALLS = {"launch": ("launch", "0"), "alloc+free, 0 live": ("pair", "0"), "alloc+free, 1,000 live": ("pair", "1000"),
          "cuMemGetInfo": ("info", "0")}
 WAYS = {"bare": None, "no limit": [], "share 50 %": ["-c", "50"], "limit 50 %": ["-c", "50:50"]}

@@ -11,8 +11,8 @@
 
 #include "way.h"
 
-#define RECORDS  16u
-#define PATIENCE UINT64_C(120000000000)
+#define RECORDS       16u
+#define WAIT_LIMIT_NS UINT64_C(120000000000)
 
 struct facet_way {
     const char *provider_path;
@@ -144,7 +144,7 @@ static bool wait(struct bench_way *way, const struct facet_way *facet)
     struct facet_stream_state state = {.size = sizeof state};
     struct facet_error error = {0};
 
-    if (ops->synchronize(facet->instance, facet->context, facet->stream, PATIENCE, &error) != FACET_OK)
+    if (ops->synchronize(facet->instance, facet->context, facet->stream, WAIT_LIMIT_NS, &error) != FACET_OK)
         return fail(way, "synchronize", &error);
     if (ops->query(facet->instance, facet->context, facet->stream, &state, &error) != FACET_OK)
         return fail(way, "query", &error);

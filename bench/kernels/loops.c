@@ -5,7 +5,7 @@
  *
  * Owns: the loops that are bound by memory or by loads, where runtimes that make vector code cannot differ much.
  *       Compiled with -O3 -march=native -ffast-math (meson.build).
- * Never: is the reference: the loops' output is checked against references.c, as that of every other way.
+ * Never: is the reference: the loops' output is checked against references.c, like that of every other way.
  */
 #include <stdio.h>
 #include <string.h>

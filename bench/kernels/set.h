@@ -77,7 +77,7 @@ enum {
     OPTIONS = 1 << 17,
     MESSAGES = 1 << 14,
     HISTOGRAM_GROUPS = 256,
-    EACH = 16,
+    EACH = 16, /* elements of one work-item of `histogram` and `dot` */
     ROWS = 1024,
     COLUMNS = 1024,
     FFT_HALF = 1 << 18,

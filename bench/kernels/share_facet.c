@@ -12,8 +12,8 @@
 
 #include "share.h"
 
-#define RECORDS  16u
-#define PATIENCE UINT64_C(120000000000)
+#define RECORDS       16u
+#define WAIT_LIMIT_NS UINT64_C(120000000000)
 
 struct queue {
     uint64_t stream, last_record;
@@ -124,7 +124,8 @@ static bool run(struct share_machine *machine, unsigned tenant, unsigned number,
     if (facet_kernel_set_value(queue->kernel, 2, &steps, sizeof steps, &error) != FACET_OK ||
         facet_kernel_launch(queue->kernel, queue->stream, &range, &error) != FACET_OK)
         return fail(machine, "launch", &error);
-    if (state->provider->execution->synchronize(state->instance, context, queue->stream, PATIENCE, &error) != FACET_OK)
+    if (state->provider->execution->synchronize(state->instance, context, queue->stream, WAIT_LIMIT_NS, &error) !=
+        FACET_OK)
         return fail(machine, "synchronize", &error);
     return take_record(machine, state, context, queue, ret_waited_ns);
 }

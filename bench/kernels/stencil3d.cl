@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seven points of a volume; the edge is left zero. */
+/* Seven points of a volume; the edge becomes zero. */
 __kernel void stencil3d(__global const float *in, __global float *out, int width, int height, int depth)
 {
     int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);

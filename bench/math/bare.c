@@ -11,7 +11,7 @@
 
 #define STEPS 4
 
-/* From oneDNN's OpenMP, of which clang has no header. */
+/* A function of the OpenMP library that oneDNN uses; clang has no header for it. */
 void omp_set_num_threads(int count);
 
 /* The primitives that run one after the other, each with its memory. */
@@ -179,25 +179,25 @@ static void open_convolution(struct bench_bare *bare)
     NEED(dnnl_primitive_desc_create(&description, &operation, NULL, bare->engine, NULL));
     static const dnnl_query_t queries[] = {dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md};
     static const int places[] = {0, 1, 3};
-    dnnl_memory_t own[3], theirs[3];
+    dnnl_memory_t plain_memory[3], chosen_memory[3];
     for (int i = 0; i < 3; i++) {
         const dnnl_memory_desc_t *chosen = dnnl_primitive_desc_query_md(description, queries[i], 0);
 
-        own[i] = memory_of(bare, &plains[i], (void *)bare->bench_case->operands[places[i]]);
-        theirs[i] = dnnl_memory_desc_equal(chosen, &plains[i]) ? own[i] : memory_of(bare, chosen, NULL);
+        plain_memory[i] = memory_of(bare, &plains[i], (void *)bare->bench_case->operands[places[i]]);
+        chosen_memory[i] = dnnl_memory_desc_equal(chosen, &plains[i]) ? plain_memory[i] : memory_of(bare, chosen, NULL);
     }
-    if (theirs[1] != own[1]) {
-        add_reorder(bare, own[1], theirs[1]);
+    if (chosen_memory[1] != plain_memory[1]) {
+        add_reorder(bare, plain_memory[1], chosen_memory[1]);
         bare->count = 0;
         NEED(dnnl_primitive_execute(bare->steps[0].primitive, bare->stream, 2, bare->steps[0].arguments));
     }
-    if (theirs[0] != own[0])
-        add_reorder(bare, own[0], theirs[0]);
+    if (chosen_memory[0] != plain_memory[0])
+        add_reorder(bare, plain_memory[0], chosen_memory[0]);
     const dnnl_exec_arg_t arguments[] = {
-        {DNNL_ARG_SRC, theirs[0]}, {DNNL_ARG_WEIGHTS, theirs[1]}, {DNNL_ARG_DST, theirs[2]}};
+        {DNNL_ARG_SRC, chosen_memory[0]}, {DNNL_ARG_WEIGHTS, chosen_memory[1]}, {DNNL_ARG_DST, chosen_memory[2]}};
     add_step(bare, description, arguments, 3);
-    if (theirs[2] != own[2])
-        add_reorder(bare, theirs[2], own[2]);
+    if (chosen_memory[2] != plain_memory[2])
+        add_reorder(bare, chosen_memory[2], plain_memory[2]);
 }
 
 /* ---- all ---- */

@@ -3,8 +3,8 @@
  * usage: bench_math CASE THREADS ROUNDS MILLISECONDS PROVIDER
  *
  * Runs one operation through a session in this process, and with oneDNN alone on the same operands, in short
- * alternating rounds. Prints one line of JSON: medians in nanoseconds, and the median of each round's ratio to the
- * faster way.
+ * alternating rounds. Prints one line of JSON: medians in nanoseconds, and the median over rounds of oneDNN's time, by
+ * its faster way, divided by Facet's.
  *
  * Owns: the rounds. Never: measures a way while another way's threads are still spinning.
  */
@@ -18,10 +18,10 @@
 
 #include "bench.h"
 
-#define WAYS     3 /* Facet, and two ways of oneDNN */
-#define ROUNDS   201
-#define PATIENCE UINT64_C(120000000000)
-#define REST_NS  20000000 /* OpenMP's threads spin for so long before they sleep */
+#define WAYS          3 /* Facet, and two ways of oneDNN */
+#define ROUNDS        201
+#define WAIT_LIMIT_NS UINT64_C(120000000000)
+#define REST_NS       20000000 /* OpenMP's threads spin for so long before they sleep */
 
 static struct facet_session *session;
 static const struct facet_provider *provider;
@@ -94,7 +94,7 @@ static uint64_t run_facet(const struct bench_case *bench_case, int times)
 
     for (int i = 0; i < times; i++)
         need_success(provider->math->run(instance, context, stream, &bench_case->operation, &error), "run");
-    need_success(provider->execution->synchronize(instance, context, stream, PATIENCE, &error), "synchronize");
+    need_success(provider->execution->synchronize(instance, context, stream, WAIT_LIMIT_NS, &error), "synchronize");
     return now_ns() - start;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the struct of a case of the bench math, and its two implementations. Never: measures (bench.c). */
+/* Owns: the struct of a case of the bench math, and its two implementations. Never: measures; bench.c does. */
 #ifndef BENCH_MATH_H
 #define BENCH_MATH_H
 

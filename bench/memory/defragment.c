@@ -38,7 +38,9 @@ struct data {
     uint64_t *runs; /* addresses */
 };
 
-/* The thread alone writes the first word of each page of 4 KiB, a counter. The sum covers the other words. */
+/* Each page of 4 KiB begins with a counter, which only the writer's thread writes. Sums cover the other words. */
+
+/* What runs beside the writer's thread: an empty loop, memcpy(), the defragmenter. OVER: the thread ends. */
 enum phase {
     IDLE = 0,
     COPYING = 1,
@@ -47,6 +49,7 @@ enum phase {
     OVER = 4,
 };
 
+/* The writer's measurements in one phase; gaps are in ticks. */
 struct gap_counts {
     uint64_t writes, longest_gap, gaps_over_ms, own_longest, waited_gaps, switches;
 };
@@ -271,7 +274,7 @@ static void open_data(struct data *data, uint64_t live_bytes, const struct facet
 
 /* Pins a thread to a core. Otherwise Linux could put a thread that wakes on its waker's core, and the bench would
  * measure how the two share that core; a device's kernels use no core of the host. */
-static void stay_on(pthread_t thread, unsigned number)
+static void pin_thread(pthread_t thread, unsigned number)
 {
     cpu_set_t all, one;
 
@@ -344,8 +347,8 @@ static void run_phases(struct writer *writer, struct facet_defragment_report *re
     memset(to, 2, bytes);
     if (pthread_create(&writer->thread, NULL, writer_main, writer) != 0)
         die("defragment", "no thread");
-    stay_on(writer->thread, 1);
-    stay_on(pthread_self(), 0);
+    pin_thread(writer->thread, 1);
+    pin_thread(pthread_self(), 0);
     spin_ns(IDLE_NS);
     enter_phase(writer, COPYING);
     *ret_copy_ns = copy_as_much(to, from, bytes);

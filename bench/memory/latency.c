@@ -3,7 +3,7 @@
  * The cost of one allocation and one free among a number of live blocks.
  *
  * Owns: threads that put a new block of 256 bytes to 4 KiB into a place chosen at random and free the block that was
- * there, be it their own or another thread's (as Larson and Krishnan, 1998).
+ * there, be it their own or another thread's (as in Larson and Krishnan, 1998).
  * Never: touches the blocks, since the host cannot touch a device's memory; but malloc keeps its records in its blocks.
  *
  * Prints {"allocator","library","live","threads","allocate":{"median_ns","p99_ns"},"free":{..},"pair_ns","timer_ns"}.
@@ -208,7 +208,7 @@ static uint64_t random_size(uint64_t *random)
     return BYTES_LEAST + random_next(random) % (BYTES_MOST - BYTES_LEAST + 1);
 }
 
-static void one_timed(struct worker *worker)
+static void replace_timed(struct worker *worker)
 {
     uint64_t index = random_next(&worker->random) % worker->live, bytes = random_size(&worker->random);
     uint64_t old = atomic_exchange(&worker->slots[index], 0);
@@ -227,7 +227,7 @@ static void one_timed(struct worker *worker)
         worker->allocator->free(worker->data, old);
 }
 
-static void one_pair(struct worker *worker)
+static void replace_pair(struct worker *worker)
 {
     uint64_t index = random_next(&worker->random) % worker->live, bytes = random_size(&worker->random);
     uint64_t new = worker->allocator->allocate(worker->data, bytes);
@@ -255,9 +255,9 @@ static void *worker_main(void *data)
     struct worker *worker = data;
     uint64_t warm_ns;
 
-    repeat_step(worker, one_pair, &warm_ns);
-    repeat_step(worker, one_timed, &warm_ns);
-    worker->pairs = repeat_step(worker, one_pair, &worker->pairs_ns);
+    repeat_step(worker, replace_pair, &warm_ns);
+    repeat_step(worker, replace_timed, &warm_ns);
+    worker->pairs = repeat_step(worker, replace_pair, &worker->pairs_ns);
     return NULL;
 }
 
@@ -271,7 +271,7 @@ static void measure_timer(struct counts *counts)
 }
 
 /* Puts each live block into a random slot, so that neighbours in memory are not neighbours among the slots. */
-static void fill_places(struct worker *worker)
+static void fill_slots(struct worker *worker)
 {
     for (uint64_t i = 0; i < worker->live; i++)
         worker->slots[i] = worker->allocator->allocate(worker->data, random_size(&worker->random));
@@ -328,7 +328,7 @@ int latency_main(char **arguments)
         if (strcmp(arguments[0], allocators[i].name) == 0)
             allocator = &allocators[i];
     if (!allocator || threads < 1 || threads > MAX_THREADS)
-        die("latency", "no such allocator, or number of threads");
+        die("latency", "expected the allocator facet, malloc, buddy or scan, and 1 to 16 threads");
     struct worker worker = {
         .allocator = allocator,
         .data = allocator->open(),
@@ -341,7 +341,7 @@ int latency_main(char **arguments)
     worker.slots = get_memory(worker.live, sizeof *worker.slots);
     struct counts *timer = get_memory(1, sizeof *timer);
     double per_ns = ticks_per_ns();
-    fill_places(&worker);
+    fill_slots(&worker);
     measure_timer(timer);
     run_threads(&worker, threads);
     printf("{\"allocator\":\"%s\",\"library\":\"%s\",\"live\":%" PRIu64 ",\"threads\":%u", allocator->name,

@@ -176,7 +176,7 @@ int oversubscribe_main(char **arguments)
     struct tenant tenants[MAX_TENANTS] = {0};
 
     if (count < 1 || count > MAX_TENANTS)
-        die("tenants", "1 to 8");
+        die("tenants", "expected 1 to 8");
     struct facet_memory *memory = open_memory(&config);
     for (uint32_t i = 0; i < count; i++) {
         tenants[i].number = i + 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays a trace's requests. Each gets its memory at once and in one piece of addresses, or is refused.
+ * Replays a trace's requests. Each request gets its memory at once and in one range of addresses, or is refused.
  *
  * Owns: the order of arrivals and ends, and the count of requests that were refused although enough bytes were free.
  * Never: touches the memory.
@@ -167,7 +167,7 @@ static uint64_t count_mappings(void)
     return lines;
 }
 
-static void end_until(struct pool *pool, struct heap *heap, double time_s, struct tally *tally)
+static void end_requests(struct pool *pool, struct heap *heap, double time_s, struct tally *tally)
 {
     while (heap->count && heap->live[0].end_s <= time_s) {
         const struct live live = heap_take(heap);
@@ -180,7 +180,7 @@ static void end_until(struct pool *pool, struct heap *heap, double time_s, struc
     }
 }
 
-static void arrive_request(struct pool *pool, struct heap *heap, const struct request *request, struct tally *tally)
+static void handle_arrival(struct pool *pool, struct heap *heap, const struct request *request, struct tally *tally)
 {
     struct live live = {.end_s = request->arrival_s + request->lifetime_s, .bytes = request->bytes};
     uint64_t start = now_ns();
@@ -207,8 +207,8 @@ static void replay_trace(struct pool *pool, const struct trace *trace, struct ta
     struct heap heap = {.live = get_memory(trace->count, sizeof(struct live))};
 
     for (uint32_t i = 0; i < trace->count; i++) {
-        end_until(pool, &heap, trace->requests[i].arrival_s, tally);
-        arrive_request(pool, &heap, &trace->requests[i], tally);
+        end_requests(pool, &heap, trace->requests[i].arrival_s, tally);
+        handle_arrival(pool, &heap, &trace->requests[i], tally);
         if (i % MAPPINGS_EVERY || !pool->space)
             continue;
         uint64_t mappings = count_mappings();

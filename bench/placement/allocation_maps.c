@@ -4,7 +4,7 @@
  *
  * Owns: the cases and the clock. Never: asserts a time, or measures the two on different work.
  *
- * usage: bench_allocation_maps MILLISECONDS      for each case, and for each of the two
+ * usage: bench_allocation_maps MILLISECONDS      how long each form runs each case
  * Prints a line of JSON: {"cases": [{"case", "ours_ns", "naive_ns", "ratio"}]}. An operation is an allocation, and the
  * release of the oldest of the 4 grants that are held.
  */

@@ -21,6 +21,6 @@ struct naive_node *naive_open(const struct facet_map_config *maps, uint32_t map_
 void naive_close(struct naive_node *node);
 struct naive_grant *naive_allocate(struct naive_node *node, const struct facet_maps_item *items, uint32_t count,
                                    uint32_t affinity);                  /* NULL: refused */
-void naive_release(struct naive_node *node, struct naive_grant *grant); /* NULL is fine */
+void naive_release(struct naive_node *node, struct naive_grant *grant); /* does nothing with NULL */
 
 #endif

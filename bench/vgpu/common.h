@@ -59,7 +59,7 @@ struct burner {
     uint32_t units;
 };
 
-/* One tenant's kernel and the memory that it writes to. */
+/* One tenant's kernel, on the vGPU `id`. */
 struct burn {
     uint32_t id, streams;
     struct facet_kernel *kernel;
@@ -86,7 +86,7 @@ void provider_find(char *ret_pid, size_t size);
 
 #define UNITS_MOST 64u
 
-/* The accounts that the kernel keeps of the device's threads. */
+/* The accounts (schedstat) that Linux keeps of the device's threads. */
 struct processor_waits {
     uint32_t count;
     char paths[UNITS_MOST][PATH_ROOM];

@@ -10,9 +10,9 @@
 #include "common.h"
 
 #define KERNEL_NS (2 * MS)
-#define THINK_NS  (3 * MS)
-#define BLOCK     25u /* launches */
-#define AHEAD     8u  /* how many kernels the tenant of low priority keeps queued */
+#define THINK_NS  (3 * MS) /* from the end of a launch to the next launch */
+#define BLOCK     25u      /* launches */
+#define AHEAD     8u       /* how many kernels the tenant of low priority keeps queued */
 
 /* The most time, summed over all units, for which their threads may wait for processors during an undisturbed
  * launch. It is not 0, since the thread that follows a launch takes a processor for a moment. */

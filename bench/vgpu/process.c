@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding the process in which the library runs this one's provider, which is none of its children. */
+/* Owns: finding the process in which the library runs this process's provider. It is not a child of this process. */
 #include "common.h"
 
 #include <dirent.h>
 #include <unistd.h>
 
-/* The last argument of such a process is this process's number. */
+/* The last argument of the provider's process, and of its supervisor, is this process's number. */
 bool provider_is_ours(const char *pid)
 {
     char path[PATH_ROOM], words[4096], ours[16];
@@ -20,7 +20,8 @@ bool provider_is_ours(const char *pid)
            memcmp(words + length - size, ours, size) == 0;
 }
 
-/* Finds the provider's process: of the two, the one whose parent, the supervisor, is the other. */
+/* Finds the provider's process: of the two processes that are ours, the one whose parent is the other one, the
+ * supervisor. */
 void provider_find(char *ret_pid, size_t size)
 {
     DIR *processes = opendir("/proc");

@@ -17,7 +17,7 @@
 #define AHEAD_NS     (4 * MS) /* the least work that is queued on a stream */
 #define SAMPLES      4000u
 #define WINDOW_NS    (100 * MS)
-#define LONG         10u /* windows */
+#define LONG         10u /* windows in a long window, of 1 s */
 
 struct tenant {
     const struct burner *burner;

@@ -51,7 +51,7 @@ void processor_waits_open(struct processor_waits *ret_waits)
     if (folder)
         closedir(folder);
     if (ret_waits->count == 0)
-        die("waits", "expected a device whose threads the kernel keeps accounts of");
+        die("waits", "this process's provider has no thread named facet-cpu-N; expected one for each unit");
 }
 
 uint64_t processor_waits_ns(const struct processor_waits *processor_waits)

@@ -24,8 +24,8 @@ struct facet_backend_request {
     const char *const *arguments; /* NULL-terminated, or NULL */
     uint32_t source_kind;         /* enum facet_source_kind, never DETECT */
     uint32_t optimize;            /* FACET_OPTIMIZE_DEFAULT or FACET_OPTIMIZE(level) */
-    uint32_t check;
-    uint32_t seconds; /* the compile may take this long; at least 1 */
+    uint32_t check;               /* 1: make a checked image */
+    uint32_t seconds;             /* the compile may take this long; at least 1 */
 };
 
 struct facet_backend_diagnostic {

@@ -141,7 +141,8 @@ struct facet_image *facet_cache_find(const struct facet_cache *cache, const stru
     if (!bytes)
         return NULL;
     enum facet_status status = facet_cache_entry_read(key, bytes, size, &image, NULL);
-    if (status == FACET_OK && !facet_manifest_holds(&image->manifest)) { /* outdated; the next compile replaces it */
+    if (status == FACET_OK &&
+        !facet_manifest_is_current(&image->manifest)) { /* outdated; the next compile replaces it */
         facet_image_destroy(image);
         return NULL;
     }

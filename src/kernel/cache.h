@@ -12,7 +12,7 @@
  *     KEY.*.tmp        a file that is being written; renamed to KEY.kernel
  *     usage            how many bytes the entries have, and the lock under which they are counted and evicted
  *
- * Thread rule: open and close by one thread, the rest by any number.
+ * Thread rule: one thread opens and closes a cache; any number of threads may call the other functions.
  */
 #ifndef FACET_KERNEL_CACHE_H
 #define FACET_KERNEL_CACHE_H
@@ -45,7 +45,8 @@ enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct
 
 /*
  * Takes the lock of a key, and waits at most `wait_ns` while another thread or process has it. Returns a descriptor for
- * facet_cache_unlock(), or -1 without the lock. Either way, look for the image once more, then compile.
+ * facet_cache_unlock(), or -1 without the lock. In both cases the caller looks for the image once more before it
+ * compiles.
  */
 int facet_cache_lock(const struct facet_cache *cache, const struct facet_cache_key *key, uint64_t wait_ns);
 void facet_cache_unlock(const struct facet_cache *cache, const struct facet_cache_key *key, int lock);

@@ -115,7 +115,7 @@ static enum facet_status read_manifest(struct facet_image *image, const struct h
 {
     const struct facet_manifest manifest = {(unsigned char *)(uintptr_t)bytes, header->manifest_bytes, header->reads};
 
-    if (!facet_manifest_is_sound(&manifest))
+    if (!facet_manifest_is_valid(&manifest))
         return refuse_entry(error, "its list of files is wrong");
     if (!manifest.count)
         return FACET_OK;
@@ -189,7 +189,10 @@ enum facet_status facet_cache_entry_write(const struct facet_cache_key *key, con
 
     if (image->diagnostic_count > REMARKS_MOST || image->manifest.count > READS_MAX ||
         (image->description && !description))
-        return facet_error_set(error, FACET_NO_SPACE, "an image that cannot be kept");
+        return facet_error_set(error, FACET_NO_SPACE,
+                               "the image cannot be kept in the kernel cache: it has more than %d remarks or files, or "
+                               "memory ran out",
+                               REMARKS_MOST);
     memcpy(header.magic, magic, sizeof magic);
     memcpy(header.target, image->target, sizeof header.target);
     header.key = *key;

@@ -13,7 +13,7 @@
 #include "kernel/options.h"
 #include "kernel/plugin.h"
 
-/* How long a thread waits for another's compile of the same source. After that it compiles by itself. */
+/* How long a thread waits while another thread or process compiles the same source. Then it compiles by itself. */
 #define COMPILE_WAIT_NS (60 * FACET_NS_PER_S)
 
 struct facet_compiler {
@@ -174,7 +174,7 @@ static enum facet_status refuse_source(const struct facet_image *image, struct f
         if (diagnostic->severity == FACET_SEVERITY_ERROR)
             return facet_error_argument(error, FACET_CORRUPT, "source", "error: %s", diagnostic->text);
     }
-    return FACET_CORRUPT; /* the compiler has reported it already */
+    return FACET_CORRUPT; /* the compiler has filled `error` already */
 }
 
 /* Calls the compiler. With FACET_CORRUPT there is an image, too, which has no code. */
@@ -245,7 +245,8 @@ static enum facet_status compile_once(struct facet_compiler *compiler, const str
     return status;
 }
 
-/* Added after the image was cached: a later compile may not have asked for the check. */
+/* Adds the warning that the image is unchecked. It is added after the image was cached, since a later compile of the
+ * same source may not ask for the check. */
 static enum facet_status remark_unchecked(struct facet_image *image, const struct facet_target *target,
                                           struct facet_error *error)
 {

@@ -130,7 +130,8 @@ static enum facet_status read_argument(const json_t *object, const char *where, 
     if (status != FACET_OK)
         return status;
     if (!width_fits(argument))
-        return refuse_description(error, where, "bytes", "the width of the argument's kind");
+        return refuse_description(error, where, "bytes",
+                                  "8 for memory and images, 4 or 8 for local memory and samplers, or a value's size");
     if (argument->offset < *end || argument->offset + argument->bytes > block)
         return refuse_description(error, where, "offset", "arguments one after the other, within argument_bytes");
     bool memory = argument->kind == FACET_ARGUMENT_GLOBAL || argument->kind == FACET_ARGUMENT_IMAGE;
@@ -176,7 +177,8 @@ static enum facet_status read_group_size(const json_t *object, struct facet_host
         given += number != 0;
     }
     return given % 3 == 0 ? FACET_OK
-                          : refuse_description(error, kernel->name, "required_group_size", "all of them or none");
+                          : refuse_description(error, kernel->name, "required_group_size",
+                                               "three numbers that are all 0 or all above 0");
 }
 
 static enum facet_status read_sizes(const json_t *object, struct facet_host_kernel *kernel, struct facet_error *error)
@@ -206,7 +208,7 @@ static enum facet_status read_kernel(const struct facet_image *image, const json
 
     for (uint32_t i = 0; status == FACET_OK && i < index; i++)
         if (strcmp(image->kernels[i].name, kernel->name) == 0)
-            status = refuse_description(error, kernel->name, "name", "a kernel once");
+            status = refuse_description(error, kernel->name, "name", "a name that no other kernel has");
     if (status == FACET_OK)
         status = read_sizes(object, kernel, error);
     return status == FACET_OK ? read_arguments(json_object_get(object, "arguments"), kernel, arguments, error) : status;
@@ -221,7 +223,7 @@ static enum facet_status count_arguments(const json_t *kernels, size_t *ret_coun
     json_array_foreach (kernels, index, object) {
         const json_t *arguments = json_object_get(object, "arguments");
         if (!json_is_array(arguments) || json_array_size(arguments) > FACET_IMAGE_ARGUMENTS_MAX)
-            return refuse_description(error, "a kernel", "arguments", "a list of up to 1024");
+            return refuse_description(error, "a kernel", "arguments", "a list of up to 1024 arguments");
         count += json_array_size(arguments);
     }
     *ret_count = count;
@@ -234,7 +236,7 @@ enum facet_status facet_image_describe(struct facet_image *image, struct facet_e
     size_t index, arguments = 0, used = 0;
 
     if (!json_is_array(kernels) || json_array_size(kernels) > FACET_IMAGE_KERNELS_MAX)
-        return refuse_description(error, "the image", "kernels", "a list of up to 4096");
+        return refuse_description(error, "the image", "kernels", "a list of up to 4096 kernels");
     enum facet_status status = count_arguments(kernels, &arguments, error);
     if (status != FACET_OK)
         return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the size of the kernel cache: counting, and evicting the least recently used entries.
- * Never: waits long for another process that does the same, or removes a file that is not the cache's own.
+ * Never: waits for another process longer than that one needs to count and evict; removes a file that is not the
+ *        cache's own.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -68,6 +69,7 @@ static void remove_leftover(int folder, const char *name, const struct stat *inf
         (void)unlinkat(folder, name, 0);
 }
 
+/* Lists all entries; with `tidy`, removes leftovers, too. False: the folder cannot be read, or memory ran out. */
 static bool collect_entries(int folder, struct entries *entries, bool tidy)
 {
     FACET_CLEANUP_FD int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -111,7 +113,7 @@ static uint64_t evict_oldest(const struct facet_cache *cache, struct entries *en
     return entries->bytes;
 }
 
-/* Counts the bytes of all files, and evicts when they are above the limit. False: the folder cannot be read. */
+/* Counts the bytes of all entries, and evicts when they are above the limit. False: not all entries were counted. */
 static bool recount_bytes(const struct facet_cache *cache, uint64_t *ret_bytes)
 {
     struct entries entries = {0};

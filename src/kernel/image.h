@@ -43,7 +43,8 @@ enum facet_status facet_image_create(const void *bytes, size_t size, const char 
 /* Whether the first bytes are those of an ELF object or of PTX, which need no compile. */
 bool facet_image_is_code(const void *bytes, size_t size);
 
-/* Appends a copy with printable texts. False when out of memory. To be called only before the image is handed out. */
+/* Appends a copy of the diagnostic, with printable texts. False when out of memory. To be called only before the image
+ * is handed out. */
 bool facet_image_remark(struct facet_image *image, const struct facet_diagnostic *diagnostic);
 
 /* Takes one more reference; facet_image_destroy() releases one. */

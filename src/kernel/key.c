@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: hashing a compile. Never: joins two fields so that moving a byte from one to the other gives the same key. */
+/* Owns: hashing a compile. Never: hashes a text without its length, so that a byte moved from one text to the next
+ * changes the key. */
 #include "kernel/key.h"
 
 #include <stdio.h>
@@ -34,7 +35,7 @@ static void add_number(XXH3_state_t *state, uint64_t number)
 }
 
 /*
- * Adds the processor's model, the features that it reports, and the features that the kernel lets programs use. Fields
+ * Adds the processor's model, the features that it reports, and the features that Linux lets programs use. Fields
  * that differ between cores (identifiers in leaf 1) are left out.
  */
 static enum facet_status add_processor(XXH3_state_t *state, struct facet_error *error)

@@ -3,7 +3,7 @@
  * The key of a cached image.
  *
  * Owns: the choice of facts that determine a compile's result. Two compiles with the same key make the same image.
- * Never: reads files other than the compiler's own marks and the kernel's description of the processor.
+ * Never: reads a file except Linux's description of the processor; the compiler's identity is given (plugin.h).
  */
 #ifndef FACET_KERNEL_KEY_H
 #define FACET_KERNEL_KEY_H

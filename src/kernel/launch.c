@@ -17,7 +17,7 @@ enum { BLOCK_MAX = 4096 };
 
 struct facet_kernel {
     struct facet_session *session;
-    struct facet_image *image; /* one reference */
+    struct facet_image *image; /* the kernel holds one reference */
     const struct facet_host_kernel *description;
     uint64_t context, module;
     uint32_t *local_bytes; /* of each argument; 0 for an argument that is no local memory */
@@ -74,7 +74,7 @@ static void kernel_free(struct facet_kernel *kernel)
 static struct facet_kernel *kernel_new(struct facet_session *session, uint64_t context, const struct facet_image *image,
                                        const struct facet_host_kernel *description)
 {
-    /* The block is aligned as the contract says that it is. */
+    /* facet/host_kernel.h promises the alignment that the member `block` has. */
     struct facet_kernel *kernel = aligned_alloc(_Alignof(struct facet_kernel), sizeof *kernel);
 
     if (!kernel)
@@ -119,7 +119,7 @@ void facet_kernel_destroy(struct facet_kernel *kernel)
 {
     if (!kernel)
         return;
-    /* Busy: a launch of it still runs. The context frees the module with all else that it has. */
+    /* While a launch of the kernel runs, unloading fails as busy; then the context frees the module when it ends. */
     (void)facet_session_provider(kernel->session)
         ->execution->unload(facet_session_instance(kernel->session), kernel->context, kernel->module, NULL);
     kernel_free(kernel);
@@ -232,7 +232,7 @@ static enum facet_status place_locals(struct facet_kernel *kernel, uint32_t *ret
     for (uint32_t i = 0; i < description->argument_count; i++) {
         if (description->arguments[i].kind != FACET_ARGUMENT_LOCAL)
             continue;
-        /* Where a target takes eight bytes, the first four hold the number, as all targets are little-endian. */
+        /* Where a target takes eight bytes, the first four hold the number, since all targets are little-endian. */
         memset(kernel->block + description->arguments[i].offset, 0, description->arguments[i].bytes);
         memcpy(kernel->block + description->arguments[i].offset, &(uint32_t){(uint32_t)used}, sizeof(uint32_t));
         if (host && description->arguments[i].bytes == FACET_HOST_LOCAL_CHECKED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: queries about a loaded kernel, for the rooms above. Never: launches a kernel, as facet/kernel.h does. */
+/* Owns: queries about a loaded kernel, for the rooms above. Never: launches a kernel; facet/kernel.h has that call. */
 #ifndef FACET_KERNEL_LAUNCH_H
 #define FACET_KERNEL_LAUNCH_H
 

@@ -69,7 +69,7 @@ static bool next_entry(const unsigned char **at, const unsigned char *end, struc
     return true;
 }
 
-bool facet_manifest_is_sound(const struct facet_manifest *manifest)
+bool facet_manifest_is_valid(const struct facet_manifest *manifest)
 {
     const unsigned char *at = manifest->bytes, *end = at ? at + manifest->size : at;
     struct entry entry;
@@ -124,7 +124,7 @@ static bool is_unchanged(const char *path, const struct entry *entry)
            (entry->kind == FACET_READ_PRESENT && S_ISREG(info.st_mode));
 }
 
-bool facet_manifest_holds(const struct facet_manifest *manifest)
+bool facet_manifest_is_current(const struct facet_manifest *manifest)
 {
     const unsigned char *at = manifest->bytes, *end = at ? at + manifest->size : at;
     struct entry entry;

@@ -4,7 +4,7 @@
  * it found no file. They are kept with the image.
  *
  * Owns: this list as bytes, and repeating the questions.
- * Never: uses bytes that facet_manifest_is_sound() has not checked.
+ * Never: uses bytes that facet_manifest_is_valid() has not checked.
  */
 #ifndef FACET_KERNEL_MANIFEST_H
 #define FACET_KERNEL_MANIFEST_H
@@ -25,13 +25,13 @@ enum facet_status facet_manifest_make(const struct facet_backend_read *reads, ui
 void facet_manifest_clear(struct facet_manifest *manifest);
 
 /* Whether the bytes are `count` entries and nothing else. */
-bool facet_manifest_is_sound(const struct facet_manifest *manifest);
+bool facet_manifest_is_valid(const struct facet_manifest *manifest);
 
 /*
  * Whether the file system would give the same answers now: the files that were read have the same bytes, and
  * missing files are still missing. Compares contents, not times. Relative paths are relative to the working folder, as
  * in a compile.
  */
-bool facet_manifest_holds(const struct facet_manifest *manifest);
+bool facet_manifest_is_current(const struct facet_manifest *manifest);
 
 #endif

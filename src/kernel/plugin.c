@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: facet-kernel-compiler.so as a file. Never: calls a compiler whose version of the contract is another. */
+/* Owns: finding, identifying and opening facet-kernel-compiler.so. Never: calls a compiler with another version of the
+ * interface (FACET_BACKEND_ABI). */
 #include "kernel/plugin.h"
 
 #include <dlfcn.h>
@@ -11,7 +12,7 @@
 #include "base/paths.h"
 
 /* The attributes of a file, at least one of which changes when the file is replaced. */
-struct mark {
+struct file_attributes {
     uint64_t device, inode, bytes, changed_ns;
 };
 
@@ -28,14 +29,14 @@ static enum facet_status find_plugin(char *ret_path, struct facet_error *error)
                            reason.message);
 }
 
-/* The mark of a file that does not exist is all zeros. */
-static struct mark mark_of(const char *path)
+/* The attributes of a file that does not exist are all zeros. */
+static struct file_attributes attributes_of(const char *path)
 {
     struct stat info;
 
     if (stat(path, &info) < 0)
-        return (struct mark){0};
-    return (struct mark){
+        return (struct file_attributes){0};
+    return (struct file_attributes){
         .device = info.st_dev,
         .inode = info.st_ino,
         .bytes = (uint64_t)info.st_size,
@@ -43,13 +44,13 @@ static struct mark mark_of(const char *path)
     };
 }
 
-static struct mark mark_in_same_folder(const char *path, const char *file)
+static struct file_attributes attributes_in_same_folder(const char *path, const char *file)
 {
     char beside[FACET_PATH_SIZE + 64];
     const char *slash = strrchr(path, '/');
 
     snprintf(beside, sizeof beside, "%.*s/%s", slash ? (int)(slash - path) : 0, path, file);
-    return mark_of(beside);
+    return attributes_of(beside);
 }
 
 enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct facet_error *error)
@@ -59,14 +60,14 @@ enum facet_status facet_plugin_identify(XXH128_hash_t *ret_identity, struct face
 
     if (status != FACET_OK)
         return status;
-    const struct mark marks[] = {
-        mark_of(path),
-        mark_in_same_folder(path, "facet-builtins-host.bc"),
-        mark_in_same_folder(path, "facet-builtins-ptx.bc"),
-        mark_in_same_folder(path, "facet-builtins-amdgcn.bc"),
-        mark_of("/etc/ld.so.cache"),
+    const struct file_attributes files[] = {
+        attributes_of(path),
+        attributes_in_same_folder(path, "facet-builtins-host.bc"),
+        attributes_in_same_folder(path, "facet-builtins-ptx.bc"),
+        attributes_in_same_folder(path, "facet-builtins-amdgcn.bc"),
+        attributes_of("/etc/ld.so.cache"),
     };
-    *ret_identity = XXH3_128bits(marks, sizeof marks);
+    *ret_identity = XXH3_128bits(files, sizeof files);
     return FACET_OK;
 }
 
@@ -76,7 +77,8 @@ static enum facet_status check_backend(const struct facet_backend *backend, cons
         return facet_error_set(error, FACET_ABI_MISMATCH, "%s has version %u of the interface; expected %u", path,
                                backend ? backend->abi : 0, FACET_BACKEND_ABI);
     if (!backend->version || !backend->compile || !backend->clear || !backend->knows)
-        return facet_error_set(error, FACET_CORRUPT, "%s lacks an operation", path);
+        return facet_error_set(error, FACET_CORRUPT, "%s lacks a version or a function; expected all of the interface",
+                               path);
     return FACET_OK;
 }
 

@@ -3,7 +3,7 @@
  * The kernel compiler's shared object, which is found without opening it, and opened only for a compile.
  *
  * Owns: its path, its identity (found without opening it), and opening it once in a process.
- * Never: closes it, as LLVM cannot be unloaded.
+ * Never: closes it, since LLVM cannot be unloaded.
  */
 #ifndef FACET_KERNEL_PLUGIN_H
 #define FACET_KERNEL_PLUGIN_H

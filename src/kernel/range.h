@@ -26,8 +26,8 @@ enum facet_status facet_range_resolve(const struct facet_range *range, const str
 
 /*
  * Chooses the group's size in one dimension of `global` items: the largest divisor up to `max` that fills vectors (a
- * multiple of 16), if it has 64 items or more; else the largest divisor up to `max`. If that has fewer than 64 items,
- * the smallest divisor above `max` and up to `extended_max`, if there is one.
+ * multiple of 16), if that is 64 or more; else the largest divisor up to `max`. If that is less than 64, the smallest
+ * divisor above `max` and up to `extended_max` is chosen, if there is one.
  */
 uint32_t facet_group_choose(uint32_t global, uint32_t max, uint32_t extended_max);
 

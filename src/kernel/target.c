@@ -209,7 +209,7 @@ static void accept_target(enum facet_target_family family, const char *name, str
     ret_target->processor = processor_of(ret_target->name);
 }
 
-/* Whether `text` may be a host processor. These are not in the table, as there are too many: the compiler checks
+/* Whether `text` may be a host processor. These are not in the table, since there are too many: the compiler checks
  * them. */
 static bool is_host_processor(const char *text)
 {

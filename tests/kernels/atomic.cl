@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomics of 32 bits on global and local memory; with LONGS, of 64 bits. */
+/* Kernels for atomics of 32 bits on global and local memory and, if LONGS is defined, of 64 bits. */
 #ifdef LONGS
 #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
 #pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
@@ -60,7 +60,7 @@ __kernel void locals(__global const int *values, __global int *cells, __global c
     }
 }
 
-/* Results of atomics: every item gets a ticket of its own; and in an exchange nothing is lost or doubled. */
+/* Every item gets a ticket of its own, and exchanges lose or double no value. */
 __kernel void tickets(__global uint *counter, __global uint *taken, __global uint *left, __global float *place)
 {
     uint ticket = atomic_add(counter, 1u);

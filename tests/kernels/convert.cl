@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversions between all types, saturated and with all roundings. */
+/* Kernels that convert between all types, saturated and in all rounding modes. */
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
 #define TO(from, to)                                                                                                   \

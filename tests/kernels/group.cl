@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Local memory, barriers, work-item functions, copies by the whole group. */
+/* Kernels for local memory, barriers, work-item functions, and copies by the whole group. */
 __kernel void items(__global uint *out)
 {
     size_t x = get_global_id(0) - get_global_offset(0), y = get_global_id(1) - get_global_offset(1);
@@ -37,7 +37,7 @@ __kernel void locals(__global const int *in, __global int *out, __local int *a, 
     out[get_global_id(0)] = own[next] + a[next] * 1000 + b[(item + 2) % size] + odd[next].z;
 }
 
-/* A barrier in a loop whose length is an argument, and values that live across it. */
+/* Has a barrier in a loop whose number of rounds is an argument, and values that live across the barrier. */
 __kernel void rounds(__global const int *in, __global int *out, __local int *ring, int count)
 {
     uint item = get_local_id(0), size = get_local_size(0);
@@ -53,7 +53,7 @@ __kernel void rounds(__global const int *in, __global int *out, __local int *rin
     out[get_global_id(0)] = sum;
 }
 
-/* Barriers in a branch that all items take or none, and in a nest of loops. */
+/* Has barriers in a branch that all items take or none takes, and in a nest of loops. */
 __kernel void branches(__global const int *in, __global int *out, __local int *shared, int how)
 {
     uint item = get_local_id(0), size = get_local_size(0);
@@ -86,7 +86,7 @@ __kernel void branches(__global const int *in, __global int *out, __local int *s
     out[get_global_id(0)] = value;
 }
 
-/* Items without work return early; the others go on. */
+/* Items without work return early; the other items go on. */
 __kernel void early(__global const int *in, __global int *out, int count)
 {
     int i = get_global_id(0), sum = 0;
@@ -109,7 +109,7 @@ int turned(__local int *shared, int value)
     return value;
 }
 
-/* A barrier in a function, called twice; private arrays that live across it. */
+/* Calls a function with a barrier twice, and has a private array that lives across the barriers. */
 __kernel void helpers(__global const int *in, __global int *out, __local int *shared)
 {
     int kept[4], sum = 0;
@@ -180,7 +180,7 @@ __kernel void maybe(__global const int *in, __global int *out, __local int *shar
     out[get_global_id(0)] = value;
 }
 
-/* A group in three dimensions: each item's neighbours in its group. */
+/* Each item of a group in three dimensions reads what other items of its group wrote. */
 __kernel void cube(__global const int *in, __global int *out)
 {
     __local int box[4][4][4];

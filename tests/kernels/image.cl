@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images: pixels by integer and by float coordinates, samplers of the source and of the host, writing, their sizes. */
+/* Kernels that read pixels of images by integer and by float coordinates, with samplers of the source and of the host,
+ * that write pixels, and that ask for an image's size. */
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
 
 __kernel void floats(__read_only image2d_t image, __global float4 *out)
@@ -23,7 +24,7 @@ __kernel void uints(__read_only image2d_t image, __global uint4 *out)
     out[at.y * (int)get_global_size(0) + at.x] = read_imageui(image, nearest, at - 1);
 }
 
-/* Without a sampler: inside the image only. */
+/* Reads without a sampler, which is defined only inside the image. */
 __kernel void bare(__read_only image2d_t image, __global float4 *out)
 {
     int2 at = (int2)((int)get_global_id(0), (int)get_global_id(1));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every function and operator on integers, one kernel a width. The order is that of test_integer.py. */
+/* Kernels with every operator and with every function of integers, for each type. The order of results is that of
+ * test_integer.py. */
 #define OPERATORS(type, item)                                                                                          \
     out[item * 12 + 0] = a + b;                                                                                        \
     out[item * 12 + 1] = a - b;                                                                                        \

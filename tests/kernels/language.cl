@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs, constants, private arrays, control flow, helper functions. */
+/* Kernels for structs, constants, private arrays, control flow, and helper functions. */
 struct inner {
     char tag;
     short values[3];
@@ -17,7 +17,7 @@ struct __attribute__((packed)) tight {
     int number;
 };
 
-/* A struct by value, structs in memory, members of all alignments. */
+/* Has a struct by value, structs in memory, and members of all alignments. */
 __kernel void structs(struct record given, __global const struct record *in, __global struct record *out,
                       __global struct tight *tight)
 {
@@ -60,7 +60,7 @@ __kernel void constants(__constant int *given, __global const int *which, __glob
              pairs[at >> 1 & 1].second * (float)pairs[at & 1].first;
 }
 
-/* A private array that is written and read by an index that only the item knows. */
+/* Has private arrays whose indices depend on data, so that they differ from item to item without a pattern. */
 __kernel void privates(__global const int *keys, __global int *out)
 {
     size_t i = get_global_id(0);
@@ -79,7 +79,7 @@ __kernel void privates(__global const int *keys, __global int *out)
     out[i] = sum;
 }
 
-/* Indices of a private array follow the items' numbers, as neighbours in memory do. */
+/* The indices of private arrays follow the items' local ids: neighbouring items mostly access neighbouring elements. */
 __kernel void followed(__global const int *in, __global int *out)
 {
     uint i = get_global_id(0), l = get_local_id(0);
@@ -103,7 +103,8 @@ __kernel void followed(__global const int *in, __global int *out)
     out[i * 8 + 7] = eight[l & 7];
 }
 
-/* Each item has a loop of its own length that mostly loads. Such items run one by one, some steps at a time. */
+/* Each item has loops that mostly load and whose lengths differ from item to item. Such items run one by one, in loops
+ * that are unrolled. */
 __kernel void own_ways(__global const int *starts, __global const int *order, __global const int *values,
                        __global int *out)
 {
@@ -144,7 +145,8 @@ void swap(int *a, int *b)
     *b = old;
 }
 
-/* Loops with continue, break and return inside, a switch that falls through, a do loop, pointers to privates. */
+/* Has loops with continue and break, early returns, a switch that falls through, a do loop, and pointers to private
+ * variables. */
 __kernel void flow(__global const int *in, __global int *out)
 {
     int i = get_global_id(0);
@@ -187,7 +189,7 @@ __kernel void flow(__global const int *in, __global int *out)
     out[i] = sum * 1000 + other;
 }
 
-/* Sorts in memory by pointers of its own making. */
+/* Sorts elements in global memory through pointers that it computes. */
 __kernel void pointers(__global const int *in, __global int *out)
 {
     size_t i = get_global_id(0);
@@ -217,7 +219,7 @@ __kernel void bits(__global const uint *in, __global uint *out)
     out[i] = value.bytes[0] << 24 | value.bytes[3] | (odd ? sizeof(long) << 8 : 0) | (uint)(value.number < 0.0f) << 16;
 }
 
-/* Loads of neighbouring elements, and loads that only look like that to a compiler. */
+/* Loads neighbouring elements, and elements that a compiler might take for neighbouring ones. */
 __kernel void sampled(__global const float *table, __global const int *words, __global float *out, int last,
                       float scale)
 {
@@ -254,14 +256,14 @@ __kernel void twice(__global float *x)
     x[get_global_id(0)] *= 2.0f;
 }
 
-/* A kernel is a function too. */
+/* Calls a kernel like a function. */
 __kernel void twice_and_more(__global float *x, __global float *y)
 {
     twice(x);
     y[get_global_id(0)] = x[get_global_id(0)] + 1.0f;
 }
 
-/* More private memory than a thread's stack has. */
+/* Has more private memory than a thread's stack holds. */
 __kernel void large(__global const int *in, __global int *out)
 {
     int own[200000], i = get_global_id(0), sum = 0;
@@ -273,7 +275,7 @@ __kernel void large(__global const int *in, __global int *out)
     out[i] = sum;
 }
 
-/* Fields that are stored, and stored again: the last value stays, despite stores beside it. */
+/* Stores some fields twice, with stores to other fields in between: the last value must stay. */
 __kernel void fields_again(__global const float *in, __global float2 *pairs, __global float4 *fours)
 {
     size_t i = get_global_id(0);
@@ -292,8 +294,8 @@ __kernel void fields_again(__global const float *in, __global float2 *pairs, __g
     fours[i].x += 1;
 }
 
-/* A sum of bits that never overlap is computed from a vector's first item on, even if that item is masked off and its
- * bits do overlap. */
+/* In the items that reach the sum, its bits never overlap, so that it could be computed as an addition to the first
+ * item's value. That item may be masked off, and in it the bits do overlap. */
 __kernel void bits_apart(__global const int *in, __global int *out)
 {
     int i = get_global_id(0);

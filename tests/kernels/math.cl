@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of float and double: one kernel each, named as the function and the type. */
+/* Kernels for functions of float and double. Most of them call one function, and are named "FUNCTION_TYPE". */
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
 #define ONE(type, name, kernel_name)                                                                                   \
@@ -18,7 +18,7 @@
         out[i] = name(x[i], y[i]);                                                                                     \
     }
 
-/* The kernel is named apart: functions may be macros. */
+/* The kernel's name is an argument of its own, since a function that is a macro would be expanded in a pasted name. */
 #define BOTH(how, name, kernel_name) how(float, name, kernel_name) how(double, name, kernel_name)
 
 BOTH(ONE, acos, acos_)
@@ -118,16 +118,16 @@ BOTH(TWO, remainder, remainder_)
 MORE(float)
 MORE(double)
 
-/* Vectors between edges that are numbers. */
-#define BETWEEN(type)                                                                                                  \
-    __kernel void between_##type(__global const type *x, __global type *out)                                           \
+/* smoothstep() of a vector, with edges that are single numbers. */
+#define SMOOTHSTEP(type)                                                                                               \
+    __kernel void smoothstep_##type(__global const type *x, __global type *out)                                        \
     {                                                                                                                  \
         size_t i = get_global_id(0);                                                                                   \
                                                                                                                        \
         vstore4(smoothstep((type)-1, (type)3, vload4(i, x)), i, out);                                                  \
     }
-BETWEEN(float)
-BETWEEN(double)
+SMOOTHSTEP(float)
+SMOOTHSTEP(double)
 
 #ifdef LOOSE
 __kernel void loose(__global const float *x, __global float *out)

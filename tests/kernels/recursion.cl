@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recursion: OpenCL C 6.9.i forbids it. */
+/* A recursive function, which section 6.9.i of OpenCL C forbids. */
 int faculty(int n)
 {
     return n < 2 ? 1 : n * faculty(n - 1);

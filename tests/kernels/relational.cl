@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons, the classes of floats, select, any and all. */
+/* Kernels for comparisons, the classes of floats, select(), any() and all(). */
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 
 #define KIND(type, itype)                                                                                              \

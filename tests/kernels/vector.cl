@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of all lengths: arithmetic, parts, shuffles, loads and stores. */
+/* Kernels for vectors of all lengths: their arithmetic, parts, shuffles, loads and stores. */
 #define LENGTH(n)                                                                                                      \
     __kernel void arithmetic##n(__global const float##n *x, __global const int##n *y, __global float##n *floats,       \
                                 __global int##n *ints)                                                                 \

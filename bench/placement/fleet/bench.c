@@ -28,7 +28,7 @@ static const struct kind {
                   {14, 32, 0, 0},    {3, 24, 2, 1000}, {3, 48, 4, 1000},  {8, 88, 8, 1000}};
 
 struct node {
-    uint32_t cpu, gpus, left[GPUS_MOST];
+    uint32_t cpu_milli, gpus, left[GPUS_MOST]; /* left: free thousandths of each GPU */
 };
 
 static uint64_t state_random = 1;
@@ -78,6 +78,7 @@ static void make_nodes(struct node *nodes, uint32_t count)
 
 /* --- naive --- */
 
+/* FGD's fragmentation: the free thousandths of GPUs that a request of the mix cannot use, on average. */
 static double fragments_of(const struct node *node, uint32_t total)
 {
     double sum = 0;
@@ -90,7 +91,7 @@ static double fragments_of(const struct node *node, uint32_t total)
             lost += node->left[gpu] < kinds[i].milli ? node->left[gpu] : 0;
             free_milli += node->left[gpu];
         }
-        if (kinds[i].num == 0 || node->cpu < kinds[i].cores * 1000 || fit < kinds[i].num)
+        if (kinds[i].num == 0 || node->cpu_milli < kinds[i].cores * 1000 || fit < kinds[i].num)
             lost = free_milli;
         sum += (double)kinds[i].weight / total * lost;
     }
@@ -102,9 +103,9 @@ static int take_gpus(struct node *node, const struct kind *kind, uint32_t first)
 {
     uint32_t wanted = kind->num;
 
-    if (node->cpu < kind->cores * 1000)
+    if (node->cpu_milli < kind->cores * 1000)
         return 0;
-    node->cpu -= kind->cores * 1000;
+    node->cpu_milli -= kind->cores * 1000;
     for (uint32_t gpu = first; gpu < node->gpus && wanted > 0; gpu++) {
         if (node->left[gpu] >= kind->milli) {
             node->left[gpu] -= kind->milli;
@@ -165,8 +166,11 @@ static struct facet_fleet *make_fleet(const struct node *nodes, uint32_t count, 
     if (!given || !mix || facet_placement_policy_find(name, &config.policy, &error) != FACET_OK)
         return NULL;
     for (uint32_t i = 0; i < count; i++)
-        given[i] = (struct facet_fleet_node){
-            .size = sizeof *given, .gpus = nodes[i].gpus, .model = "X", .cpu_milli = nodes[i].cpu, .memory_bytes = 1};
+        given[i] = (struct facet_fleet_node){.size = sizeof *given,
+                                             .gpus = nodes[i].gpus,
+                                             .model = "X",
+                                             .cpu_milli = nodes[i].cpu_milli,
+                                             .memory_bytes = 1};
     for (uint32_t i = 0; i < KINDS; i++)
         for (uint32_t n = 0; n < kinds[i].weight; n++)
             mix[config.mix_count++] = request_of(i);

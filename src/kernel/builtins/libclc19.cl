@@ -75,7 +75,7 @@ void wait_group_events_anywhere(int count, __attribute__((address_space(0))) voi
 }
 #endif
 
-/* --- wrong: 0 - the least integer; erfc() of float, near its end off by 16 ULP and more; large integers rounded --- */
+/* --- wrong: sub_sat() of 0 and the least integer; erfc() of float, by 16 ULP and more; rounding of large integers - */
 
 #define SUB_SAT_OF(T)                                                                                                  \
     PUBLIC T sub_sat(T a, T b)                                                                                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: mapping the file. Never: reads shards (link.cc does). */
+/* Owns: mapping the library's file. Never: reads shards; link.cc does. */
 #include "kernel/builtins/library.h"
 
 #include <errno.h>

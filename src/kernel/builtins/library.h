@@ -10,8 +10,8 @@
  *     FACET_BUILTINS_PTX    address spaces 0 private, 1 global, 3 local, 4 constant; work-item functions by llvm.nvvm.*
  * Both use the names that clang gives for nvptx64. On the host
  *     images    are pointers to struct facet_host_image_object (facet/host_kernel.h): names with `ocl_image2d_ro` ...
- *     samplers  are pointers whose address is the 32 bits of FACET_SAMPLER_*, zero-extended: a kernel's argument is
- *               made one by inttoptr; __translate_sampler_initializer() makes one of a constant
+ *     samplers  are pointers whose address is the 32 bits of FACET_SAMPLER_*, zero-extended: inttoptr makes a sampler
+ *               of a kernel's argument, __translate_sampler_initializer() of a constant
  *     events    are pointers that mean nothing: copies are complete when wait_group_events() returns
  * There is no printf(): a module that calls it keeps the declaration.
  */
@@ -51,7 +51,7 @@ enum facet_status facet_builtins_link(const struct facet_builtins *library, LLVM
 #define FACET_BUILTINS_LIBCALL "facet_libcall_"
 
 /* Adds the function that a code generator calls `name` to `module`, hidden, unless the module has it. FACET_INTERNAL:
- * the library has no such function. The module must not be optimized afterwards, as the optimizer may turn the code of
+ * the library has no such function. The module must not be optimized afterwards: the optimizer may turn the code of
  * fma() into a call of fma(). */
 enum facet_status facet_builtins_link_libcall(const struct facet_builtins *library, LLVMModuleRef module,
                                               const char *name, struct facet_error *error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the struct that library.c and link.cc share. Never: included by others. */
+/* Owns: the struct that library.c and link.cc share. Never: is included by other files. */
 #ifndef FACET_KERNEL_BUILTINS_LIBRARY_INSIDE_H
 #define FACET_KERNEL_BUILTINS_LIBRARY_INSIDE_H
 

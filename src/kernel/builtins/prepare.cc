@@ -6,9 +6,8 @@
  *                                                                 LIBCLC, and call the replaced ones as __libclc_NAME
  *
  * Owns: the form of the functions in the archive: without attributes of a processor; small functions are always
- * inlined;
- *       for the host without address spaces, as its vectorizer cannot compare pointers of different spaces; for PTX
- *       with tables in global memory.
+ *       inlined; for the host without address spaces, since its vectorizer cannot compare pointers of different spaces;
+ *       for PTX with tables in global memory.
  * Never: is part of the compiler.
  */
 #include <cstring>
@@ -125,6 +124,7 @@ static void move_tables(Module &module)
     }
 }
 
+/* Drops the attributes that are for one processor, and decides whether the function is always inlined. */
 static void neutralize(Function &function)
 {
     AttributeList attributes = function.getAttributes();
@@ -154,7 +154,7 @@ static std::string base_name(StringRef name)
     return rest.take_front(length).str();
 }
 
-/* Makes libclc's function the one that ours declare as __libclc_NAME, so that NAME is free. */
+/* Renames libclc's NAME to __libclc_NAME where our functions declare the latter, so that NAME is free for ours. */
 static void keep_replaced(Module &libclc, const Module &ours)
 {
     static const std::string prefix = "__libclc_";

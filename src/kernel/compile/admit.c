@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The constructs that a source may contain. On the host a kernel is code of the process that runs it, and a checked
- * kernel is only checked where its accesses to memory are visible. So a list has LLVM's own functions that a module may
- * call.
+ * kernel is only checked where its accesses to memory are visible. So a module may call only those of LLVM's own
+ * functions that are in a list.
  *
- * Owns: that list, and the refusal of other ways to run unchecked code: calls through pointers, sections, Facet's
- * names.
- * Never: sees Facet's own functions or the optimizer's code, which are added later and may do more.
+ * Owns: the list of functions, and the refusal of other ways to run unchecked code: calls through pointers, sections,
+ * Facet's names.
+ * Never: checks Facet's own functions or the optimizer's code, which are added later and may do more.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static const char *const admitted[] = {
     "experimental.noalias.scope.decl", "experimental.convergence.", "dbg.", "annotation", "var.annotation",
     "ptr.annotation", "fake.use", "readcyclecounter", "trap"};
 
-/* A trap would end the process that runs a checked image, which has to get a report instead. */
+/* Whether a module may call the intrinsic. A checked image may not trap: its process would end without a report. */
 static bool is_admitted(const struct facet_compilation *compilation, LLVMValueRef intrinsic)
 {
     static const char family[] = "llvm.";
@@ -94,7 +94,7 @@ static bool is_admitted(const struct facet_compilation *compilation, LLVMValueRe
     return false;
 }
 
-/* Refuses the first one only, as the source is compiled again to find the calls of each. */
+/* Refuses only the first intrinsic that is not in the list, as finding its calls takes a second compile. */
 static bool check_intrinsics(struct facet_compilation *compilation)
 {
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
@@ -224,7 +224,8 @@ static void check_name(struct facet_compilation *compilation, LLVMValueRef value
         refuse_code(compilation, "'%.80s' is a name of Facet's own; expected another one", name_of(value));
 }
 
-/* Loaders run the functions that some sections list, and take others for their own tables. */
+/* Refuses Facet's names, and sections: loaders run the functions that some sections list, and take other sections for
+ * their own tables. */
 static void check_section(struct facet_compilation *compilation, LLVMValueRef value)
 {
     const char *section = LLVMGetSection(value);
@@ -267,7 +268,7 @@ static void check_functions(struct facet_compilation *compilation)
     }
 }
 
-/* Functions that run before any kernel, or after the last one. */
+/* Refuses functions that run before any kernel, or after the last kernel. */
 static void check_constructors(struct facet_compilation *compilation)
 {
     static const char *const names[] = {"llvm.global_ctors", "llvm.global_dtors"};
@@ -282,7 +283,7 @@ static void check_constructors(struct facet_compilation *compilation)
     }
 }
 
-/* Files that the linker would open, and that the image would then need. */
+/* Refuses names of libraries, which the linker would open, and which the image would then need. */
 static void check_libraries(struct facet_compilation *compilation)
 {
     static const char *const names[] = {"llvm.dependent-libraries", "llvm.linker.options"};

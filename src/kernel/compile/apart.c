@@ -24,15 +24,15 @@
 #include "base/clock.h"
 #include "kernel/compile/compile.h"
 
-/* clang and LLVM recurse as deep as a source is nested. Untouched stack costs address space only; when that is short,
- * a smaller stack is tried. */
+/* clang and LLVM recurse as deep as a source is nested. Untouched stack costs address space only; when address space is
+ * short, a smaller stack is tried. */
 #define STACK_MAX_BYTES ((size_t)1 << 30)
 #define STACK_MIN_BYTES ((size_t)1 << 24)
-/* No function's frame is larger. */
+/* The guard behind the stack: no function has a larger frame, so none reaches beyond the guard. */
 #define STACK_GUARD_BYTES ((size_t)1 << 20)
 #define PART_MAX_BYTES    ((uint64_t)1 << 32)
 #define NO_TEXT           UINT64_MAX
-/* How far beyond the stack's end a function may reach when the stack is used up. */
+/* A fault at most this far from the stack's end means that the stack is used up. */
 #define STACK_END_BYTES ((uintptr_t)1 << 20)
 /* How long a copy that is told to end may take to report its place in the source. */
 #define KILL_AFTER_SECONDS 5u
@@ -40,15 +40,14 @@
 enum { PLACE_SIZE = 128 };
 enum end { END_COMPLETE, END_STACK_FULL, END_CRASHED };
 
-/* Comes first through the pipe; with END_COMPLETE, an outcome and the result's parts follow. `at`: the value given to
- * facet_compile_copy_at(). */
+/* The first bytes through the pipe; with END_COMPLETE, an outcome and the result's parts follow. */
 struct message {
     uint32_t end, signal;
-    uint64_t at;
+    uint64_t source_bytes;      /* that clang had read of the source; 0: it was not reading the source */
     struct facet_folder folder; /* the folder that a crash left; its path is "" when there is none */
 };
 
-/* The receiver uses the counts in it, and ignores the pointers. */
+/* The result of a compile. The receiver uses the counts in `result`, and ignores its pointers. */
 struct outcome {
     enum facet_status status;
     struct facet_error error;
@@ -102,19 +101,19 @@ static void put_result(int fd, const struct outcome *outcome)
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP};
 
-/* State of a copy: the pipe to its parent, its place in the source, and the end of its stack. */
+/* State of a copy: the pipe to its parent, how much of the source clang has read, and the end of its stack. */
 static struct {
     int fd;
-    volatile size_t at;
+    volatile size_t source_bytes;
     struct facet_folder folder;
     uintptr_t stack_end;
     char stack[1 << 16]; /* for the signal that reports an exhausted stack */
 } in_copy;
 
-void facet_compile_copy_at(void *context, size_t bytes)
+void facet_compile_copy_progress(void *context, size_t bytes)
 {
     (void)context;
-    in_copy.at = bytes;
+    in_copy.source_bytes = bytes;
 }
 
 void facet_compile_copy_folder(const struct facet_folder *folder)
@@ -128,7 +127,7 @@ static void report_crash(int signal, siginfo_t *info, void *context)
     bool deep = signal == SIGSEGV && address - (in_copy.stack_end - STACK_END_BYTES) < 2 * STACK_END_BYTES;
     const struct message message = {.end = deep ? END_STACK_FULL : END_CRASHED,
                                     .signal = (uint32_t)signal,
-                                    .at = in_copy.at,
+                                    .source_bytes = in_copy.source_bytes,
                                     .folder = in_copy.folder};
 
     (void)context;
@@ -207,7 +206,8 @@ static int start_thread(struct facet_compile_copy *copy, pthread_t *ret_thread)
     return failed;
 }
 
-/* A program may have closed its standard files, and the pipe got one of their numbers. */
+/* Moves a descriptor above the standard ones: a program may have closed its standard files, so that the pipe got one of
+ * their numbers. */
 static int move_descriptor_high(int fd)
 {
     return fd > STDERR_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -236,7 +236,7 @@ static _Noreturn void compile_in_copy(struct facet_compile_copy *copy, int fd)
     close_standard_streams();
     int failed = start_thread(copy, &thread);
     if (!failed)
-        pthread_join(thread, NULL); /* which ends the process */
+        pthread_join(thread, NULL); /* does not return: the thread ends the process */
     struct outcome outcome = {.status = FACET_NO_MEMORY};
     facet_error_set(&outcome.error, FACET_NO_MEMORY, "cannot start a thread for a compile: %s", strerror(failed));
     put_result(fd, &outcome);
@@ -329,12 +329,12 @@ static bool get_result(int fd, struct outcome *ret_outcome, struct facet_backend
 
 /* --- this process: the copy --------------------------------------------------------------------------------------- */
 
-/* `how` is the status from waitpid(); also 0 when another thread of this process has waited for the child. */
+/* `how` is the status from waitpid(); it is 0, too, when another thread of this process has waited for the child. */
 static enum facet_status explain_death(const char *name, int how, struct facet_error *error)
 {
     if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL)
         return facet_error_set(error, FACET_NO_MEMORY,
-                               "%.80s: the process that compiled was killed, as it is where memory is short", name);
+                               "%.80s: the process that compiled was killed; the machine may be short of memory", name);
     return facet_error_set(error, FACET_INTERNAL, "%.80s: the process that compiled ended without a result", name);
 }
 
@@ -362,19 +362,20 @@ static enum facet_status explain_crash(const struct facet_backend_request *reque
 {
     char place[PLACE_SIZE];
 
-    if (!find_place(request, message->at, place, sizeof place))
+    if (!find_place(request, message->source_bytes, place, sizeof place))
         return facet_error_set(error, FACET_INTERNAL, "%s: the compiler crashed (signal %u)", place, message->signal);
     return facet_error_set(error, FACET_INTERNAL,
-                           "%s: the compiler crashed here (signal %u); is 'kernel' before what is no function?", place,
-                           message->signal);
+                           "%s: the compiler crashed here (signal %u); is 'kernel' before something other than a "
+                           "function?",
+                           place, message->signal);
 }
 
-static enum facet_status explain_late(const struct facet_backend_request *request, const struct message *message,
-                                      struct facet_error *error)
+static enum facet_status explain_timeout(const struct facet_backend_request *request, const struct message *message,
+                                         struct facet_error *error)
 {
     char place[PLACE_SIZE];
 
-    find_place(request, message->at, place, sizeof place);
+    find_place(request, message->source_bytes, place, sizeof place);
     return facet_error_argument(error, FACET_TIMEOUT, "seconds",
                                 "%s: the compile took more than %u s and was ended; does it include a pipe, or unroll "
                                 "a loop of many steps?",
@@ -391,8 +392,8 @@ static enum facet_status explain_outcome(const struct facet_backend_request *req
     if (message->end == END_CRASHED)
         return explain_crash(request, message, error);
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "source",
-                                "%.80s: the compiler ran out of stack: the source nests too deep; give parts of its "
-                                "expressions to variables, and of its statements to functions",
+                                "%.80s: the compiler ran out of stack: the source nests too deep; move parts of its "
+                                "expressions into variables, and parts of its statements into functions",
                                 name);
 }
 
@@ -456,21 +457,21 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
     struct outcome outcome;
     struct message message = {.end = END_CRASHED};
     int how = 0;
-    bool late = kill_late_child(copy), told = read_bytes(copy->fd, &message, sizeof message);
-    bool whole = told && message.end == END_COMPLETE && get_result(copy->fd, &outcome, ret_result);
+    bool late = kill_late_child(copy), reported = read_bytes(copy->fd, &message, sizeof message);
+    bool complete = reported && message.end == END_COMPLETE && get_result(copy->fd, &outcome, ret_result);
 
     close(copy->fd); /* ends a copy that still writes */
     while (waitpid(copy->process, &how, 0) < 0 && errno == EINTR)
         ;
-    if (told) {
-        message.folder.lock = -1; /* the copy had it */
+    if (reported) {
+        message.folder.lock = -1; /* the copy held the lock */
         facet_folder_remove(&message.folder);
     }
-    if (late && !whole)
-        return explain_late(copy->request, &message, error);
-    if (!told)
+    if (late && !complete)
+        return explain_timeout(copy->request, &message, error);
+    if (!reported)
         return explain_death(copy->request->name, how, error);
-    if (!whole)
+    if (!complete)
         return explain_outcome(copy->request, &message, error);
     if (outcome.status != FACET_OK && error)
         *error = outcome.error;

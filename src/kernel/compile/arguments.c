@@ -30,7 +30,7 @@ static const struct {
     {"-cl-no-subgroup-ifp", true},
 };
 
-/* Options whose value is joined, or for the first three the next word. */
+/* Options whose value is the next word; the first three may have it in the same word, too. */
 static const char *const separable[] = {"-D", "-U", "-I", "-include"};
 
 static bool begins_with(const char *text, const char *with)
@@ -65,7 +65,7 @@ static bool take_flag(struct facet_compilation *compilation, const char *argumen
     return true;
 }
 
-/* The last -O wins; the request's own level comes before it. */
+/* Of several -O the last counts, unless the request gives a level, which counts more. */
 static bool take_level(struct facet_compilation *compilation, const char *argument)
 {
     uint32_t level;
@@ -135,7 +135,7 @@ static enum facet_status take_arguments(struct facet_compilation *compilation, c
                                  "an option of clBuildProgram, or -D, -U, -I, -include, -O0 to -O3, -W, -w", error);
 }
 
-static void add_own(struct facet_compilation *compilation)
+static void add_fixed_arguments(struct facet_compilation *compilation)
 {
     static const char *const always[] = {
         "-emit-llvm-only",
@@ -185,7 +185,7 @@ enum facet_status facet_compile_arguments(struct facet_compilation *compilation,
     if (!compilation->arguments)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for %u arguments", count);
     compilation->optimize = asked == FACET_OPTIMIZE_DEFAULT ? 3 : asked - 1;
-    add_own(compilation);
+    add_fixed_arguments(compilation);
     for (uint32_t i = 0; i < count; i += words) {
         enum facet_status status = take_arguments(compilation, given + i, &words, error);
         if (status != FACET_OK)

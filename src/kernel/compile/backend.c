@@ -147,13 +147,13 @@ static void clear_result(struct facet_backend_result *result)
 }
 
 /* Held while this process itself calls LLVM, so that no copy finds one of LLVM's locks taken. */
-static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t llvm_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int knows_processor(const char *family, const char *processor)
 {
-    pthread_mutex_lock(&asking);
+    pthread_mutex_lock(&llvm_lock);
     int known = facet_compile_knows(family, processor);
-    pthread_mutex_unlock(&asking);
+    pthread_mutex_unlock(&llvm_lock);
     return known;
 }
 
@@ -163,10 +163,10 @@ static enum facet_status compile_request(const struct facet_backend_request *req
     struct facet_compile_copy copy = {.request = request, .compile = compile_here};
 
     *ret_result = (struct facet_backend_result){0};
-    pthread_mutex_lock(&asking);
+    pthread_mutex_lock(&llvm_lock);
     facet_compile_prepare();
     enum facet_status status = facet_compile_copy_start(&copy, error);
-    pthread_mutex_unlock(&asking);
+    pthread_mutex_unlock(&llvm_lock);
     if (status == FACET_OK)
         status = facet_compile_copy_finish(&copy, ret_result, error);
     if (status != FACET_OK)

@@ -20,7 +20,7 @@ extern char **environ;
 enum { READ_CHUNK_BYTES = 65536 };
 
 struct pipes {
-    int output[2], text[2]; /* read, write */
+    int output[2], text[2]; /* [0] to read from, [1] to write to */
 };
 
 static void close_pipe(int *ends)
@@ -79,7 +79,7 @@ static int64_t used_ms(pid_t process)
     return (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
 }
 
-/* False at the end of the pipe. */
+/* Reads a part of the output. False at the end of the pipe, or without memory. */
 static bool take_output(int fd, struct facet_child *child, bool *no_memory)
 {
     void *grown = realloc(child->output, child->bytes + READ_CHUNK_BYTES);
@@ -117,7 +117,7 @@ static enum facet_status listen_to(const struct pipes *pipes, pid_t process, uns
         int64_t left = (int64_t)seconds * 1000 - used_ms(process);
 
         if (left <= 0)
-            return facet_error_set(error, FACET_TIMEOUT, "it ran for more than %u s", seconds);
+            return facet_error_set(error, FACET_TIMEOUT, "it used more than %u s of processor time", seconds);
         int ready = poll(ends, 2, (int)left);
         if (ready < 0 && errno != EINTR)
             return facet_error_errno(error, errno, "cannot wait for it");

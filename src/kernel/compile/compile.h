@@ -34,7 +34,7 @@ struct facet_compile_flavour {
     uint32_t convention;          /* LLVM's number of the calling convention that marks kernels */
 };
 
-/* A kernel as it is declared. */
+/* A kernel: its declaration, and what the lowering finds out about it. */
 struct facet_compile_kernel {
     char *name;
     struct facet_host_argument *arguments; /* their texts are from malloc() */
@@ -167,7 +167,7 @@ enum facet_status facet_compile_passes(struct facet_compilation *compilation, co
 /* Puts the description into the module, for the section that facet_image_parse() looks for. */
 void facet_compile_attach(struct facet_compilation *compilation);
 
-/* apart.c: a compile in a copy of this process, which may start only while no thread of ours is in LLVM. */
+/* apart.c: a compile in a copy of this process. A copy may be started only while no thread of Facet is in LLVM. */
 struct facet_compile_copy {
     const struct facet_backend_request *request;
     enum facet_status (*compile)(const struct facet_backend_request *request, struct facet_backend_result *ret_result,
@@ -185,8 +185,8 @@ enum facet_status facet_compile_copy_finish(struct facet_compile_copy *copy, str
  * In a copy: notes how many bytes of the source the compiler has read, for the report of a crash; 0: it is not reading
  * the source.
  */
-void facet_compile_copy_at(void *context, size_t bytes);
-/* In a copy: the folder to remove if the copy crashes; NULL: there is none. */
+void facet_compile_copy_progress(void *context, size_t bytes);
+/* In a copy: notes the folder to remove if the copy crashes; NULL: there is none. */
 void facet_compile_copy_folder(const struct facet_folder *folder);
 
 /* remark.c: adds a diagnostic; an error makes the compile fail at the step's end. `context` is the compilation. */
@@ -198,7 +198,7 @@ enum facet_status facet_compile_verdict(const struct facet_compilation *compilat
 /* place.c: errors found after the front end, with their places in the source if these can be found. */
 /* Reports each call of the function called `symbol`. */
 void facet_compile_refuse_calls(struct facet_compilation *compilation, const char *symbol, const char *text);
-/* Where the target has no assembler here. */
+/* Refuses assembly, except for PTX: no other target has an assembler here. */
 enum facet_status facet_compile_refuse_assembly(struct facet_compilation *compilation, struct facet_error *error);
 /* Reports recursion in functions that kernels call. Returns false, and adds nothing, when there is none. */
 bool facet_compile_refuse_recursion(struct facet_compilation *compilation);

@@ -21,7 +21,7 @@ enum { LOCAL_SPACE = 3, USERS_DEPTH_MAX = 8 };
 
 /* --- local memory ------------------------------------------------------------------------------------------------ */
 
-static bool used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
+static bool is_used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
         LLVMValueRef user = LLVMGetUser(use);
@@ -29,7 +29,7 @@ static bool used_in(LLVMValueRef value, LLVMValueRef function, unsigned deep)
         if (LLVMIsAInstruction(user)) {
             if (LLVMGetBasicBlockParent(LLVMGetInstructionParent(user)) == function)
                 return true;
-        } else if (deep && used_in(user, function, deep - 1)) {
+        } else if (deep && is_used_in(user, function, deep - 1)) {
             return true;
         }
     }
@@ -54,7 +54,7 @@ static void count_local(struct facet_compilation *compilation, uint32_t kernel)
 
     for (LLVMValueRef global = LLVMGetFirstGlobal(compilation->module); global; global = LLVMGetNextGlobal(global)) {
         if (LLVMGetPointerAddressSpace(LLVMTypeOf(global)) != LOCAL_SPACE ||
-            !used_in(global, function, USERS_DEPTH_MAX))
+            !is_used_in(global, function, USERS_DEPTH_MAX))
             continue;
         uint32_t align = LLVMGetAlignment(global) ? LLVMGetAlignment(global) : 1;
         bytes = ((bytes + align - 1) & ~(uint64_t)(align - 1));
@@ -110,7 +110,7 @@ static enum facet_status keep_code(struct facet_compilation *compilation, LLVMMe
         memcpy(end + strlen(PTX_MARK), tail, strlen(tail));
         end[more - 1] = '\n';
     }
-    end[more] = '\0'; /* beyond the image: PTX is a text */
+    end[more] = '\0'; /* a terminator beyond the image, as PTX is a text */
     result->image = image;
     result->bytes = size + more;
     return FACET_OK;
@@ -123,14 +123,14 @@ static enum facet_status refuse_spirv(struct facet_compilation *compilation, con
     char text[512];
 
     snprintf(text, sizeof text,
-             "these kernels cannot be said in SPIR-V yet: of them LLVM's generator makes a module that "
-             "is not valid (%s)",
+             "these kernels cannot be expressed in SPIR-V yet: LLVM's generator makes a module of them that is not "
+             "valid (%s)",
              why);
     facet_compile_remark(compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
     return facet_compile_verdict(compilation, error);
 }
 
-/* Never an image that we would refuse to read ourselves. */
+/* Keeps the code as the image, unless Facet would refuse to read the image itself. */
 static enum facet_status keep_spirv(struct facet_compilation *compilation, LLVMMemoryBufferRef code,
                                     struct facet_error *error)
 {
@@ -209,7 +209,7 @@ static bool has_long_block(LLVMModuleRef module)
  * and, in long blocks, from searching sums to vectorize, which is quadratic. Both are options of a whole process; a
  * compile for SPIR-V has a process of its own (apart.c).
  */
-static void settle_options(const struct facet_compilation *compilation)
+static void set_process_options(const struct facet_compilation *compilation)
 {
     static const char *const options[] = {"facet", "-replexitval=never", "-slp-vectorize-hor=false"};
 
@@ -225,10 +225,10 @@ enum facet_status facet_compile_device(struct facet_compilation *compilation, st
     if (compilation->family == FACET_COMPILE_PTX)
         prepare_ptx(compilation);
     if (compilation->family == FACET_COMPILE_SPIRV)
-        settle_options(compilation);
+        set_process_options(compilation);
     enum facet_status status = facet_compile_passes(compilation, pipelines[compilation->optimize], error);
     if (status == FACET_OK &&
-        compilation->family == FACET_COMPILE_SPIRV) /* fewer constants that SPIR-V cannot express */
+        compilation->family == FACET_COMPILE_SPIRV) /* removes constants that SPIR-V cannot express */
         status = facet_compile_passes(compilation, "function(instsimplify),globaldce", error);
     if (status != FACET_OK)
         return status;

@@ -66,7 +66,7 @@ enum facet_status facet_compile_emit(struct facet_compilation *compilation, LLVM
     return FACET_OK;
 }
 
-/* `more` may be NULL. `ret_message` is for the caller to free. */
+/* Links `input` and, unless it is NULL, `more`. The caller frees *ret_message. */
 static enum facet_status link_files(struct facet_compilation *compilation, const char *output, const char *input,
                                     const char *more, char **ret_message, struct facet_error *error)
 {

@@ -28,7 +28,7 @@ static const char *name_of(LLVMValueRef aligned, char ret_name[NAME_SIZE])
 
 struct alignment_check {
     struct facet_compilation *compilation;
-    char last_message[TEXT_SIZE]; /* not repeated, as clang makes two functions of each kernel */
+    char last_message[TEXT_SIZE]; /* not repeated, since clang makes two functions of each kernel */
 };
 
 static void check_alignment(void *context, uint64_t bytes, LLVMValueRef aligned)
@@ -54,7 +54,8 @@ static void check_alignment(void *context, uint64_t bytes, LLVMValueRef aligned)
     facet_compile_remark(alignment_check->compilation, FACET_SEVERITY_ERROR, 0, 0, NULL, text);
 }
 
-/* Refuses variables that together exceed an image. Local memory is not in the image, and has its own limit. */
+/* Refuses variables that together are larger than an image may be. Local memory is not in the image, and has its own
+ * limit. */
 static void check_total_size(struct facet_compilation *compilation)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(compilation->module);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: files for programs and libraries that can only read files, and running such programs as children.
- * Never: waits longer for a child than it may run.
+ * Never: lets a child use more processor time than its limit.
  */
 #ifndef FACET_KERNEL_COMPILE_FILES_H
 #define FACET_KERNEL_COMPILE_FILES_H

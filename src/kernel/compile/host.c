@@ -12,7 +12,7 @@
 #include "kernel/compile/lower.h"
 #include "kernel/compile/shims.h"
 
-enum { LOOP_BLOCKS_MAX = 256 }; /* blocks; see shim_loops.cc */
+enum { LOOP_BLOCKS_MAX = 256 }; /* the body of a loop with more blocks becomes a function (shim_loops.cc) */
 
 /* The state while constants of the table are built. */
 struct table_builder {
@@ -66,7 +66,7 @@ static LLVMValueRef record_array(const struct table_builder *table_builder, LLVM
     return hold_constant(table_builder, LLVMConstArray2(LLVMTypeOf(records[0]), records, count), "");
 }
 
-/* NULL: no memory. */
+/* The array of a kernel's arguments; NULL: no memory. */
 static LLVMValueRef argument_records(const struct table_builder *table_builder,
                                      const struct facet_compile_kernel *kernel)
 {
@@ -220,8 +220,8 @@ static bool has_many_long_blocks(LLVMValueRef function)
 }
 
 /*
- * Some passes of the better generator are quadratic even in small blocks (in the uses of a register): such functions
- * get the plain generator, which is not.
+ * Some passes of the better generator are quadratic even in small blocks (in the uses of a register). A module with a
+ * function for which they would take long gets the plain generator, which is not quadratic.
  */
 static void choose_generator(struct facet_compilation *compilation)
 {

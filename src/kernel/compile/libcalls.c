@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: putting the functions that code generators call, where a processor lacks an instruction, into the image.
- * Never: makes such functions for processors that lack none; optimizes them, as they could become calls of themselves.
+ * Never: makes such functions for processors that lack none; optimizes them, since they could become calls of
+ * themselves.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include "kernel/builtins/library.h"
 #include "kernel/compile/compile.h"
 
-/* False for functions that every process has: code generators call these to copy and fill memory. */
-static bool may_be_missing(const char *name)
+/* Whether an image may leave the function undefined: code generators call these functions to copy and fill memory, and
+ * every process has them. */
+static bool may_stay_undefined(const char *name)
 {
     static const char *const names[] = {"memcpy", "memset", "memmove", "memcmp", "bcmp"};
 
@@ -28,7 +30,7 @@ bool facet_compile_next_missing(const char **linker_message, char *ret_name, siz
         at += strlen(mark);
         snprintf(ret_name, size, "%.*s", (int)strcspn(at, "\n"), at);
         *linker_message = at;
-        if (!may_be_missing(ret_name))
+        if (!may_stay_undefined(ret_name))
             return true;
     }
     return false;

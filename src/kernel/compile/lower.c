@@ -17,22 +17,23 @@
 #include <facet/host_kernel.h>
 
 static const char inline_all[] = "always-inline,globaldce";
-/* Finds out which shared functions write nothing, so that calls of them are moved and merged. */
+/* Finds out which shared functions write nothing, so that their calls may be moved and merged. */
 static const char describe_shared[] = "function(sroa<modify-cfg>),cgscc(function-attrs)";
-/* Simplifies the function of one work-item: without calls, and with registers in place of memory. */
+/* Simplifies the function of one work-item, in which calls are inlined: keeps its variables in registers. */
 static const char simplify[] =
     "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<no-switch-to-lookup;hoist-common-insts>,instcombine<"
     "no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),simplifycfg<no-switch-to-lookup>,loop(indvars,loop-deletion,loop-unroll-full),"
     "sroa<modify-cfg>,gvn<no-pre>,instcombine<no-verify-fixpoint>,adce,simplifycfg<no-switch-to-lookup>)";
-/* Makes tables of switches, before blocks with many predecessors are split, which a table makes unnecessary. */
+/* Turns switches into tables. Runs before blocks with many predecessors are split, since a table has no such block. */
 static const char tabulate[] = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg<switch-to-lookup>)";
 static const char simplify_little[] = "always-inline,globaldce,function(sroa<preserve-cfg>)";
-/* Makes control flow that lower_lanes.c accepts: conditional branches only, each an if without else or a loop's
- * latch. */
-static const char untangle[] = "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
-                               "sroa<modify-cfg>,instcombine<no-verify-fixpoint>,"
-                               "loop-simplify,fix-irreducible,unify-loop-exits)";
+/* With structurize, makes control flow that lower_lanes.c accepts: conditional branches only, each an if without else
+ * or a loop's latch. */
+static const char before_structurize[] =
+    "function(lower-switch,mergereturn,scalarizer<load-store;no-variable-insert-extract>,"
+    "sroa<modify-cfg>,instcombine<no-verify-fixpoint>,"
+    "loop-simplify,fix-irreducible,unify-loop-exits)";
 static const char structurize[] = "function(structurizecfg,early-cse,lcssa)";
 static const char finish[] = "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
                              "loop-mssa(loop-rotate,licm),instcombine<no-verify-fixpoint>,"
@@ -52,8 +53,8 @@ struct lowering {
     LLVMModuleRef module;
     const struct facet_lower_options *options;
     struct facet_error *error;
-    uint32_t lanes;               /* lanes of 32 bits in a register; 1: kernels are not vectorized */
-    LLVMValueRef passed_constant; /* checked: struct facet_group_layout's */
+    uint32_t lanes;             /* lanes of 32 bits in a register; 1: kernels are not vectorized */
+    LLVMValueRef after_barrier; /* of checked images: the member of struct facet_group_layout; else NULL */
 };
 
 static enum facet_status run_passes(struct lowering *lowering, const char *passes)
@@ -183,7 +184,7 @@ static LLVMValueRef make_group(struct lowering *lowering, struct facet_lower_ker
                                uint32_t width, uint32_t items_per_chunk, const char *suffix)
 {
     struct facet_group_layout layout = {
-        .width = width, .frames = lowering->passed_constant != NULL, .passed = lowering->passed_constant};
+        .width = width, .frames = lowering->after_barrier != NULL, .after_barrier = lowering->after_barrier};
     LLVMValueRef run;
     uint32_t bytes;
 
@@ -235,7 +236,7 @@ static LLVMValueRef make_choice(struct lowering *lowering, struct facet_lower_ke
 static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uint32_t width, bool masked,
                                const char **ret_why)
 {
-    struct facet_lanes_form form = {.width = width, .registers = lowering->lanes, .masked = masked};
+    struct facet_lanes_form form = {.width = width, .register_lanes = lowering->lanes, .masked = masked};
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(lowering->module);
     LLVMValueRef made;
 
@@ -245,7 +246,7 @@ static LLVMValueRef make_lanes(struct lowering *lowering, LLVMValueRef item, uin
     return made;
 }
 
-/* A chunk fills one line of the cache. Where that takes two registers, their operations overlap. */
+/* A chunk's values of 32 bits fill one line of the cache. If a line takes two registers, their operations overlap. */
 static uint32_t choose_width(uint32_t lanes, uint32_t required)
 {
     uint32_t width = lanes < LANES_PER_LINE ? 2 * lanes : lanes;
@@ -306,48 +307,50 @@ static enum facet_status check_group_size(struct lowering *lowering, const struc
                            kernel->name, size[0], size[1], size[2], FACET_HOST_GROUP_MOST);
 }
 
-static enum facet_status settle_items(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count,
-                                      LLVMValueRef *items)
+static enum facet_status resolve_items(struct lowering *lowering, struct facet_lower_kernel *kernels, uint32_t count,
+                                       LLVMValueRef *items)
 {
     for (uint32_t i = 0; i < count; i++) {
-        const char *stranger, *obstacle = facet_item_obstacle(items[i]);
+        const char *unsupported, *obstacle = facet_item_obstacle(items[i]);
 
         if (check_group_size(lowering, &kernels[i]) != FACET_OK)
             return FACET_UNSUPPORTED;
         if (obstacle)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED, "kernel \"%s\" %s", kernels[i].name, obstacle);
-        facet_item_settle(&lowering->arena, items[i], &kernels[i], lowering->options->check);
+        facet_item_resolve(&lowering->arena, items[i], &kernels[i], lowering->options->check);
         if (kernels[i].local_bytes == UINT32_MAX)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED,
                                    "kernel \"%s\" has more than 1 GiB of local memory", kernels[i].name);
-        stranger = facet_item_stranger(items[i]);
-        if (stranger)
+        unsupported = facet_item_unsupported_call(items[i]);
+        if (unsupported)
             return facet_error_set(lowering->error, FACET_UNSUPPORTED,
                                    "kernel \"%s\" calls \"%s\", which has no body, calls itself or cannot be inlined",
-                                   kernels[i].name, stranger);
+                                   kernels[i].name, unsupported);
     }
     return FACET_OK;
 }
 
-/* Steps the loops of a run function, and of the functions that are its regions. */
-static void step_run(struct lowering *lowering, LLVMValueRef run)
+/* Unrolls the loops of a run function, and of the functions that are its regions. */
+static void unroll_run(struct lowering *lowering, LLVMValueRef run)
 {
     size_t length, other_length;
     const char *name = LLVMGetValueName2(run, &length), *other;
     static const char suffix[] = FACET_REGION_SUFFIX;
 
-    facet_loops_step(&lowering->arena, run);
+    facet_loops_unroll(&lowering->arena, run);
     for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); function;
          function = LLVMGetNextFunction(function)) {
         other = LLVMGetValueName2(function, &other_length);
         if (other_length >= length + sizeof suffix - 1 && strncmp(other, name, length) == 0 &&
             strncmp(other + length, suffix, sizeof suffix - 1) == 0)
-            facet_loops_step(&lowering->arena, function);
+            facet_loops_unroll(&lowering->arena, function);
     }
 }
 
-/* Only for kernels whose items run one by one. In lanes, a loop has as many rounds as the longest of all lanes. */
-static enum facet_status step_loops(struct lowering *lowering, const struct facet_lower_kernel *kernels, uint32_t count)
+/* Only for kernels whose items run one by one (lower_steps.c says why): in lanes, a loop has as many rounds as its
+ * longest lane. */
+static enum facet_status unroll_loops(struct lowering *lowering, const struct facet_lower_kernel *kernels,
+                                      uint32_t count)
 {
     enum facet_status status = FACET_OK;
     uint32_t one_by_one = 0;
@@ -359,7 +362,7 @@ static enum facet_status step_loops(struct lowering *lowering, const struct face
     status = run_passes(lowering, close_loops);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
         if (!(kernels[i].flags & FACET_HOST_VECTORIZED))
-            step_run(lowering, kernels[i].run);
+            unroll_run(lowering, kernels[i].run);
     return status == FACET_OK ? run_passes(lowering, merge_steps) : status;
 }
 
@@ -369,7 +372,7 @@ static enum facet_status run_last(struct lowering *lowering, const struct facet_
     size_t length;
 
     if (status == FACET_OK && lowering->options->optimize > 1 && !lowering->options->check)
-        status = step_loops(lowering, kernels, count);
+        status = unroll_loops(lowering, kernels, count);
 
     for (LLVMValueRef function = LLVMGetFirstFunction(lowering->module); status == FACET_OK && function;
          function = LLVMGetNextFunction(function))
@@ -393,11 +396,11 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     if (status == FACET_OK)
         status = run_passes(lowering, simplify_little);
     if (status == FACET_OK)
-        status = settle_items(lowering, kernels, count, items);
+        status = resolve_items(lowering, kernels, count, items);
     if (status != FACET_OK)
         return status;
     frames = facet_arena_take(&lowering->arena, (count + 1) * sizeof(*frames));
-    checker = facet_checker_make(&lowering->arena, lowering->module, &lowering->passed_constant);
+    checker = facet_checker_make(&lowering->arena, lowering->module, &lowering->after_barrier);
     for (uint32_t i = 0; i < count; i++) {
         kernels[i].flags &= ~FACET_HOST_ROWS; /* a checker observes one group at a time */
         frames[i] = facet_checker_guard(checker, items[i]);
@@ -406,21 +409,21 @@ static enum facet_status lower_checked(struct lowering *lowering, struct facet_l
     LLVMStripModuleDebugInfo(lowering->module);
     for (uint32_t i = 0; i < count; i++) {
         kernels[i].run = make_group(lowering, &kernels[i], items[i], 1, 1, "");
-        facet_checker_settle(checker, frames[i], kernels[i].scratch_item_bytes);
+        facet_checker_set_frame_bytes(checker, frames[i], kernels[i].scratch_item_bytes);
     }
     facet_checker_finish(checker);
     return run_last(lowering, kernels, count);
 }
 
-/* Makes the passes skip a function. LLVM requires the second attribute with the first. */
+/* Makes the passes skip a function. LLVM requires noinline wherever optnone is. */
 static void mark_unoptimized(LLVMValueRef function)
 {
     set_attribute(function, NO_OPTIMIZATION);
     set_attribute(function, "noinline");
 }
 
-/* Structures the control flow of kernels that may get lanes; tangled kernels keep theirs. */
-static enum facet_status untangle_items(struct lowering *lowering, uint32_t count, LLVMValueRef *items)
+/* Structures the control flow of kernels that may be vectorized; too complex kernels keep theirs. */
+static enum facet_status structurize_items(struct lowering *lowering, uint32_t count, LLVMValueRef *items)
 {
     enum facet_status status;
 
@@ -428,13 +431,13 @@ static enum facet_status untangle_items(struct lowering *lowering, uint32_t coun
         struct facet_graph graph;
 
         facet_graph_make(&graph, &lowering->arena, items[i]);
-        if (facet_graph_is_tangled(&graph))
+        if (facet_graph_is_too_complex(&graph))
             mark_unoptimized(items[i]);
     }
-    status = run_passes(lowering, untangle);
+    status = run_passes(lowering, before_structurize);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
         if (!has_attribute(items[i], NO_OPTIMIZATION))
-            facet_edges_part(&lowering->arena, items[i]);
+            facet_edges_split(&lowering->arena, items[i]);
     return status == FACET_OK ? run_passes(lowering, structurize) : status;
 }
 
@@ -445,17 +448,17 @@ static enum facet_status simplify_items(struct lowering *lowering, uint32_t coun
     bool dense = false;
 
     for (uint32_t i = 0; i < count; i++) {
-        facet_loops_keep(&lowering->arena, items[i]);
+        facet_atomic_loops_forbid_unrolling(&lowering->arena, items[i]);
         dense |= facet_joins_dense(items[i]);
     }
     if (dense)
         status = run_passes(lowering, tabulate);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
-        facet_joins_part(&lowering->arena, items[i]);
+        facet_joins_split(&lowering->arena, items[i]);
     if (status == FACET_OK)
         status = run_passes(lowering, simplify);
     for (uint32_t i = 0; status == FACET_OK && i < count; i++)
-        facet_joins_part(&lowering->arena, items[i]);
+        facet_joins_split(&lowering->arena, items[i]);
     return status;
 }
 
@@ -492,9 +495,9 @@ static enum facet_status lower_all(struct lowering *lowering, struct facet_lower
     if (status == FACET_OK)
         status = optimize ? simplify_items(lowering, functions, items) : run_passes(lowering, simplify_little);
     if (status == FACET_OK)
-        status = settle_items(lowering, kernels, count, items);
+        status = resolve_items(lowering, kernels, count, items);
     if (status == FACET_OK && lowering->lanes > 1)
-        status = untangle_items(lowering, functions, items);
+        status = structurize_items(lowering, functions, items);
     if (status != FACET_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)

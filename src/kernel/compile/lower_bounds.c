@@ -4,20 +4,21 @@
  *
  * Owns: the bounds of private and local variables, local arguments and constants. Never: changes an access.
  *
- * The bounds of its variable follow a pointer through selects and phis. A pointer that was loaded from memory has none.
+ * A pointer that is chosen by selects and phis has bounds that are chosen in the same way. A pointer that was loaded
+ * from memory has no bounds.
  */
 #include "lower_check.h"
 
 #include <facet/host_kernel.h>
 
-/* Whether the value is an address within the object of its first operand; for a constant it may be an expression. */
+/* Whether the value is a GEP, an instruction or a constant expression: an address within its first operand's object. */
 static bool is_element(LLVMValueRef value)
 {
     return LLVMIsAGetElementPtrInst(value) ||
            (LLVMIsAConstantExpr(value) && LLVMGetConstOpcode(value) == LLVMGetElementPtr);
 }
 
-/* Operand `index` of those that a pointer is derived from; NULL: no more, or the pointer is a root. */
+/* The pointer number `index` of those that a pointer is derived from; NULL: no more, or the pointer is a root. */
 static LLVMValueRef source_of(LLVMValueRef value, uint32_t index)
 {
     if (is_element(value) || LLVMIsAFreezeInst(value))
@@ -70,14 +71,14 @@ uint32_t facet_checker_roots(const struct facet_checker *checker, LLVMValueRef p
     return roots_of(checker, pointer, &seen);
 }
 
-/* The size of a variable, private or of the image. */
+/* The size in bytes of a private variable or a constant of the image. */
 static uint64_t size_of(const struct facet_checker *checker, LLVMValueRef variable)
 {
     return LLVMABISizeOfType(checker->layout, LLVMIsAAllocaInst(variable) ? LLVMGetAllocatedType(variable)
                                                                           : LLVMGlobalGetValueType(variable));
 }
 
-static struct facet_bounds bounds_made(const struct facet_checker *checker, LLVMValueRef base, LLVMValueRef size,
+static struct facet_bounds make_bounds(const struct facet_checker *checker, LLVMValueRef base, LLVMValueRef size,
                                        uint32_t outside)
 {
     return (struct facet_bounds){base, size, LLVMConstInt(checker->i32, outside, 0)};
@@ -132,12 +133,12 @@ static struct facet_bounds bounds_of_root(const struct facet_checker *checker, L
     LLVMTypeRef i64 = checker->i64;
 
     if (facet_call_of(root) == FACET_CALL_WITHIN)
-        return bounds_made(checker, root, LLVMGetOperand(root, 1), FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE);
+        return make_bounds(checker, root, LLVMGetOperand(root, 1), FACET_CHECK_LOCAL | FACET_CHECK_OUTSIDE);
     if (LLVMIsAAllocaInst(root))
-        return bounds_made(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_PRIVATE);
+        return make_bounds(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_PRIVATE);
     if (LLVMIsAGlobalVariable(root))
-        return bounds_made(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_OUTSIDE);
-    return bounds_made(checker, LLVMConstNull(checker->pointer), LLVMConstInt(i64, 0, 0), 0);
+        return make_bounds(checker, root, LLVMConstInt(i64, size_of(checker, root), 0), FACET_CHECK_OUTSIDE);
+    return make_bounds(checker, LLVMConstNull(checker->pointer), LLVMConstInt(i64, 0, 0), 0);
 }
 
 struct facet_bounds facet_checker_bounds(struct facet_checker *checker, LLVMValueRef pointer)

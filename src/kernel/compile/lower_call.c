@@ -31,7 +31,7 @@ enum facet_call facet_call_of(LLVMValueRef instruction)
     return FACET_CALL_OTHER;
 }
 
-bool facet_is_mark(LLVMValueRef instruction)
+bool facet_joins_is_mark(LLVMValueRef instruction)
 {
     size_t length;
 
@@ -156,8 +156,8 @@ static LLVMAtomicRMWBinOp operation_of(LLVMValueRef original)
     return operation;
 }
 
-/* The generation of AMD's Zen that is compiled for; 0: another processor. */
-static uint32_t zen_of(LLVMValueRef original)
+/* The generation of AMD's Zen that the function is compiled for; 0: another processor. */
+static uint32_t zen_generation(LLVMValueRef original)
 {
     LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInstructionParent(original));
     LLVMAttributeRef processor =
@@ -186,7 +186,7 @@ static LLVMValueRef emit_exchange_and_add(LLVMBuilderRef builder, LLVMAtomicRMWB
     return LLVMBuildCall2(builder, call, assembly, (LLVMValueRef[]){added, operands[0]}, 2, "");
 }
 
-/* A group runs on one thread: an operation that is atomic only within the group needs no bus lock. */
+/* A group runs on one thread, so an operation on its local memory needs no bus lock. */
 LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LLVMValueRef *operands)
 {
     bool exchange = LLVMIsAAtomicCmpXchgInst(original) != NULL,
@@ -199,10 +199,11 @@ LLVMValueRef facet_emit_atomic(LLVMBuilderRef builder, LLVMValueRef original, LL
         return emit_exchange(builder, original, operands);
     if (!exchange && operation != LLVMGetAtomicRMWBinOp(original))
         operands[1] = LLVMConstInt(LLVMTypeOf(operands[1]), 1, false);
-    uint32_t zen = operation == LLVMAtomicRMWBinOpAdd || operation == LLVMAtomicRMWBinOpSub ? zen_of(original) : 0;
+    uint32_t zen =
+        operation == LLVMAtomicRMWBinOpAdd || operation == LLVMAtomicRMWBinOpSub ? zen_generation(original) : 0;
     if (local && zen > 0 && zen < 5)
         return emit_exchange_and_add(builder, operation, operands);
-    if (local && plain && zen != 5) { /* only the locked ones were measured there, and a plain one is slower */
+    if (local && plain && zen != 5) { /* on Zen 5 a plain operation is slower than a locked one */
         old = LLVMBuildLoad2(builder, LLVMTypeOf(operands[1]), operands[0], "");
         made = combine_values(builder, operation, old, operands[1]);
         LLVMBuildStore(builder, made, operands[0]);

@@ -8,7 +8,8 @@
  *
  * A refused access still happens, but elsewhere: a load reads zeros, a store writes to memory that is never read, a
  * copy has no bytes. So control flow stays as it is. The target of a pointer that was loaded from memory is not always
- * known at compile time. Such a pointer is checked at run time: all private memory of checked items is in their frames.
+ * known at compile time. So at run time, an access through it is compared with the frames of the group's items, which
+ * hold all private memory of checked items, and the checker is asked about any other address.
  */
 #include "lower_check.h"
 
@@ -36,7 +37,7 @@ static LLVMValueRef load_member(const struct facet_checker *checker, LLVMTypeRef
     return LLVMBuildLoad2(checker->builder, type, place, "");
 }
 
-/* A function pointer in the struct facet_host_check of the program that runs the image. */
+/* Loads the function pointer at `offset` of the struct facet_host_check of the program that runs the image. */
 static LLVMValueRef function_at(const struct facet_checker *checker, size_t offset)
 {
     LLVMValueRef table = LLVMGetNamedGlobal(checker->module, FACET_LOWER_CHECK);
@@ -54,7 +55,7 @@ static LLVMValueRef add_helper(const struct facet_checker *checker, const char *
     return function;
 }
 
-static void make_ask(struct facet_checker *checker)
+static void make_ask_helper(struct facet_checker *checker)
 {
     LLVMTypeRef types[] = {checker->pointer, checker->pointer, checker->i64, checker->i32, checker->i32, checker->i32};
     LLVMTypeRef type = LLVMFunctionType(checker->i32, types, 6, 0);
@@ -68,7 +69,8 @@ static void make_ask(struct facet_checker *checker)
     LLVMBuildRet(checker->builder, LLVMBuildICmp(checker->builder, LLVMIntNE, answer, number_constant(checker, 0), ""));
 }
 
-/* Whether `bytes` at the address are inside. A negative distance is a large unsigned number, so it is outside. */
+/* The condition that `bytes` at the address are inside the `size` bytes at `base`. A negative distance is a large
+ * unsigned number, so it is outside. */
 static LLVMValueRef is_inside(const struct facet_checker *checker, LLVMValueRef address, LLVMValueRef bytes,
                               LLVMValueRef base, LLVMValueRef size)
 {
@@ -81,8 +83,8 @@ static LLVMValueRef is_inside(const struct facet_checker *checker, LLVMValueRef 
     return LLVMBuildAnd(builder, fits, at, "");
 }
 
-/* Asks only when the access is not in the frames of the group's items. */
-static void make_ask_unless_own(struct facet_checker *checker)
+/* Makes the helper that asks the checker only when the access is not in the frames of the group's items. */
+static void make_ask_unless_own_helper(struct facet_checker *checker)
 {
     LLVMBuilderRef builder = checker->builder;
     LLVMBasicBlockRef own_block, other_block;
@@ -129,9 +131,9 @@ static void answer_inside(const struct facet_checker *checker, LLVMValueRef *giv
     LLVMBuildRet(builder, LLVMBuildCall2(builder, checker->ask_type, checker->ask, given, 7, ""));
 }
 
-/* Makes the helper that reports an access outside of its variable. A pointer without a variable is asked about, as in
- * make_ask_unless_own(). */
-static void make_ask_outside(struct facet_checker *checker)
+/* Makes the helper that reports an access outside of its variable. For a pointer without a variable it does what
+ * ask_unless_own does. */
+static void make_ask_outside_helper(struct facet_checker *checker)
 {
     enum { NONE, ONE, INSIDE, OUTSIDE, OWN, OTHER, BLOCKS };
     LLVMBuilderRef builder = checker->builder;
@@ -159,14 +161,15 @@ static void make_ask_outside(struct facet_checker *checker)
     answer_inside(checker, given, blocks[OWN], blocks[OTHER]);
 }
 
-struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module, LLVMValueRef *ret_passed)
+struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRef module,
+                                         LLVMValueRef *ret_after_barrier)
 {
     struct facet_checker *checker = facet_arena_take(arena, sizeof(*checker));
     LLVMContextRef context = LLVMGetModuleContext(module);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0), i32 = LLVMInt32TypeInContext(context);
     LLVMTypeRef i64 = LLVMInt64TypeInContext(context), nothing = LLVMVoidTypeInContext(context);
     LLVMTypeRef types[] = {pointer, i64, pointer, i64, i32, i32, i32, pointer, i64, i32};
-    LLVMValueRef table = LLVMAddGlobal(module, pointer, FACET_LOWER_CHECK), passed, check;
+    LLVMValueRef table = LLVMAddGlobal(module, pointer, FACET_LOWER_CHECK), after_barrier, check;
 
     *checker = (struct facet_checker){.arena = arena,
                                       .module = module,
@@ -182,15 +185,15 @@ struct facet_checker *facet_checker_make(struct facet_arena *arena, LLVMModuleRe
     checker->ask_outside_type = LLVMFunctionType(checker->i1, types, 10, 0);
     LLVMSetInitializer(table, LLVMConstNull(pointer));
     LLVMSetVisibility(table, LLVMHiddenVisibility);
-    make_ask(checker);
-    make_ask_unless_own(checker);
-    make_ask_outside(checker);
-    passed = add_helper(checker, "facet_check.passed", LLVMFunctionType(nothing, &pointer, 1, 0));
-    check = load_member(checker, pointer, LLVMGetParam(passed, 0), offsetof(struct facet_host_group, check));
+    make_ask_helper(checker);
+    make_ask_unless_own_helper(checker);
+    make_ask_outside_helper(checker);
+    after_barrier = add_helper(checker, "facet_check.after_barrier", LLVMFunctionType(nothing, &pointer, 1, 0));
+    check = load_member(checker, pointer, LLVMGetParam(after_barrier, 0), offsetof(struct facet_host_group, check));
     LLVMBuildCall2(checker->builder, LLVMFunctionType(nothing, &pointer, 1, 0),
                    function_at(checker, offsetof(struct facet_host_check, barrier)), &check, 1, "");
     LLVMBuildRetVoid(checker->builder);
-    *ret_passed = passed;
+    *ret_after_barrier = after_barrier;
     return checker;
 }
 
@@ -258,7 +261,7 @@ static LLVMValueRef emit_check(struct facet_checker *checker, LLVMValueRef acces
     return LLVMBuildCall2(checker->builder, checker->ask_type, function, given, 7, "");
 }
 
-/* Loads, stores and atomics: `place` is the operand that is the address. */
+/* Checks a load, a store or an atomic: `place` is the index of the operand that is the address. */
 static void guard_access(struct facet_checker *checker, LLVMValueRef access, uint32_t place, uint32_t flags)
 {
     bool load = LLVMIsALoadInst(access) != NULL;
@@ -281,7 +284,7 @@ static void guard_access(struct facet_checker *checker, LLVMValueRef access, uin
     LLVMSetOperand(result, 1, access);
 }
 
-/* Copies and fills: when refused, their number of bytes is 0. */
+/* Checks a copy or a fill; when it is refused, its number of bytes becomes 0. */
 static void guard_bytes(struct facet_checker *checker, LLVMValueRef call, bool reads)
 {
     LLVMValueRef bytes = LLVMGetOperand(call, 2), allowed, more = NULL;
@@ -341,7 +344,7 @@ static LLVMValueRef call_id(struct facet_checker *checker, const char *name, uin
     return LLVMBuildCall2(checker->builder, type, facet_function_declare(checker->module, name, type), &given, 1, "");
 }
 
-/* The bytes of the largest value that any access loads or stores. */
+/* The size in bytes of the largest value that any instruction makes or stores; at least 16. */
 static uint64_t largest_of(const struct facet_checker *checker)
 {
     uint64_t max = 16;
@@ -379,7 +382,7 @@ static void prepare_values(struct facet_checker *checker)
     }
 }
 
-/* Removes the calls that carried the bounds. */
+/* Removes the calls of __facet_within, which carried the bounds. */
 static void drop_bounds(LLVMValueRef item)
 {
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
@@ -413,7 +416,7 @@ LLVMValueRef facet_checker_guard(struct facet_checker *checker, LLVMValueRef ite
     return checker->frame_bytes;
 }
 
-void facet_checker_settle(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes)
+void facet_checker_set_frame_bytes(struct facet_checker *checker, LLVMValueRef frame_bytes, uint32_t bytes)
 {
     LLVMSetInitializer(frame_bytes, LLVMConstInt(checker->i64, bytes, 0));
     LLVMSetGlobalConstant(frame_bytes, 1);

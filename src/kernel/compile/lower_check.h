@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of checked images: lower_check.c emits checks and reports, lower_bounds.c finds the bounds of pointers.
+ * Checked images: lower_check.c emits checks and reports, lower_bounds.c finds the bounds of pointers.
  *
- * Owns: struct facet_checker. Never: is included elsewhere.
+ * Owns: struct facet_checker, the state that these two files share. Never: is included in other files.
  */
 #ifndef FACET_KERNEL_COMPILE_LOWER_CHECK_H
 #define FACET_KERNEL_COMPILE_LOWER_CHECK_H
@@ -18,10 +18,11 @@ enum facet_root { /* the kinds of memory that a pointer may lead to: bits */
                   FACET_ROOT_UNKNOWN = 32,
 };
 
-/* The bounds at run time of the variable or local argument that a pointer leads into. Without one: NULL, 0 and 0. */
+/* The bounds at run time of the variable or local argument that a pointer leads into. For any other pointer: NULL, 0
+ * and 0. */
 struct facet_bounds {
     LLVMValueRef base, size;
-    LLVMValueRef outside; /* the flags of facet_host_check with which an access outside is reported */
+    LLVMValueRef outside; /* the flags (FACET_CHECK_...) with which an access outside is reported */
 };
 
 struct facet_checker {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Additional barriers. Code behind branches with barriers in them is part of the region of every barrier before it, and
- * of every path around the barriers: n such branches make n regions, each with up to n branches.
+ * Additional barriers. Code behind an if with a barrier in it belongs to two regions: of that barrier, and of the
+ * barrier before the if, since the if may be skipped. So n such ifs make n regions, each with up to n ifs.
  *
- * Owns: barriers of our own where the paths of such a branch join, if all items arrive there together and the regions
+ * Owns: barriers of our own where the paths of such an if join, when all items arrive there together and the regions
  * would be much larger than the source. Never: puts a barrier where items may take different paths.
  */
 #include "lower_group.h"
 
 enum {
     REGIONS_MAX = 16,
-    GROWTH_MAX = 8, /* size of all regions, in sizes of the source */
+    GROWTH_MAX = 8, /* the most instructions in all regions, as a multiple of the source's instructions */
 };
 
 struct cutting {
@@ -79,7 +79,7 @@ static bool is_worth_it(struct cutting *cutting)
 }
 
 /* Finds the blocks to which items may come without the others; false: one of them has a barrier. */
-static bool find_alone(struct cutting *cutting)
+static bool find_blocks_reached_alone(struct cutting *cutting)
 {
     for (uint32_t i = 0; i < cutting->graph->count; i++)
         if (cutting->shapes->divergent[i])
@@ -128,7 +128,7 @@ bool facet_cuts_make(struct facet_arena *arena, LLVMBuilderRef builder, const st
     cutting.barrier = facet_arena_take(arena, graph->count);
     cutting.comes_alone = facet_arena_take(arena, graph->count);
     cutting.stack = facet_arena_take(arena, (graph->count + 1) * sizeof(*cutting.stack));
-    if (!is_worth_it(&cutting) || !find_alone(&cutting))
+    if (!is_worth_it(&cutting) || !find_blocks_reached_alone(&cutting))
         return false;
     for (uint32_t i = 1; i < graph->count; i++)
         if (is_join(&cutting, i)) {

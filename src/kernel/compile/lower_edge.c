@@ -3,8 +3,8 @@
  * Empty blocks between a value and the phi that takes it.
  *
  * Owns: working around a fault of LLVM (seen in 22). StructurizeCFG moves an instruction without cost (a freeze, a
- * cast) out of a block that jumps to a phi, and then gives the phi another path's value. It looks only at values
- * defined in the block that jumps, so an empty block is put before the phi. Never: changes a result.
+ * cast) out of a block that jumps to a phi, and then gives the phi another path's value. It does so only with values
+ * that the jumping block defines, so an empty block is put between that block and the phi. Never: changes a result.
  */
 #include "lower_inside.h"
 
@@ -21,7 +21,7 @@ static bool takes_own_value(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     return false;
 }
 
-/* Replaces a phi by one whose value from the block `from` comes from the block `through`. */
+/* Replaces a phi by another phi, which takes the value of the block `from` out of the block `through`. */
 static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef from, LLVMBasicBlockRef through)
 {
     LLVMValueRef made;
@@ -40,7 +40,7 @@ static void replace_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlock
     LLVMInstructionEraseFromParent(phi);
 }
 
-static void part_edge(LLVMContextRef context, LLVMBuilderRef builder, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
+static void split_edge(LLVMContextRef context, LLVMBuilderRef builder, LLVMBasicBlockRef from, LLVMBasicBlockRef to)
 {
     LLVMBasicBlockRef through = LLVMInsertBasicBlockInContext(context, to, "");
 
@@ -53,7 +53,7 @@ static void part_edge(LLVMContextRef context, LLVMBuilderRef builder, LLVMBasicB
     }
 }
 
-void facet_edges_part(struct facet_arena *arena, LLVMValueRef item)
+void facet_edges_split(struct facet_arena *arena, LLVMValueRef item)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(item));
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
@@ -65,7 +65,7 @@ void facet_edges_part(struct facet_arena *arena, LLVMValueRef item)
         uint32_t to = block->successor_count == 1 ? block->successors[0] : FACET_NO_BLOCK;
 
         if (to != FACET_NO_BLOCK && to > i && takes_own_value(block->block, graph.blocks[to].block))
-            part_edge(context, builder, block->block, graph.blocks[to].block);
+            split_edge(context, builder, block->block, graph.blocks[to].block);
     }
     LLVMDisposeBuilder(builder);
 }

@@ -22,7 +22,7 @@ static LLVMValueRef address_of(LLVMValueRef access)
     return LLVMGetOperand(access, LLVMIsAStoreInst(access) ? 1 : 0);
 }
 
-/* pointer = root + a constant. */
+/* Splits a pointer into a root, which is returned, and a constant offset in bytes, which may be 0. */
 static LLVMValueRef root_of(const struct facet_lanes *lanes, LLVMValueRef pointer, int64_t *ret_offset)
 {
     *ret_offset = 0;
@@ -46,7 +46,7 @@ static bool touches_memory(LLVMValueRef instruction, bool stores)
             LLVMGetTypeKind(LLVMTypeOf(instruction)) == LLVMVoidTypeKind);
 }
 
-/* The index of the field that `at` accesses; FIELDS_MAX: none. */
+/* The index of the field that `at` accesses in the same way as `access` does; FIELDS_MAX: none. */
 static uint32_t field_of(const struct facet_lanes *lanes, const struct fields *fields, LLVMValueRef access,
                          LLVMValueRef at)
 {

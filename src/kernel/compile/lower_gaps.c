@@ -31,7 +31,7 @@ static LLVMValueRef step_mask(struct facet_lanes *lanes, uint32_t step)
 }
 
 /*
- * Loads small elements with gaps, for which the processor has no masks: an element and its gap are loaded as one
+ * Loads elements of 8 or 16 bits, for which the processor has no masked loads: an element and its gap are loaded as one
  * number. In the first half of the lanes the element is the low part of the number, in the second half the high part,
  * so that no memory before the first or behind the last element is touched.
  */
@@ -61,10 +61,11 @@ static LLVMValueRef load_between(struct facet_lanes *lanes, LLVMTypeRef type, LL
         type, "");
 }
 
-/* Whether masks are too coarse, and an element with its gap has the size of a number. */
+/* Whether the elements are narrower than the processor's masks allow, and an element with its gap has 2 or 4 times the
+ * size of an element. */
 static bool needs_load_between(const struct facet_lanes *lanes, LLVMTypeRef type, uint32_t step)
 {
-    return lanes->registers < FACET_LANES_MAX && (step == 2 || step == 4) &&
+    return lanes->register_lanes < FACET_LANES_MAX && (step == 2 || step == 4) &&
            LLVMSizeOfTypeInBits(lanes->layout, LLVMGetElementType(type)) < 32;
 }
 

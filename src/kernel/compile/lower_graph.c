@@ -185,9 +185,9 @@ static void find_dominators(struct facet_graph *graph)
 }
 
 /*
- * The blocks from which an end of the function is reached, each behind those that its ways to the ends lead through;
- * its number is its place. Depth first over predecessors: `ret_list` is filled from its end. Returns how many there
- * are.
+ * Lists the blocks from which an end of the function is reached, in reverse post-order of the reversed graph:
+ * `ret_list` is filled from its end, depth first over predecessors. `ret_number` gives each block's index in the list.
+ * Returns how many blocks were found.
  */
 static uint32_t order_backwards(const struct facet_graph *graph, uint32_t *ret_list, uint32_t *ret_number)
 {
@@ -224,8 +224,8 @@ static uint32_t order_backwards(const struct facet_graph *graph, uint32_t *ret_l
     return graph->count - place;
 }
 
-/* The counterpart of meet_above(). Post-dominators have lower numbers; FACET_NO_BLOCK, behind all ends, is the
- * lowest. */
+/* Like meet_above(), up the tree of post-dominators. A post-dominator has a lower number; FACET_NO_BLOCK, behind all
+ * ends, is the lowest. */
 static uint32_t meet_below(const struct facet_graph *graph, const uint32_t *number, uint32_t a, uint32_t b)
 {
     while (a != b) {
@@ -328,7 +328,7 @@ uint32_t facet_graph_then(const struct facet_graph *graph, uint32_t branch)
     return graph->blocks[then].predecessor_count == 1 ? then : FACET_NO_BLOCK;
 }
 
-/* The block's back edges to a block that is not the only entry of its loop. */
+/* The number of the block's back edges to a block that is not the only entry of its loop. */
 static uint32_t count_irreducible_edges(const struct facet_graph *graph, uint32_t block)
 {
     uint32_t count = 0;
@@ -351,7 +351,7 @@ uint32_t facet_graph_cases(const struct facet_graph *graph)
     return cases;
 }
 
-bool facet_graph_is_tangled(const struct facet_graph *graph)
+bool facet_graph_is_too_complex(const struct facet_graph *graph)
 {
     enum { IRREDUCIBLE_EDGES_MAX = 16 };
     uint32_t irreducible_edges = 0;

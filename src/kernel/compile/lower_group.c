@@ -16,11 +16,10 @@
 #include <facet/host_kernel.h>
 
 enum {
-    LARGE_BLOCK_INSTRUCTIONS = 2000, /* instructions: a larger block is split, into pieces of ... */
-    PIECE_INSTRUCTIONS = 500,
-    INLINE_REGIONS_MAX = 48, /* with more regions, each is a function of its own */
-    STACK_MAX_BYTES =
-        65536, /* bytes of private memory of a chunk; more is scratch memory: a thread's stack has an end */
+    LARGE_BLOCK_INSTRUCTIONS = 2000, /* a block with more instructions is split ... */
+    PIECE_INSTRUCTIONS = 500,        /* ... into pieces of this size */
+    INLINE_REGIONS_MAX = 48,         /* with more regions, each is a function of its own */
+    STACK_MAX_BYTES = 65536,         /* private memory of a chunk on the thread's stack; more is in scratch memory */
 };
 
 LLVMValueRef facet_group_number(const struct facet_former *former, uint32_t value)
@@ -41,8 +40,9 @@ static void redirect_branches(LLVMBasicBlockRef from, LLVMBasicBlockRef to)
     }
 }
 
-/* Moves the instructions before `instruction` into a new block, the head, without a terminator: the builder is at its
- * end. The tail stays, so that phis in its successors stay right. Returns the tail. */
+/* Moves the instructions before `instruction` into a new block, the head, and leaves the builder at the head's end,
+ * which has no terminator yet. The old block keeps the tail, so that phis in its successors stay right. Returns the
+ * tail. */
 static LLVMBasicBlockRef split_before(LLVMBuilderRef builder, LLVMValueRef instruction)
 {
     LLVMBasicBlockRef tail = LLVMGetInstructionParent(instruction);
@@ -176,13 +176,13 @@ LLVMValueRef facet_group_call(struct facet_former *former, LLVMValueRef call)
     }
 }
 
-static bool is_once(const struct facet_former *former, LLVMValueRef value)
+static bool is_computed_once(const struct facet_former *former, LLVMValueRef value)
 {
     return !LLVMIsAInstruction(value) || facet_map_get(&former->once, value);
 }
 
-/* Values that need only arguments and the launch are computed before all loops. */
-static void make_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
+/* Computes a value before all loops if it depends only on the arguments and the launch. */
+static void compute_once(struct facet_former *former, LLVMValueRef instruction, bool entry)
 {
     LLVMValueRef made = LLVMIsACallInst(instruction) ? facet_group_call(former, instruction) : NULL;
     uint32_t count = (uint32_t)LLVMGetNumOperands(instruction);
@@ -191,7 +191,7 @@ static void make_once(struct facet_former *former, LLVMValueRef instruction, boo
         if (!can_be_early(instruction) || (!entry && LLVMIsALoadInst(instruction)))
             return;
         for (uint32_t i = 0; i < count; i++)
-            if (!is_once(former, LLVMGetOperand(instruction, i)))
+            if (!is_computed_once(former, LLVMGetOperand(instruction, i)))
                 return;
         made = LLVMInstructionClone(instruction);
         for (uint32_t i = 0; i < count; i++) {
@@ -205,14 +205,14 @@ static void make_once(struct facet_former *former, LLVMValueRef instruction, boo
     facet_map_put(&former->once, instruction, made);
 }
 
-static void find_once(struct facet_former *former)
+static void find_computed_once(struct facet_former *former)
 {
     for (uint32_t i = 0; i < LLVMCountParams(former->source); i++)
         facet_map_put(&former->once, LLVMGetParam(former->source, i), LLVMGetParam(former->run, i));
     for (uint32_t i = 0; i < former->graph.count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
-            make_once(former, at, i == 0);
+            compute_once(former, at, i == 0);
 }
 
 static void find_regions(struct facet_former *former)
@@ -394,7 +394,7 @@ static void find_kept(struct facet_former *former)
     for (uint32_t i = 0; i < former->graph.count; i++)
         for (LLVMValueRef at = LLVMGetFirstInstruction(former->graph.blocks[i].block); at;
              at = LLVMGetNextInstruction(at))
-            if (!LLVMIsAAllocaInst(at) && !is_once(former, at) && !facet_is_item_id(at))
+            if (!LLVMIsAAllocaInst(at) && !is_computed_once(former, at) && !facet_is_item_id(at))
                 find_kept_of(former, at, i, seen, ++mark, stack);
 }
 
@@ -451,13 +451,13 @@ static void make_run(struct facet_former *former)
         facet_outline_start(former);
     else
         facet_group_counters(former);
-    find_once(former);
+    find_computed_once(former);
     find_places(former);
     for (uint32_t i = 0; i < former->region_count; i++)
         fill_region(former, &former->regions[i]);
     find_kept(former);
     find_guarded(former);
-    /* The frame's size must be known before it is used: private memory first. */
+    /* Private memory is reserved first: the frame's size must be known before code that uses it is made. */
     bool alone = former->region_count == 1 && !former->group->frames; /* no item waits at a barrier */
 
     bool frame = !alone || private_bytes(former) > STACK_MAX_BYTES;
@@ -509,7 +509,7 @@ LLVMValueRef facet_group_make(struct facet_arena *arena, LLVMValueRef function, 
     facet_graph_make(&former.graph, arena, function);
     facet_shapes_make(&former.shapes, arena, &former.graph, layout, false, 0);
     /* Barriers of our own would hide missing barriers of the source from a checker. */
-    if (!group->passed && facet_cuts_make(arena, former.builder, &former.graph, &former.shapes)) {
+    if (!group->after_barrier && facet_cuts_make(arena, former.builder, &former.graph, &former.shapes)) {
         split_at_barriers(&former);
         facet_graph_make(&former.graph, arena, function);
         facet_shapes_make(&former.shapes, arena, &former.graph, layout, false, 0);

@@ -12,12 +12,12 @@
 
 #include <facet/host_kernel.h>
 
-#define PRIVATE_MAX_BYTES (UINT64_C(64) << 20) /* of an item: that of a chunk is counted in 32 bits */
+#define PRIVATE_MAX_BYTES (UINT64_C(64) << 20) /* of an item, so that the bytes of a chunk fit into 32 bits */
 #define LOCAL_MAX_BYTES   (UINT64_C(1) << 30)  /* local memory of a kernel */
 
 #define LOCAL_MEMORY_NAME   "__facet_local_memory"
 #define WITHIN_NAME         "__facet_within"
-#define DYNAMIC_OFFSET_NAME "__facet_dynamic_offset" /* of local arguments: known when the variables are */
+#define DYNAMIC_OFFSET_NAME "__facet_dynamic_offset" /* where local arguments begin, behind the local variables */
 
 struct maker {
     LLVMContextRef context;
@@ -27,7 +27,7 @@ struct maker {
     bool check;
 };
 
-static struct maker start_maker(LLVMModuleRef module)
+static struct maker make_maker(LLVMModuleRef module)
 {
     LLVMContextRef context = LLVMGetModuleContext(module);
 
@@ -40,7 +40,7 @@ static struct maker start_maker(LLVMModuleRef module)
                           .pointer = LLVMPointerTypeInContext(context, 0)};
 }
 
-/* Arguments: none, or a pointer and a number. */
+/* Calls a function that has no effects. Its arguments are none, or a pointer and a number. */
 static LLVMValueRef call_pure(struct maker *maker, const char *name, LLVMTypeRef result, LLVMValueRef *arguments,
                               uint32_t count)
 {
@@ -90,8 +90,8 @@ static LLVMValueRef local_argument(struct maker *maker, LLVMValueRef block, cons
     return offset_pointer(maker, memory, number_argument(maker, block, argument->offset + 4));
 }
 
-static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument,
-                                 LLVMTypeRef type)
+static LLVMValueRef make_argument(struct maker *maker, LLVMValueRef block, const struct facet_lower_argument *argument,
+                                  LLVMTypeRef type)
 {
     bool pointer = LLVMGetTypeKind(type) == LLVMPointerTypeKind;
     LLVMValueRef place, value;
@@ -116,7 +116,7 @@ static LLVMValueRef one_argument(struct maker *maker, LLVMValueRef block, const 
 
 LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, const struct facet_lower_kernel *kernel)
 {
-    struct maker maker = start_maker(module);
+    struct maker maker = make_maker(module);
     LLVMValueRef called = LLVMGetNamedFunction(module, kernel->name), item, *arguments;
     uint32_t count = LLVMCountParams(called);
     size_t size = strlen(kernel->name) + 16;
@@ -130,14 +130,15 @@ LLVMValueRef facet_item_make(struct facet_arena *arena, LLVMModuleRef module, co
     LLVMPositionBuilderAtEnd(maker.builder, LLVMAppendBasicBlockInContext(maker.context, item, "entry"));
     for (uint32_t i = 0; i < count; i++)
         arguments[i] =
-            one_argument(&maker, LLVMGetParam(item, 0), &kernel->arguments[i], LLVMTypeOf(LLVMGetParam(called, i)));
+            make_argument(&maker, LLVMGetParam(item, 0), &kernel->arguments[i], LLVMTypeOf(LLVMGetParam(called, i)));
     LLVMBuildCall2(maker.builder, LLVMGlobalGetValueType(called), called, arguments, count, "");
     LLVMBuildRetVoid(maker.builder);
     LLVMDisposeBuilder(maker.builder);
     return item;
 }
 
-/* Constants that have the address of a variable in them become instructions. NULL: it has not. */
+/* Turns a constant that contains the variable's address into instructions with `place` instead. NULL: it contains no
+ * such address. */
 static LLVMValueRef rebuild_constant(struct maker *maker, LLVMValueRef constant, LLVMValueRef variable,
                                      LLVMValueRef place)
 {
@@ -192,7 +193,7 @@ static LLVMValueRef local_place(struct maker *maker, LLVMValueRef variable, uint
     return offset_pointer(maker, place, LLVMConstInt(maker->i64, size, 0));
 }
 
-/* Returns whether the item uses it at all. */
+/* Replaces the variable in the item by its place in local memory. Returns whether the item uses the variable at all. */
 static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef variable, uint64_t offset)
 {
     LLVMValueRef first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(item)), place = NULL;
@@ -212,7 +213,7 @@ static bool place_variable(struct maker *maker, LLVMValueRef item, LLVMValueRef 
     return place != NULL;
 }
 
-/* UINT32_MAX: more than MEMORY_MAX. */
+/* Places all local variables. Returns their bytes; UINT32_MAX: more than LOCAL_MAX_BYTES. */
 static uint32_t place_variables(struct maker *maker, LLVMValueRef item)
 {
     LLVMTargetDataRef layout = LLVMGetModuleDataLayout(maker->module);
@@ -234,7 +235,7 @@ static uint32_t place_variables(struct maker *maker, LLVMValueRef item)
     return (uint32_t)((used + FACET_HOST_LOCAL_ALIGN - 1) / FACET_HOST_LOCAL_ALIGN * FACET_HOST_LOCAL_ALIGN);
 }
 
-/* A call whose dimension is not constant: of each, and a choice. */
+/* For a call whose dimension is not constant: calls for each dimension, and chooses among the results. */
 static LLVMValueRef choose_dimension(struct maker *maker, LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMGetCalledValue(call), dimension = LLVMGetOperand(call, 0), result;
@@ -252,7 +253,7 @@ static LLVMValueRef choose_dimension(struct maker *maker, LLVMValueRef call)
     return result;
 }
 
-static void settle_call(struct maker *maker, LLVMValueRef call, uint32_t local_bytes)
+static void resolve_call(struct maker *maker, LLVMValueRef call, uint32_t local_bytes)
 {
     enum facet_call kind = facet_call_of(call);
     LLVMValueRef made = NULL;
@@ -274,7 +275,7 @@ static void settle_call(struct maker *maker, LLVMValueRef call, uint32_t local_b
     LLVMInstructionEraseFromParent(call);
 }
 
-/* Whether a call tells groups in x apart. */
+/* Whether a call's result or effect may differ between work-groups that are neighbours in x. */
 static bool sees_groups(LLVMValueRef call)
 {
     switch (facet_call_of(call)) {
@@ -292,10 +293,13 @@ static bool sees_groups(LLVMValueRef call)
     }
 }
 
-/* Without loops, so that one group takes about as long as the next: a row is not left before its end. */
+/*
+ * Whether rows of work-groups may run in one call (FACET_HOST_ROWS): no item can tell groups in x apart. An item with
+ * loops may not: a row is not left before its end, so all its groups must be short.
+ */
 static bool is_of_rows(struct facet_arena *arena, LLVMValueRef item, const struct facet_lower_kernel *kernel)
 {
-    if (kernel->required_group_size[0] || facet_loops_any(arena, item))
+    if (kernel->required_group_size[0] || facet_item_has_loop(arena, item))
         return false;
     for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(item); block; block = LLVMGetNextBasicBlock(block))
         for (LLVMValueRef at = LLVMGetFirstInstruction(block); at; at = LLVMGetNextInstruction(at))
@@ -304,9 +308,9 @@ static bool is_of_rows(struct facet_arena *arena, LLVMValueRef item, const struc
     return true;
 }
 
-void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check)
+void facet_item_resolve(struct facet_arena *arena, LLVMValueRef item, struct facet_lower_kernel *kernel, bool check)
 {
-    struct maker maker = start_maker(LLVMGetGlobalParent(item));
+    struct maker maker = make_maker(LLVMGetGlobalParent(item));
 
     maker.check = check;
     kernel->local_bytes = place_variables(&maker, item);
@@ -316,14 +320,14 @@ void facet_item_settle(struct facet_arena *arena, LLVMValueRef item, struct face
             if (facet_call_of(at) == FACET_CALL_BARRIER)
                 kernel->flags |= FACET_HOST_BARRIERS;
             if (LLVMIsACallInst(at))
-                settle_call(&maker, at, kernel->local_bytes);
+                resolve_call(&maker, at, kernel->local_bytes);
         }
     if (is_of_rows(arena, item, kernel))
         kernel->flags |= FACET_HOST_ROWS;
     LLVMDisposeBuilder(maker.builder);
 }
 
-const char *facet_item_stranger(LLVMValueRef item)
+const char *facet_item_unsupported_call(LLVMValueRef item)
 {
     size_t length;
 
@@ -332,7 +336,7 @@ const char *facet_item_stranger(LLVMValueRef item)
             LLVMValueRef callee = LLVMIsACallInst(at) ? LLVMGetCalledValue(at) : NULL;
 
             if (callee && LLVMIsAFunction(callee) && facet_call_of(at) == FACET_CALL_OTHER &&
-                !LLVMGetIntrinsicID(callee) && !facet_shared_is(at))
+                !LLVMGetIntrinsicID(callee) && !facet_is_shared_call(at))
                 return LLVMGetValueName2(callee, &length);
         }
     return NULL;
@@ -384,7 +388,7 @@ static uint32_t count_elements(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
 }
 
-/* A constant, each element of which is neither 0 nor all ones. */
+/* Whether the divisor is a constant, each element of which is neither 0 nor all ones. */
 static bool is_safe_divisor(LLVMValueRef divisor)
 {
     LLVMTypeRef type = LLVMTypeOf(divisor);
@@ -400,7 +404,7 @@ static bool is_safe_divisor(LLVMValueRef divisor)
     return true;
 }
 
-/* In each element 1, or (`highest`) the number that has only its highest bit. */
+/* A constant whose elements all are 1 or, with `highest`, the number that has only its highest bit set. */
 static LLVMValueRef integer_constant(struct facet_arena *arena, LLVMTypeRef type, bool highest)
 {
     bool vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
@@ -416,10 +420,10 @@ static LLVMValueRef integer_constant(struct facet_arena *arena, LLVMTypeRef type
 }
 
 /*
- * The machine traps where OpenCL only leaves the value undefined: the divisor becomes 1 there. Frozen, as both uses
- * must see one value.
+ * Replaces the divisor by 1 where the division would trap; OpenCL only leaves the value undefined there. The divisor is
+ * frozen, since the comparison and the division must see one value.
  */
-static void tame_division(struct facet_arena *arena, LLVMBuilderRef builder, LLVMValueRef division)
+static void guard_division(struct facet_arena *arena, LLVMBuilderRef builder, LLVMValueRef division)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(division);
     LLVMTypeRef type = LLVMTypeOf(division);
@@ -454,7 +458,7 @@ void facet_item_divide(struct facet_arena *arena, LLVMValueRef function)
             case LLVMSDiv:
             case LLVMURem:
             case LLVMSRem:
-                tame_division(arena, builder, at);
+                guard_division(arena, builder, at);
                 break;
             default:
                 break;

@@ -2,11 +2,11 @@
 /*
  * Blocks with hundreds of predecessors, such as the block behind a large switch.
  *
- * Owns: a tree of blocks before such a block, each with a few predecessors. For each empty predecessor of a block LLVM
- * looks at all of them (in simplifycfg), and for each copy into a phi's register at all copies (in the register
- * coalescer): both are quadratic. Each block of the tree calls llvm.sideeffect, which makes no code and keeps LLVM from
- * removing the block. The coalescer would still make one register of a large tree, so with a thousand predecessors and
- * more, values go through memory.
+ * Owns: a tree of blocks before such a block, each of which has at most GROUP_EDGES_MAX predecessors. Without the tree,
+ * simplifycfg looks at all predecessors for each empty one, and the register coalescer at all copies into a phi's
+ * register for each copy: both are quadratic. Each block of the tree calls llvm.sideeffect, which makes no code and
+ * keeps LLVM from removing the block. The coalescer would still make one register of a large tree, so with more than
+ * 1024 predecessors, values go through memory.
  * Never: changes a result; groups an entry of a loop with its back edge.
  */
 #include "lower_inside.h"
@@ -33,7 +33,8 @@ static LLVMValueRef declare_mark(LLVMValueRef function)
                                        NULL, 0);
 }
 
-/* Whether there is one edge only: a switch may have several to one block, each with an entry of its own in a phi. */
+/* Whether exactly one edge leads from `from` to `to`: a switch may have several, each with an entry of its own in a
+ * phi. */
 static bool is_only_edge(const struct facet_graph *graph, uint32_t from, uint32_t to)
 {
     uint32_t count = 0;
@@ -78,8 +79,8 @@ static void turn_branch(const struct joining *joining, uint32_t from, LLVMBasicB
             LLVMSetSuccessor(end, s, group);
 }
 
-/* Makes a phi in each group, and one that joins these with the values of predecessors outside of groups. */
-static void part_phi(struct joining *joining, const struct facet_map *places, LLVMValueRef phi, uint32_t count)
+/* Makes a phi in each group, and one phi that joins them with the values of predecessors outside of groups. */
+static void split_phi(struct joining *joining, const struct facet_map *places, LLVMValueRef phi, uint32_t count)
 {
     LLVMValueRef *phis = facet_arena_take(joining->arena, (count + 1) * sizeof(LLVMValueRef));
 
@@ -100,7 +101,7 @@ static void part_phi(struct joining *joining, const struct facet_map *places, LL
     LLVMInstructionEraseFromParent(phi);
 }
 
-static bool part_join(struct joining *joining)
+static bool split_join(struct joining *joining)
 {
     const struct facet_block *block = &joining->graph->blocks[joining->to];
     struct facet_map places = {.arena = joining->arena};
@@ -126,18 +127,18 @@ static bool part_join(struct joining *joining)
     }
     for (LLVMValueRef at = LLVMGetFirstInstruction(block->block), next; at && LLVMIsAPHINode(at); at = next) {
         next = LLVMGetNextInstruction(at);
-        part_phi(joining, &places, at, count);
+        split_phi(joining, &places, at, count);
     }
     return true;
 }
 
-/* Makes one level of the trees. */
-static bool part_level(struct facet_arena *arena, LLVMValueRef function)
+/* Makes one level of the trees before all blocks. False: no block needed it. */
+static bool split_level(struct facet_arena *arena, LLVMValueRef function)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(function));
     struct facet_graph graph;
     struct joining joining = {.context = context, .graph = &graph, .arena = arena};
-    bool parted = false;
+    bool split_any = false;
 
     facet_graph_make(&graph, arena, function);
     if (facet_graph_cases(&graph) <= FACET_CASES_MAX)
@@ -146,9 +147,9 @@ static bool part_level(struct facet_arena *arena, LLVMValueRef function)
     joining.builder = LLVMCreateBuilderInContext(context);
     for (joining.to = 1; joining.to < graph.count; joining.to++)
         if (graph.blocks[joining.to].predecessor_count > GROUP_EDGES_MAX)
-            parted |= part_join(&joining);
+            split_any |= split_join(&joining);
     LLVMDisposeBuilder(joining.builder);
-    return parted;
+    return split_any;
 }
 
 /* Flips the sign bit, so that unsigned numbers have the order of the signed ones. */
@@ -189,9 +190,9 @@ bool facet_joins_dense(LLVMValueRef function)
     return false;
 }
 
-void facet_joins_part(struct facet_arena *arena, LLVMValueRef function)
+void facet_joins_split(struct facet_arena *arena, LLVMValueRef function)
 {
-    while (part_level(arena, function))
+    while (split_level(arena, function))
         ;
 }
 
@@ -205,7 +206,7 @@ static uint32_t count_grouped(LLVMValueRef phi)
 
         while (LLVMIsAPHINode(at))
             at = LLVMGetNextInstruction(at);
-        if (facet_is_mark(at) && at != first)
+        if (facet_joins_is_mark(at) && at != first)
             count += LLVMCountIncoming(first);
     }
     return count;

@@ -8,8 +8,10 @@
 
 #include <string.h>
 
-/* Intrinsics that take vectors. `types` names the values that they are overloaded on: r the result, digits an operand.
- * `scalar`: the operand that stays scalar, or -1. */
+/*
+ * Intrinsics that take vectors. `types` names the values whose types select the overload: r is the result, a digit the
+ * index of an operand. `scalar`: the index of the operand that stays scalar, or -1.
+ */
 struct vector_intrinsic {
     const char *name, *types;
     int scalar;
@@ -103,7 +105,7 @@ static void copy_flags(LLVMValueRef from, LLVMValueRef to)
 }
 
 /*
- * Gives inactive lanes a divisor of 1. The divisor is frozen, as an inactive lane may have any value: otherwise the
+ * Gives inactive lanes a divisor of 1. The divisor is frozen, since an inactive lane may have any value: otherwise the
  * optimizer would conclude from the active items, which never have 0, that every lane may divide.
  */
 static LLVMValueRef safe_divisor(struct facet_lanes *lanes, LLVMValueRef divisor)
@@ -223,7 +225,7 @@ LLVMValueRef facet_lanes_compute(struct facet_lanes *lanes, LLVMValueRef from)
     return NULL;
 }
 
-/* The clone computes for lane 0, which may be inactive, so the promises about the value do not hold. */
+/* The clone computes the value of lane 0, which may be inactive, so LLVM must not assume that it does not wrap. */
 static void drop_promises(LLVMValueRef clone)
 {
     switch (LLVMGetInstructionOpcode(clone)) {
@@ -245,7 +247,10 @@ static void drop_promises(LLVMValueRef clone)
     }
 }
 
-/* The base of a rough index (lower_shape.c): unsigned ones count from the end that is small where they wrap. */
+/*
+ * Lane 0's value of an unsigned index whose stride is for addresses only (lower_shape.c): computed from the lane at
+ * that end of the chunk which is small when the index wraps between two lanes.
+ */
 static LLVMValueRef extend_base(struct facet_lanes *lanes, LLVMValueRef extend)
 {
     int64_t stride = facet_shapes_get(&lanes->shapes, extend).stride * (int64_t)(lanes->width - 1);
@@ -259,8 +264,8 @@ static LLVMValueRef extend_base(struct facet_lanes *lanes, LLVMValueRef extend)
     return LLVMBuildSub(lanes->builder, index, LLVMConstInt(wide, (unsigned long long)stride, 1), "");
 }
 
-/* A strided `or` is a sum, as no bit is set in both operands. In an inactive lane 0 bits may be set in both: then only
- * the sum is the base from which the other lanes' values follow. */
+/* A strided `or` is a sum, since no bit is set in both operands. In lane 0, if it is inactive, bits may be set in both:
+ * then the other lanes' values follow from the sum, not from the `or`. */
 static void copy_or(struct facet_lanes *lanes, LLVMValueRef from)
 {
     LLVMValueRef left = facet_lanes_scalar(lanes, LLVMGetOperand(from, 0));
@@ -294,8 +299,8 @@ static void make_call(struct facet_lanes *lanes, LLVMValueRef call)
         facet_lanes_refuse(lanes, "a barrier in divergent control flow");
         return;
     }
-    if (facet_shared_is(call) && (facet_shapes_get(&lanes->shapes, call).kind == FACET_SHAPE_VARYING ||
-                                  LLVMGetTypeKind(LLVMTypeOf(call)) == LLVMVoidTypeKind)) {
+    if (facet_is_shared_call(call) && (facet_shapes_get(&lanes->shapes, call).kind == FACET_SHAPE_VARYING ||
+                                       LLVMGetTypeKind(LLVMTypeOf(call)) == LLVMVoidTypeKind)) {
         facet_lanes_call_shared(lanes, call);
         return;
     }
@@ -320,7 +325,7 @@ static void make_other(struct facet_lanes *lanes, LLVMValueRef instruction)
     LLVMValueRef made;
 
     if (kind == FACET_SHAPE_STRIDED && LLVMGetInstructionOpcode(instruction) == LLVMZExt &&
-        facet_shapes_get(&lanes->shapes, instruction).rough) {
+        facet_shapes_get(&lanes->shapes, instruction).address_only) {
         facet_map_put(&lanes->scalars, instruction, extend_base(lanes, instruction));
         return;
     }

@@ -160,7 +160,7 @@ static void widen_operands(struct facet_lanes *lanes, LLVMValueRef value)
 LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value)
 {
     LLVMValueRef found = facet_map_get(&lanes->vectors, value), scalar, before = NULL;
-    bool rough = facet_shapes_get(&lanes->shapes, value).rough;
+    bool address_only = facet_shapes_get(&lanes->shapes, value).address_only;
     LLVMBasicBlockRef insert_block = LLVMGetInsertBlock(lanes->builder);
 
     if (found)
@@ -169,14 +169,14 @@ LLVMValueRef facet_lanes_vector(struct facet_lanes *lanes, LLVMValueRef value)
     if (LLVMIsConstant(value))
         return widen_value(lanes, value, scalar); /* folded */
     before = LLVMGetBasicBlockTerminator(insert_block);
-    if (rough)
+    if (address_only)
         widen_operands(lanes, value);
     place_behind(lanes, scalar);
-    found = rough ? facet_lanes_compute(lanes, value) : widen_value(lanes, value, scalar);
+    found = address_only ? facet_lanes_compute(lanes, value) : widen_value(lanes, value, scalar);
     if (!found)
         return LLVMGetPoison(LLVMTypeOf(value));
     facet_map_put(&lanes->vectors, value, found);
-    if (before) /* when a block has its terminator, only its phis are still to be finished */
+    if (before) /* the block is complete, except for values that phis of its successors take */
         LLVMPositionBuilderBefore(lanes->builder, before);
     else
         LLVMPositionBuilderAtEnd(lanes->builder, insert_block);
@@ -234,7 +234,7 @@ LLVMValueRef facet_lanes_all(struct facet_lanes *lanes, LLVMValueRef conditions)
                          LLVMConstAllOnes(bits), "");
 }
 
-/* A select, not an `and`: poison of an inactive lane must not get into the mask. */
+/* Emits a select rather than an `and`, so that poison of an inactive lane does not get into the mask. */
 static LLVMValueRef mask_and(struct facet_lanes *lanes, LLVMValueRef mask, LLVMValueRef condition)
 {
     if (!mask)
@@ -320,7 +320,7 @@ static void end_divergent(struct facet_lanes *lanes, uint32_t index, LLVMValueRe
         condition = LLVMBuildNot(lanes->builder, condition, "");
     lanes->then_masks[index] = condition;
     some = mask_and(lanes, lanes->masks[index], condition);
-    lanes->leaving_masks[index] = some;
+    lanes->taken_masks[index] = some;
     LLVMBuildCondBr(lanes->builder, facet_lanes_any(lanes, some), lanes->starts[in], lanes->starts[out]);
 }
 
@@ -358,7 +358,8 @@ static void make_block(struct facet_lanes *lanes, uint32_t index, const struct f
         end_block(lanes, index);
 }
 
-/* The value that arrives in `join` from `from`: lanes that skipped an if before keep the value of their own path. */
+/* The value that arrives in `join` from `from`: a lane that skipped an if on the way keeps the value that the phi has
+ * for skipping it. */
 static LLVMValueRef blend_values(struct facet_lanes *lanes, LLVMValueRef phi, uint32_t join, uint32_t from,
                                  LLVMValueRef value)
 {
@@ -446,13 +447,13 @@ static void finish_mask(struct facet_lanes *lanes, uint32_t header)
         LLVMValueRef value;
 
         lanes->block = from;
-        value = from == latch ? lanes->leaving_masks[latch] : facet_lanes_mask(lanes);
+        value = from == latch ? lanes->taken_masks[latch] : facet_lanes_mask(lanes);
         LLVMAddIncoming(lanes->masks[header], &value, &lanes->ends[from], 1);
     }
 }
 
-/* Whether most of the work of the loop that ends with this latch is loads at unrelated addresses, lane by lane. */
-static bool gathers_most(const struct facet_lanes *lanes, uint32_t latch)
+/* Whether most of the work of the loop that ends with this latch is loads at unrelated addresses (gathers). */
+static bool mostly_gathers(const struct facet_lanes *lanes, uint32_t latch)
 {
     uint32_t header = facet_graph_header(&lanes->graph, latch), gathers = 0, others = 0;
 
@@ -472,12 +473,12 @@ static bool gathers_most(const struct facet_lanes *lanes, uint32_t latch)
     return gathers >= 2 && others < 4 * gathers;
 }
 
-/* Lanes that access unrelated addresses gain nothing from each other. */
+/* Refuses a function with a divergent loop that mostly gathers: vectors would gain nothing there. */
 static void judge_accesses(struct facet_lanes *lanes)
 {
     for (uint32_t i = 0; i < lanes->graph.count; i++)
         if (lanes->shapes.divergent[i] && facet_graph_header(&lanes->graph, i) != FACET_NO_BLOCK &&
-            gathers_most(lanes, i))
+            mostly_gathers(lanes, i))
             facet_lanes_refuse(lanes, "a loop of each item's own that mostly loads");
 }
 
@@ -489,7 +490,7 @@ static void make_all(struct facet_lanes *lanes, const struct facet_lanes_form *f
     lanes->ends = facet_arena_take(lanes->arena, count * sizeof(LLVMBasicBlockRef));
     lanes->masks = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
     lanes->then_masks = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
-    lanes->leaving_masks = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
+    lanes->taken_masks = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef));
     for (uint32_t i = 0; i < LLVMCountParams(lanes->source); i++)
         facet_map_put(form->varying >> i & 1 ? &lanes->vectors : &lanes->scalars, LLVMGetParam(lanes->source, i),
                       LLVMGetParam(lanes->target, i));
@@ -533,7 +534,7 @@ bool facet_lanes_make(struct facet_arena *arena, LLVMValueRef function, LLVMTarg
                                 .layout = layout,
                                 .source = function,
                                 .width = form->width,
-                                .registers = form->registers,
+                                .register_lanes = form->register_lanes,
                                 .scalars = {.arena = arena},
                                 .vectors = {.arena = arena}};
 

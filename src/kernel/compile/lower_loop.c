@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: whether an item has loops, and which of them LLVM must leave as they are. Never: changes a loop's code. */
+/* Owns: whether an item has loops, and which loops LLVM must not unroll. Never: changes a loop's code. */
 #include "lower_inside.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -25,7 +25,7 @@ static LLVMValueRef never_unrolled(LLVMContextRef context)
     return node;
 }
 
-void facet_loops_leave(LLVMValueRef end)
+void facet_loop_forbid_unrolling(LLVMValueRef end)
 {
     LLVMContextRef context =
         LLVMGetModuleContext(LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(end))));
@@ -33,7 +33,7 @@ void facet_loops_leave(LLVMValueRef end)
     LLVMSetMetadata(end, LLVMGetMDKindIDInContext(context, "llvm.loop", 9), never_unrolled(context));
 }
 
-void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item)
+void facet_atomic_loops_forbid_unrolling(struct facet_arena *arena, LLVMValueRef item)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(item));
     unsigned kind = LLVMGetMDKindIDInContext(context, "llvm.loop", 9);
@@ -48,11 +48,11 @@ void facet_loops_keep(struct facet_arena *arena, LLVMValueRef item)
         for (uint32_t i = header; header != FACET_NO_BLOCK && i <= latch; i++)
             atomics |= facet_graph_dominates(&graph, header, i) && has_atomics(graph.blocks[i].block);
         if (atomics && !LLVMGetMetadata(end, kind))
-            facet_loops_leave(end);
+            facet_loop_forbid_unrolling(end);
     }
 }
 
-bool facet_loops_any(struct facet_arena *arena, LLVMValueRef item)
+bool facet_item_has_loop(struct facet_arena *arena, LLVMValueRef item)
 {
     struct facet_graph graph;
 

@@ -13,7 +13,8 @@
 
 #define STEP_MAX 4
 
-/* Whether all that is done with the address is to load and store `*element` bytes of it, at multiples of that. */
+/* Whether the address is used only for loads and stores that all have one size; *element is that size in bytes, or 0
+ * before the first access. */
 static bool accessed_alike(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t *element)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(pointer); use; use = LLVMGetNextUse(use)) {
@@ -41,7 +42,8 @@ static bool accessed_alike(LLVMValueRef pointer, LLVMTargetDataRef layout, uint6
     return true;
 }
 
-static bool indexed_by(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t element)
+/* Whether all offsets from the pointer are multiples of `element` bytes. */
+static bool has_offsets_of(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t element)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(pointer); use; use = LLVMGetNextUse(use)) {
         LLVMValueRef gep = LLVMGetUser(use);
@@ -54,12 +56,12 @@ static bool indexed_by(LLVMValueRef pointer, LLVMTargetDataRef layout, uint64_t 
             type = LLVMGetElementType(type);
         if (LLVMGetTypeKind(type) == LLVMStructTypeKind || LLVMGetTypeKind(type) == LLVMVectorTypeKind)
             return false;
-        /* an index in bytes must be constant to be known to fit */
+        /* an index of smaller elements must be constant, so that its multiple can be checked */
         if (LLVMABISizeOfType(layout, type) % element &&
             (LLVMGetNumOperands(gep) != 2 || !LLVMIsAConstantInt(LLVMGetOperand(gep, 1)) ||
              LLVMConstIntGetZExtValue(LLVMGetOperand(gep, 1)) * LLVMABISizeOfType(layout, type) % element))
             return false;
-        if (!indexed_by(gep, layout, element))
+        if (!has_offsets_of(gep, layout, element))
             return false;
     }
     return true;
@@ -69,7 +71,7 @@ uint32_t facet_private_element(LLVMValueRef alloca, LLVMTargetDataRef layout)
 {
     uint64_t element = 0;
 
-    if (!accessed_alike(alloca, layout, &element) || !element || !indexed_by(alloca, layout, element))
+    if (!accessed_alike(alloca, layout, &element) || !element || !has_offsets_of(alloca, layout, element))
         return 0;
     return element <= 8 && LLVMABISizeOfType(layout, LLVMGetAllocatedType(alloca)) % element == 0 ? (uint32_t)element
                                                                                                   : 0;
@@ -111,7 +113,7 @@ struct place {
     LLVMValueRef scalar, vector; /* one of the two is set */
     bool same;                   /* the scalar is the address of all lanes */
     uint32_t step;               /* with `scalar`: elements from one lane to the next */
-    bool interleaved;            /* neighbouring elements of the array are one vector apart */
+    bool interleaved;            /* in interleaved private memory; set with `vector` only */
 };
 
 static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMValueRef alloca,
@@ -134,8 +136,9 @@ static struct place place_private(struct facet_lanes *lanes, LLVMValueRef pointe
     return (struct place){.vector = LLVMBuildGEP2(builder, i8, base, &offset, 1, ""), .interleaved = true};
 }
 
-/* Fields of small structs and vectors: one wide access that leaves out the gaps is better than a gather. */
-static bool has_step(const struct facet_lanes *lanes, struct facet_shape shape, uint64_t size)
+/* Whether the lanes' addresses are a few elements apart, as fields of small structs are: one wide access that leaves
+ * out the gaps is better than a gather. */
+static bool has_small_gaps(const struct facet_lanes *lanes, struct facet_shape shape, uint64_t size)
 {
     return shape.kind == FACET_SHAPE_STRIDED && !lanes->masks[lanes->block] && shape.stride > 0 &&
            shape.stride % (int64_t)size == 0 && shape.stride / (int64_t)size <= STEP_MAX;
@@ -154,7 +157,7 @@ static struct place place_of(struct facet_lanes *lanes, LLVMValueRef pointer, LL
     if (shape.kind == FACET_SHAPE_STRIDED && shape.stride == (int64_t)size &&
         LLVMSizeOfTypeInBits(lanes->layout, type) == size * 8)
         return (struct place){.scalar = facet_lanes_scalar(lanes, pointer)};
-    if (has_step(lanes, shape, size) && LLVMSizeOfTypeInBits(lanes->layout, type) == size * 8)
+    if (has_small_gaps(lanes, shape, size) && LLVMSizeOfTypeInBits(lanes->layout, type) == size * 8)
         return (struct place){.scalar = facet_lanes_scalar(lanes, pointer),
                               .step = (uint32_t)(shape.stride / (int64_t)size)};
     return (struct place){.vector = facet_lanes_vector(lanes, pointer)};
@@ -178,7 +181,7 @@ static LLVMValueRef load_lanes(struct facet_lanes *lanes, LLVMTypeRef type, stru
                               alignment);
 }
 
-/* Emits two loads and a choice at run time: one for addresses that are close to each other, one for any addresses.
+/* Emits two loads, one for addresses that are close to each other, one for any addresses, and a choice at run time.
  * NULL: the choice would not pay. */
 static LLVMValueRef load_near(struct facet_lanes *lanes, LLVMValueRef pointer, LLVMTypeRef type, struct place place,
                               uint32_t alignment)
@@ -259,7 +262,7 @@ void facet_lanes_load(struct facet_lanes *lanes, LLVMValueRef load)
     facet_map_put(&lanes->vectors, load, made);
 }
 
-static void put_plainly(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original)
+static void store_neighbours(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address, LLVMValueRef original)
 {
     LLVMTypeRef types[2] = {LLVMTypeOf(value), LLVMTypeOf(address)};
     LLVMValueRef arguments[3] = {value, address, lanes->masks[lanes->block]}, store;
@@ -280,16 +283,16 @@ void facet_lanes_store_neighbours(struct facet_lanes *lanes, LLVMValueRef value,
     LLVMBasicBlockRef blocks[3];
 
     if (!past) {
-        put_plainly(lanes, value, address, original);
+        store_neighbours(lanes, value, address, original);
         return;
     }
     if (mask)
         past = LLVMBuildAnd(lanes->builder, past, facet_lanes_all(lanes, mask), "");
     facet_lanes_fork(lanes, past, blocks);
-    facet_lanes_store_past(lanes, value, address);
+    facet_lanes_store_bypassing(lanes, value, address);
     LLVMBuildBr(lanes->builder, blocks[2]);
     LLVMPositionBuilderAtEnd(lanes->builder, blocks[1]);
-    put_plainly(lanes, value, address, original);
+    store_neighbours(lanes, value, address, original);
     LLVMBuildBr(lanes->builder, blocks[2]);
     LLVMPositionBuilderAtEnd(lanes->builder, blocks[2]);
 }
@@ -314,7 +317,7 @@ static void store_lanes(struct facet_lanes *lanes, LLVMValueRef value, struct pl
 }
 
 /* All lanes store to one address, so the value of any active lane may be stored. */
-static void store_one(struct facet_lanes *lanes, LLVMValueRef store, LLVMValueRef address)
+static void store_active_lane(struct facet_lanes *lanes, LLVMValueRef store, LLVMValueRef address)
 {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(lanes->context);
     LLVMValueRef value = LLVMGetOperand(store, 0), made;
@@ -348,7 +351,7 @@ void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store)
         return;
     place = place_of(lanes, pointer, LLVMTypeOf(value));
     if (place.same) {
-        store_one(lanes, store, place.scalar);
+        store_active_lane(lanes, store, place.scalar);
         return;
     }
     if (facet_lanes_type(lanes, LLVMTypeOf(value)))
@@ -356,7 +359,8 @@ void facet_lanes_store(struct facet_lanes *lanes, LLVMValueRef store)
 }
 
 /*
- * Extracts the operands of an address rather than the address: the machine adds and scales within the access for free.
+ * One lane's value of an operand. For an address, its base and index are extracted rather than the address: the machine
+ * adds and scales within the access for free.
  */
 static LLVMValueRef lane_operand(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef lane)
 {
@@ -378,7 +382,7 @@ static LLVMValueRef lane_operand(struct facet_lanes *lanes, LLVMValueRef value, 
 }
 
 /* Emits the instruction for one lane, and returns its result. */
-static LLVMValueRef one_lane(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef lane)
+static LLVMValueRef emit_for_lane(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef lane)
 {
     uint32_t count = (uint32_t)LLVMGetNumOperands(instruction);
     LLVMValueRef *operands = facet_arena_take(lanes->arena, count * sizeof(LLVMValueRef)), clone;
@@ -411,14 +415,14 @@ static LLVMValueRef keep_lane(struct facet_lanes *lanes, LLVMValueRef all, LLVMV
     return all;
 }
 
-/* How many operations of a function are copied for each lane: for more, LLVM would need minutes. */
+/* The most operations of a function that are copied for each lane: with more, LLVM would need minutes. */
 enum { UNROLLED_LANES_MAX = 32 };
 
 static LLVMValueRef access_unrolled(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
 {
     for (uint32_t i = 0; i < lanes->width; i++) {
         LLVMValueRef lane = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), i, 0);
-        LLVMValueRef one = one_lane(lanes, instruction, lane);
+        LLVMValueRef one = emit_for_lane(lanes, instruction, lane);
 
         if (result)
             result = keep_lane(lanes, result, one, lane);
@@ -426,7 +430,7 @@ static LLVMValueRef access_unrolled(struct facet_lanes *lanes, LLVMValueRef inst
     return result;
 }
 
-/* Emits a loop over the bits of the mask. */
+/* Emits the instruction in a loop over the set bits of the mask. */
 static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instruction, LLVMValueRef result)
 {
     LLVMBuilderRef builder = lanes->builder;
@@ -449,7 +453,7 @@ static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instr
     arguments[0] = left;
     lane = LLVMBuildZExt(builder, facet_lanes_call(lanes, "llvm.cttz", &bits_type, 1, arguments, 2),
                          LLVMInt32TypeInContext(lanes->context), "");
-    one = one_lane(lanes, instruction, lane);
+    one = emit_for_lane(lanes, instruction, lane);
     rest = LLVMBuildAnd(builder, left, LLVMBuildSub(builder, left, LLVMConstInt(bits_type, 1, 0), ""), "");
     LLVMAddIncoming(left, (LLVMValueRef[]){bits, rest}, (LLVMBasicBlockRef[]){before, LLVMGetInsertBlock(builder)}, 2);
     if (result) {
@@ -459,11 +463,12 @@ static LLVMValueRef access_in_loop(struct facet_lanes *lanes, LLVMValueRef instr
     }
     end = LLVMBuildCondBr(builder, LLVMBuildICmp(builder, LLVMIntNE, rest, LLVMConstNull(bits_type), ""), loop, after);
     if (lanes->lane_by_lane > UNROLLED_LANES_MAX)
-        facet_loops_leave(end);
+        facet_loop_forbid_unrolling(end);
     LLVMPositionBuilderAtEnd(builder, after);
     return result ? one : NULL;
 }
 
+/* Emits the instruction lane by lane. `small`: its code is so short that it may be copied instead of looped over. */
 static void access_each_lane(struct facet_lanes *lanes, LLVMValueRef instruction, bool small)
 {
     LLVMTypeRef type = LLVMTypeOf(instruction);

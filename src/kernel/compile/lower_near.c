@@ -3,10 +3,11 @@
  * Many work-items in the lanes of vectors: addresses that usually are neighbours.
  *
  * Owns: finding indices that may grow by one from lane to lane (clamp(x + 1, 0, last), i ^ distance, i % size) or more
- * slowly (x / 2, (int)(x * scale)), and the test at run time whether they do. Never: makes the access
- * (lower_memory.c).
+ * slowly (x / 2, (int)(x * scale)), and the test at run time whether they do. Never: makes the access; lower_memory.c
+ * does.
  *
- * A gather costs as much as all its loads; a comparison and a branch that always goes one way cost next to nothing.
+ * A gather costs as much as one load for each lane; a comparison and a branch that always goes one way cost next to
+ * nothing.
  */
 #include "lower_lanes.h"
 
@@ -14,11 +15,11 @@
 
 enum {
     SEARCH_DEPTH_MAX = 8,
-    WINDOW_LANES =
-        8, /* least lanes of a register: AVX2's, whose vpermd moves any lane of a register to any other lane */
+    WINDOW_LANES = 8,  /* least lanes of a register: AVX2's, whose vpermd moves any lane to any other lane */
     PAGE_BYTES = 4096, /* a page is readable as a whole if one byte of it is */
 };
 
+/* How a value may change from lane to lane. */
 enum near {
     NEAR_NOT,
     NEAR_SAME, /* may be the same in all lanes */
@@ -108,8 +109,8 @@ static enum near near_of(const struct facet_lanes *lanes, LLVMValueRef value, ui
     }
 }
 
-/* The part of a sum that differs between lanes. */
-static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
+/* The term of a sum that differs between lanes. */
+static LLVMValueRef varying_term(const struct facet_lanes *lanes, LLVMValueRef index)
 {
     for (;;) {
         LLVMOpcode opcode = LLVMIsAInstruction(index) ? LLVMGetInstructionOpcode(index) : LLVMRet;
@@ -126,7 +127,7 @@ static LLVMValueRef core_of(const struct facet_lanes *lanes, LLVMValueRef index)
 }
 
 /* The condition that each lane's value is one more than the previous lane's. */
-static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
+static LLVMValueRef grows_by_one_condition(struct facet_lanes *lanes, LLVMValueRef value)
 {
     LLVMValueRef all = facet_lanes_vector(lanes, value),
                  zero = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0);
@@ -137,8 +138,8 @@ static LLVMValueRef ask_next(struct facet_lanes *lanes, LLVMValueRef value)
     return facet_lanes_all(lanes, LLVMBuildICmp(lanes->builder, LLVMIntEQ, all, expected, ""));
 }
 
-/* The condition that no lane's index wraps before it is extended. */
-static LLVMValueRef ask_within(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
+/* The condition that no lane's index wraps before it is extended to 64 bits. */
+static LLVMValueRef does_not_wrap_condition(struct facet_lanes *lanes, LLVMValueRef first, bool is_signed)
 {
     LLVMTypeRef type = LLVMTypeOf(first);
     uint64_t max = UINT64_MAX >> (64 - LLVMGetIntTypeWidth(type)) >> is_signed;
@@ -163,11 +164,11 @@ LLVMValueRef facet_lanes_near(struct facet_lanes *lanes, LLVMValueRef pointer, u
     if (!facet_lanes_uniform(lanes, base) || LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 ||
         near_of(lanes, index, SEARCH_DEPTH_MAX) != NEAR_NEXT)
         return NULL;
-    near = ask_next(lanes, core_of(lanes, inner));
+    near = grows_by_one_condition(lanes, varying_term(lanes, inner));
     first = LLVMBuildExtractElement(builder, facet_lanes_vector(lanes, inner),
                                     LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 0, 0), "");
     if (!wide) {
-        near = LLVMBuildAnd(builder, near, ask_within(lanes, first, LLVMIsASExtInst(index) != NULL), "");
+        near = LLVMBuildAnd(builder, near, does_not_wrap_condition(lanes, first, LLVMIsASExtInst(index) != NULL), "");
         first = LLVMBuildCast(builder, LLVMGetInstructionOpcode(index), first, LLVMTypeOf(index), "");
     }
     *ret_first =
@@ -262,7 +263,7 @@ static LLVMValueRef lane_of(struct facet_lanes *lanes, LLVMValueRef vector)
 }
 
 /* The condition that a vector at `first` does not leave its page, as memory that no lane asked for must be mapped. */
-static LLVMValueRef ask_page(struct facet_lanes *lanes, LLVMValueRef first)
+static LLVMValueRef stays_in_page_condition(struct facet_lanes *lanes, LLVMValueRef first)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(lanes->context);
     LLVMValueRef place = LLVMBuildPtrToInt(lanes->builder, first, i64, "");
@@ -278,22 +279,23 @@ bool facet_lanes_window(struct facet_lanes *lanes, LLVMValueRef pointer, struct 
     LLVMValueRef index = varying_index(lanes, pointer), inner, core, condition, first;
     bool slows = false;
 
-    if (!index || lanes->registers < WINDOW_LANES || lanes->masks[lanes->block] ||
+    if (!index || lanes->register_lanes < WINDOW_LANES || lanes->masks[lanes->block] ||
         LLVMGetIntTypeWidth(LLVMTypeOf(index)) != 64 || !is_smooth(lanes, index, SEARCH_DEPTH_MAX, &slows) || !slows)
         return false;
     inner = LLVMIsASExtInst(index) || LLVMIsAZExtInst(index) ? LLVMGetOperand(index, 0) : index;
-    core = facet_lanes_vector(lanes, core_of(lanes, inner));
+    core = facet_lanes_vector(lanes, varying_term(lanes, inner));
     core = LLVMBuildSub(builder, core, facet_lanes_splat(lanes, lane_of(lanes, core)), "");
     condition = LLVMBuildICmp(
         builder, LLVMIntULT, core,
         facet_lanes_splat(lanes, LLVMConstInt(LLVMGetElementType(LLVMTypeOf(core)), lanes->width, 0)), "");
     condition = facet_lanes_all(lanes, condition);
     if (inner != index)
-        condition = LLVMBuildAnd(
-            builder, condition,
-            ask_within(lanes, lane_of(lanes, facet_lanes_vector(lanes, inner)), LLVMIsASExtInst(index) != NULL), "");
+        condition = LLVMBuildAnd(builder, condition,
+                                 does_not_wrap_condition(lanes, lane_of(lanes, facet_lanes_vector(lanes, inner)),
+                                                         LLVMIsASExtInst(index) != NULL),
+                                 "");
     first = lane_of(lanes, facet_lanes_vector(lanes, pointer));
-    ret_window->condition = LLVMBuildAnd(builder, condition, ask_page(lanes, first), "");
+    ret_window->condition = LLVMBuildAnd(builder, condition, stays_in_page_condition(lanes, first), "");
     ret_window->first = first;
     ret_window->steps = LLVMBuildIntCast2(builder, core, steps, 0, "");
     return true;
@@ -312,7 +314,7 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
     uint32_t half = LLVMGetVectorSize(LLVMTypeOf(steps));
     LLVMValueRef sides[2];
 
-    for (uint32_t i = 0; i < 2; i++) /* the instruction ignores the bits of a step beyond a register */
+    for (uint32_t i = 0; i < 2; i++) /* the instruction takes a step modulo the number of lanes of a register */
         sides[i] = facet_lanes_call(lanes, name, NULL, 0,
                                     (LLVMValueRef[]){cut_vector(lanes, loaded, i * half, half), steps}, 2);
     return LLVMBuildSelect(
@@ -324,7 +326,7 @@ static LLVMValueRef spread_half(struct facet_lanes *lanes, const char *name, LLV
 LLVMValueRef facet_lanes_spread(struct facet_lanes *lanes, LLVMValueRef loaded, LLVMValueRef steps)
 {
     LLVMTypeRef type = LLVMTypeOf(loaded);
-    uint32_t max = lanes->registers < lanes->width ? lanes->registers : lanes->width;
+    uint32_t max = lanes->register_lanes < lanes->width ? lanes->register_lanes : lanes->width;
     const char *name = max == WINDOW_LANES ? "llvm.x86.avx2.permd" : "llvm.x86.avx512.permvar.si.512";
     LLVMValueRef made;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Regions as functions of their own, for kernels with many regions. LLVM looks for the entry conditions of each loop in
- * all code before it, which in one function is quadratic in the number of regions.
+ * all code before the loop, which in one function is quadratic in the number of regions.
  *
- * Owns: those functions, and their shared data: a block of memory in the run function, for values that are the same for
+ * Owns: the regions' functions, and their shared memory: a block in the run function, for values that are the same for
  *       all items. Never: decides which values are kept, or which region is next.
  */
 #include "lower_group.h"
@@ -110,8 +110,8 @@ LLVMValueRef facet_outline_end(struct facet_former *former, struct facet_region 
     return LLVMBuildCall2(former->builder, LLVMGlobalGetValueType(function), function, operands, 3, "");
 }
 
-/* Loads a value that the run function has computed. */
-static LLVMValueRef load_once(struct facet_former *former, LLVMValueRef value, LLVMValueRef known)
+/* Loads, in a region's function, a value that the run function computes and stores in the shared memory. */
+static LLVMValueRef load_computed_once(struct facet_former *former, LLVMValueRef value, LLVMValueRef known)
 {
     const struct facet_outline *outline = former->outline;
     uintptr_t place = (uintptr_t)facet_map_get(&former->shared, value);
@@ -139,7 +139,7 @@ LLVMValueRef facet_outline_once(struct facet_former *former, LLVMValueRef value)
             return LLVMGetParam(former->run, i);
     here = LLVMIsACallInst(value) ? facet_group_call(former, value) : NULL;
     if (!here)
-        here = load_once(former, value, known);
+        here = load_computed_once(former, value, known);
     facet_map_put(&former->in_outline, value, here);
     return here;
 }

@@ -2,8 +2,8 @@
 /*
  * One region of a work-group: the loops over its items, around a clone of an item's code from one barrier to the next.
  *
- * Owns: the clone, and the way of kept values between slots and frames. Never: decides which values are kept
- * (lower_group.c).
+ * Owns: the clone, and moving kept values between slots and frames. Never: decides which values are kept; lower_group.c
+ * does.
  */
 #include "lower_group.h"
 
@@ -42,8 +42,8 @@ static LLVMValueRef operand_of(struct cloning *cloning, LLVMValueRef value)
     return found ? found : value;
 }
 
-/* The place of private memory: the item's frame if there are barriers or much memory; else the stack of the run
- * function, which items use one after the other. */
+/* The address of private memory: in the item's frame if there are barriers or much memory; else on the stack of the run
+ * function, in one place that all items use one after the other. */
 static LLVMValueRef place_alloca(struct cloning *cloning, LLVMValueRef alloca)
 {
     struct facet_former *former = cloning->former;
@@ -81,7 +81,8 @@ static void clone_into(struct cloning *cloning, LLVMValueRef from)
 }
 
 /*
- * Notes that the item continues in `region`; region_count: in none. The lowest region that any item waits for is next.
+ * Notes that the item continues in `region`; region_count: the item has ended. The lowest region that any item waits
+ * for runs next.
  */
 static void make_wait(struct cloning *cloning, LLVMValueRef region)
 {
@@ -98,7 +99,7 @@ static void make_wait(struct cloning *cloning, LLVMValueRef region)
     LLVMBuildBr(former->builder, cloning->latch);
 }
 
-/* Skips items that do not wait for the region, so that the code behind this runs for the others only. */
+/* Skips items that do not wait for the region: the code that is made next runs only for items that do. */
 static void make_guard(struct cloning *cloning)
 {
     struct facet_former *former = cloning->former;
@@ -168,7 +169,7 @@ static void clone_block(struct cloning *cloning, uint32_t index)
     for (; !LLVMIsATerminatorInst(at); at = LLVMGetNextInstruction(at)) {
         enum facet_call call = facet_call_of(at);
 
-        if (call == FACET_CALL_BARRIER || (facet_is_ignored(at) && !facet_is_mark(at)) ||
+        if (call == FACET_CALL_BARRIER || (facet_is_ignored(at) && !facet_joins_is_mark(at)) ||
             facet_map_get(&former->once, at) || LLVMIsAAllocaInst(at) || facet_is_item_id(at))
             continue;
         clone_into(cloning, at);
@@ -194,7 +195,8 @@ static void finish_phis(struct cloning *cloning, uint32_t index)
         }
 }
 
-/* At a barrier, stores the values that are live behind it and may have changed. */
+/* Makes the block in which an item arrives at a barrier: it stores the values that are live behind the barrier and may
+ * have changed. */
 static void make_arrival(struct cloning *cloning, uint32_t to)
 {
     struct facet_former *former = cloning->former;
@@ -260,7 +262,7 @@ static LLVMValueRef place_of(struct cloning *cloning, LLVMValueRef call)
     return id;
 }
 
-/* Ids and private memory have their values from the start of the item on. */
+/* Gives ids and the addresses of private memory their values, which they have from the start of the item on. */
 static void make_places(struct cloning *cloning)
 {
     struct facet_former *former = cloning->former;
@@ -296,14 +298,14 @@ static void step_counter(struct facet_former *former, LLVMBasicBlockRef at, uint
 static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_region *region,
                                     LLVMBasicBlockRef *ret_latch)
 {
-    LLVMBasicBlockRef blocks[6]; /* of y, of x, the body, latches of x, y, z */
+    LLVMBasicBlockRef blocks[6]; /* start of the loop over y, start of that over x, the body; latches of x, y, z */
     LLVMBuilderRef builder = former->builder;
 
     for (uint32_t i = 0; i < 6; i++)
         blocks[i] = LLVMAppendBasicBlockInContext(former->context, former->run, "");
     LLVMPositionBuilderAtEnd(builder, region->start);
-    if (former->group->passed && region != former->regions)
-        LLVMBuildCall2(builder, LLVMGlobalGetValueType(former->group->passed), former->group->passed,
+    if (former->group->after_barrier && region != former->regions)
+        LLVMBuildCall2(builder, LLVMGlobalGetValueType(former->group->after_barrier), former->group->after_barrier,
                        (LLVMValueRef[]){LLVMGetParam(former->run, 1)}, 1, "");
     LLVMBuildStore(builder, facet_group_number(former, 0), former->counters[2]);
     LLVMBuildStore(builder, facet_group_number(former, 0), former->counters[3]);
@@ -322,7 +324,7 @@ static LLVMBasicBlockRef make_loops(struct facet_former *former, struct facet_re
 }
 
 /* When all items have run, uniform values get their new values. */
-static void settle_uniform(struct facet_former *former, struct facet_region *region)
+static void update_uniform_values(struct facet_former *former, struct facet_region *region)
 {
     LLVMBuilderRef builder = former->builder;
 
@@ -397,7 +399,7 @@ static void make_items(struct facet_former *former, struct facet_region *region,
     for (uint32_t i = 0; i < count; i++)
         if (region->contains[i])
             finish_phis(&cloning, i);
-    settle_uniform(former, region);
+    update_uniform_values(former, region);
 }
 
 void facet_group_region(struct facet_former *former, struct facet_region *region, LLVMBasicBlockRef end)

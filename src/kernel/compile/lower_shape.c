@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shapes of values: which are the same for all work-items, and which grow by a constant from one item to the next;
- * and which branches are divergent.
+ * The shapes of values: which values are the same for all work-items, which grow by a constant from one item to the
+ * next; and which branches are divergent.
  *
- * Owns: the analysis, optimistic and run to its fixed point. Never: changes a function.
+ * Owns: the analysis. It begins with the best shape of each value and makes shapes worse until no shape changes.
+ * Never: changes a function.
  *
  * For lanes control flow is structured (see lower_lanes.c), so values of different items meet only in the join of an
- * if and behind a loop. For the group it is arbitrary, and any phi that a divergent branch reaches is taken to differ.
+ * if and behind a loop. For the group control flow is arbitrary, and any phi that a divergent branch reaches before its
+ * paths join is taken to differ.
  *
  * An index of 32 bits that may wrap between two lanes has no stride once it is extended to 64 bits. But only the lanes
  * on one side of the wrap can be inside any object: an unsigned index is huge on the other side, and 2^31 - 1 and
  * -2^31 are too far apart. So addresses made of such an index keep its stride, counted from the lanes that can be
- * inside. Their shape is `rough`: where the value itself is used, it is computed lane by lane.
+ * inside. Their shape is `address_only`: where the value itself is used, it is computed for each lane.
  */
 #include "lower_inside.h"
 
@@ -41,12 +43,12 @@ static void set_shape(struct facet_shapes *shapes, LLVMValueRef value, struct fa
     if (shape.kind == FACET_SHAPE_STRIDED && found->kind == FACET_SHAPE_STRIDED) {
         if (shape.stride != found->stride)
             shape = varying;
-        shape.rough |= found->rough;
+        shape.address_only |= found->address_only;
         shape.no_signed_wrap &= found->no_signed_wrap;
         shape.no_unsigned_wrap &= found->no_unsigned_wrap;
     }
-    if (shape.kind == found->kind && shape.rough == found->rough && shape.no_signed_wrap == found->no_signed_wrap &&
-        shape.no_unsigned_wrap == found->no_unsigned_wrap)
+    if (shape.kind == found->kind && shape.address_only == found->address_only &&
+        shape.no_signed_wrap == found->no_signed_wrap && shape.no_unsigned_wrap == found->no_unsigned_wrap)
         return;
     *found = shape;
     shapes->changed = true;
@@ -76,12 +78,12 @@ static struct facet_shape strided_shape(int64_t stride, bool no_unsigned_wrap, b
     return (struct facet_shape){FACET_SHAPE_STRIDED, no_unsigned_wrap, no_signed_wrap, false, stride};
 }
 
-static struct facet_shape rough_shape(int64_t stride)
+static struct facet_shape address_only_shape(int64_t stride)
 {
     return (struct facet_shape){FACET_SHAPE_STRIDED, false, false, true, stride};
 }
 
-static struct facet_shape of_sum(struct facet_shape a, struct facet_shape b, int64_t sign, bool nuw, bool nsw)
+static struct facet_shape shape_of_sum(struct facet_shape a, struct facet_shape b, int64_t sign, bool nuw, bool nsw)
 {
     if (a.kind == FACET_SHAPE_VARYING || b.kind == FACET_SHAPE_VARYING)
         return varying;
@@ -89,8 +91,8 @@ static struct facet_shape of_sum(struct facet_shape a, struct facet_shape b, int
                          nsw && a.no_signed_wrap && b.no_signed_wrap);
 }
 
-/* a times a constant. */
-static struct facet_shape of_product(struct facet_shape a, LLVMValueRef factor, bool shift, bool nuw, bool nsw)
+/* The shape of a value of shape `a` times a constant, or shifted left by one. */
+static struct facet_shape shape_of_product(struct facet_shape a, LLVMValueRef factor, bool shift, bool nuw, bool nsw)
 {
     int64_t by;
 
@@ -103,29 +105,31 @@ static struct facet_shape of_product(struct facet_shape a, LLVMValueRef factor, 
                          nsw && a.no_signed_wrap);
 }
 
-static struct facet_shape of_arithmetic(const struct facet_shapes *shapes, LLVMValueRef instruction, LLVMOpcode opcode)
+static struct facet_shape shape_of_arithmetic(const struct facet_shapes *shapes, LLVMValueRef instruction,
+                                              LLVMOpcode opcode)
 {
     LLVMValueRef right = LLVMGetOperand(instruction, 1), left = LLVMGetOperand(instruction, 0);
     struct facet_shape a = facet_shapes_get(shapes, left), b = facet_shapes_get(shapes, right);
     bool nuw, nsw;
 
     if (opcode == LLVMOr)
-        return LLVMGetIsDisjoint(instruction) ? of_sum(a, b, 1, true, true) : varying;
+        return LLVMGetIsDisjoint(instruction) ? shape_of_sum(a, b, 1, true, true) : varying;
     nuw = LLVMGetNUW(instruction);
     nsw = LLVMGetNSW(instruction);
     switch (opcode) {
     case LLVMAdd:
-        return of_sum(a, b, 1, nuw, nsw);
+        return shape_of_sum(a, b, 1, nuw, nsw);
     case LLVMSub:
-        return of_sum(a, b, -1, nuw, nsw);
+        return shape_of_sum(a, b, -1, nuw, nsw);
     case LLVMMul:
-        return LLVMIsAConstantInt(right) ? of_product(a, right, false, nuw, nsw) : of_product(b, left, false, nuw, nsw);
+        return LLVMIsAConstantInt(right) ? shape_of_product(a, right, false, nuw, nsw)
+                                         : shape_of_product(b, left, false, nuw, nsw);
     default:
-        return of_product(a, right, true, nuw, nsw);
+        return shape_of_product(a, right, true, nuw, nsw);
     }
 }
 
-static struct facet_shape of_cast(const struct facet_shapes *shapes, LLVMValueRef instruction, LLVMOpcode opcode)
+static struct facet_shape shape_of_cast(const struct facet_shapes *shapes, LLVMValueRef instruction, LLVMOpcode opcode)
 {
     struct facet_shape a = facet_shapes_get(shapes, LLVMGetOperand(instruction, 0));
 
@@ -135,9 +139,9 @@ static struct facet_shape of_cast(const struct facet_shapes *shapes, LLVMValueRe
     case LLVMTrunc:
         return strided_shape(a.stride, false, false);
     case LLVMSExt:
-        return a.no_signed_wrap ? strided_shape(a.stride, false, true) : rough_shape(a.stride);
+        return a.no_signed_wrap ? strided_shape(a.stride, false, true) : address_only_shape(a.stride);
     case LLVMZExt:
-        return a.no_unsigned_wrap ? strided_shape(a.stride, true, true) : rough_shape(a.stride);
+        return a.no_unsigned_wrap ? strided_shape(a.stride, true, true) : address_only_shape(a.stride);
     case LLVMPtrToInt:
     case LLVMIntToPtr:
         return LLVMSizeOfTypeInBits(shapes->layout, LLVMTypeOf(instruction)) == 64
@@ -150,7 +154,7 @@ static struct facet_shape of_cast(const struct facet_shapes *shapes, LLVMValueRe
     }
 }
 
-static struct facet_shape of_address(const struct facet_shapes *shapes, LLVMValueRef gep)
+static struct facet_shape shape_of_address(const struct facet_shapes *shapes, LLVMValueRef gep)
 {
     LLVMTypeRef type = LLVMGetGEPSourceElementType(gep);
     int64_t stride = facet_shapes_get(shapes, LLVMGetOperand(gep, 0)).stride;
@@ -171,16 +175,16 @@ static struct facet_shape of_address(const struct facet_shapes *shapes, LLVMValu
         }
         if (shape.kind == FACET_SHAPE_STRIDED && !shape.no_signed_wrap &&
             LLVMSizeOfTypeInBits(shapes->layout, LLVMTypeOf(LLVMGetOperand(gep, i))) < 64)
-            extended = true; /* extended by the address, from an index that may wrap */
+            extended = true; /* the address extends an index that may wrap */
         type = i > 1 ? LLVMGetElementType(type) : type;
         stride += shape.stride * (int64_t)LLVMABISizeOfType(shapes->layout, type);
     }
     if (extended)
-        return stride ? rough_shape(stride) : varying;
+        return stride ? address_only_shape(stride) : varying;
     return strided_shape(stride, false, false);
 }
 
-static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValueRef select)
+static struct facet_shape shape_of_select(const struct facet_shapes *shapes, LLVMValueRef select)
 {
     struct facet_shape a = facet_shapes_get(shapes, LLVMGetOperand(select, 1));
     struct facet_shape b = facet_shapes_get(shapes, LLVMGetOperand(select, 2));
@@ -191,8 +195,8 @@ static struct facet_shape of_select(const struct facet_shapes *shapes, LLVMValue
     return strided_shape(a.stride, a.no_unsigned_wrap && b.no_unsigned_wrap, a.no_signed_wrap && b.no_signed_wrap);
 }
 
-/* The shape when not all operands are uniform. */
-static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueRef instruction)
+/* The shape of an instruction whose operands are not all uniform. */
+static struct facet_shape shape_of_mixed(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
 
@@ -205,7 +209,7 @@ static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueR
     case LLVMShl:
     case LLVMOr:
         return LLVMGetTypeKind(LLVMTypeOf(instruction)) == LLVMIntegerTypeKind
-                   ? of_arithmetic(shapes, instruction, opcode)
+                   ? shape_of_arithmetic(shapes, instruction, opcode)
                    : varying;
     case LLVMTrunc:
     case LLVMSExt:
@@ -213,17 +217,17 @@ static struct facet_shape of_mixed(const struct facet_shapes *shapes, LLVMValueR
     case LLVMPtrToInt:
     case LLVMIntToPtr:
     case LLVMFreeze:
-        return of_cast(shapes, instruction, opcode);
+        return shape_of_cast(shapes, instruction, opcode);
     case LLVMGetElementPtr:
-        return of_address(shapes, instruction);
+        return shape_of_address(shapes, instruction);
     case LLVMSelect:
-        return of_select(shapes, instruction);
+        return shape_of_select(shapes, instruction);
     default:
         return varying;
     }
 }
 
-static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRef call)
+static struct facet_shape shape_of_call(const struct facet_shapes *shapes, LLVMValueRef call)
 {
     switch (facet_call_of(call)) {
     case FACET_CALL_LOCAL_ID:
@@ -232,7 +236,7 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
             return varying;
         return LLVMConstIntGetZExtValue(LLVMGetOperand(call, 0)) == 0 ? strided_shape(1, true, true) : uniform;
     case FACET_CALL_OTHER:
-        return LLVMGetIntrinsicID(LLVMGetCalledValue(call)) || (shapes->lanes && facet_shared_reads(call))
+        return LLVMGetIntrinsicID(LLVMGetCalledValue(call)) || (shapes->lanes && facet_is_shared_read(call))
                    ? all_uniform(shapes, call)
                    : varying;
     default:
@@ -241,7 +245,7 @@ static struct facet_shape of_call(const struct facet_shapes *shapes, LLVMValueRe
 }
 
 /* Interleaved private memory (lower_memory.c) has one address for all lanes; otherwise each lane has a copy. */
-static struct facet_shape of_alloca(const struct facet_shapes *shapes, LLVMValueRef instruction)
+static struct facet_shape shape_of_alloca(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     if (!shapes->lanes)
         return varying;
@@ -250,30 +254,31 @@ static struct facet_shape of_alloca(const struct facet_shapes *shapes, LLVMValue
     return strided_shape((int64_t)facet_private_stride(instruction, shapes->layout), false, false);
 }
 
-static struct facet_shape roughened_shape(const struct facet_shapes *shapes, LLVMValueRef instruction,
-                                          struct facet_shape shape)
+/* The shape of an instruction, made `address_only` when an operand is. */
+static struct facet_shape inherit_address_only(const struct facet_shapes *shapes, LLVMValueRef instruction,
+                                               struct facet_shape shape)
 {
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++) {
         struct facet_shape operand = facet_shapes_get(shapes, LLVMGetOperand(instruction, i));
 
-        if (!operand.rough)
+        if (!operand.address_only)
             continue;
         if (shape.kind == FACET_SHAPE_UNIFORM)
             return varying;
-        shape.rough = true;
+        shape.address_only = true;
     }
     return shape;
 }
 
-static struct facet_shape of_instruction(const struct facet_shapes *shapes, LLVMValueRef instruction)
+static struct facet_shape shape_of_instruction(const struct facet_shapes *shapes, LLVMValueRef instruction)
 {
     struct facet_shape shape;
 
     switch (LLVMGetInstructionOpcode(instruction)) {
     case LLVMCall:
-        return of_call(shapes, instruction);
+        return shape_of_call(shapes, instruction);
     case LLVMAlloca:
-        return of_alloca(shapes, instruction);
+        return shape_of_alloca(shapes, instruction);
     case LLVMAtomicRMW:
     case LLVMAtomicCmpXchg:
         return varying;
@@ -291,10 +296,10 @@ static struct facet_shape of_instruction(const struct facet_shapes *shapes, LLVM
     for (uint32_t i = 0; i < (uint32_t)LLVMGetNumOperands(instruction); i++)
         if (facet_shapes_get(shapes, LLVMGetOperand(instruction, i)).kind == FACET_SHAPE_UNKNOWN)
             return (struct facet_shape){.kind = FACET_SHAPE_UNKNOWN};
-    return roughened_shape(shapes, instruction, of_mixed(shapes, instruction));
+    return inherit_address_only(shapes, instruction, shape_of_mixed(shapes, instruction));
 }
 
-static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef phi)
+static struct facet_shape shape_of_phi(const struct facet_shapes *shapes, LLVMValueRef phi)
 {
     struct facet_shape result = {.kind = FACET_SHAPE_UNKNOWN};
 
@@ -304,7 +309,7 @@ static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef
 
         if (shape.kind == FACET_SHAPE_UNKNOWN || LLVMIsUndef(value) || value == phi)
             continue;
-        if (shape.rough)
+        if (shape.address_only)
             return varying;
         if (result.kind == FACET_SHAPE_UNKNOWN)
             result = shape;
@@ -318,7 +323,8 @@ static struct facet_shape of_phi(const struct facet_shapes *shapes, LLVMValueRef
                : result;
 }
 
-/* Items that went different ways meet in `join`. A side that brings nothing (undef) leaves a value as it was. */
+/* Items that went different ways meet in `join`, so its phis differ, except those whose value around the if is
+ * undefined: then only the items inside the if have a value. */
 static void join_lanes(struct facet_shapes *shapes, uint32_t join, uint32_t branch)
 {
     LLVMBasicBlockRef around = shapes->graph->blocks[branch].block;
@@ -345,8 +351,8 @@ static void leave_lanes(struct facet_shapes *shapes, uint32_t exit, uint32_t hea
     }
 }
 
-/* For arbitrary control flow: all blocks between the branch and the join of all its paths. */
-static void join_any(struct facet_shapes *shapes, uint32_t branch)
+/* For arbitrary control flow: makes the phis of all blocks between the branch and the join of its paths varying. */
+static void vary_phis_of_paths(struct facet_shapes *shapes, uint32_t branch)
 {
     const struct facet_graph *graph = shapes->graph;
     uint32_t end = graph->blocks[branch].post_dominator, depth = 0;
@@ -370,7 +376,7 @@ static void join_any(struct facet_shapes *shapes, uint32_t branch)
     }
 }
 
-static void of_terminator(struct facet_shapes *shapes, uint32_t index)
+static void note_divergence(struct facet_shapes *shapes, uint32_t index)
 {
     const struct facet_graph *graph = shapes->graph;
     LLVMValueRef end = LLVMGetBasicBlockTerminator(graph->blocks[index].block);
@@ -382,7 +388,7 @@ static void of_terminator(struct facet_shapes *shapes, uint32_t index)
     shapes->divergent[index] = true;
     shapes->changed = true;
     if (!shapes->lanes)
-        join_any(shapes, index);
+        vary_phis_of_paths(shapes, index);
     else if (header != FACET_NO_BLOCK)
         leave_lanes(shapes, graph->blocks[index].successors[graph->blocks[index].successors[0] == header], header);
     else if (facet_graph_join(graph, index) != FACET_NO_BLOCK)
@@ -407,8 +413,8 @@ void facet_shapes_make(struct facet_shapes *shapes, struct facet_arena *arena, c
         shapes->changed = false;
         for (uint32_t i = 0; i < graph->count; i++) {
             for (LLVMValueRef at = LLVMGetFirstInstruction(graph->blocks[i].block); at; at = LLVMGetNextInstruction(at))
-                set_shape(shapes, at, LLVMIsAPHINode(at) ? of_phi(shapes, at) : of_instruction(shapes, at));
-            of_terminator(shapes, i);
+                set_shape(shapes, at, LLVMIsAPHINode(at) ? shape_of_phi(shapes, at) : shape_of_instruction(shapes, at));
+            note_divergence(shapes, i);
         }
     } while (shapes->changed);
 }

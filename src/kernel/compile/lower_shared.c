@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that are not inlined. All other calls are, which is best for a few calls. But a kernel with hundreds of
- * calls of sin() would become hundreds of times as large as its source, and LLVM would need many seconds for it.
+ * Shared functions, which are not inlined. All other functions are. But a kernel with hundreds of calls of sin() would
+ * become hundreds of times as large as its source, and LLVM would need many seconds for it.
  *
- * Owns: the choice of those functions by the size that inlining them would give a kernel, and the form in which they
- *       are called: of single numbers, which lanes can have as vectors (lower_shared_lanes.c).
+ * Owns: the choice of shared functions by the size that inlining them would give a kernel, and the form in which they
+ *       are called: with single numbers as arguments and results, which are vectors in the form for lanes
+ *       (lower_shared_lanes.c).
  * Never: changes a function's result; shares a function that uses private or local memory, or the item's place.
  */
 #include "lower_inside.h"
@@ -13,31 +14,33 @@
 #include <string.h>
 
 enum {
-    INLINED_INSTRUCTIONS_MAX = 4000, /* instructions of functions that could be shared, in one kernel */
+    INLINED_INSTRUCTIONS_MAX = 4000, /* of inlined functions that could be shared, in one kernel */
     SAVED_INSTRUCTIONS_MIN = 500,    /* least instructions that sharing one function must save */
     CALL_INSTRUCTIONS = 8,           /* instructions of a call, which replaces an inlined function */
     ROUNDS_MAX = 64,
     VECTOR_ELEMENTS_MAX = 4,  /* elements of a vector that an argument or result may be */
-    ARGUMENT_NUMBERS_MAX = 24 /* of all arguments together */
+    ARGUMENT_NUMBERS_MAX = 24 /* numbers (elements of vectors, too) in all arguments together */
 };
 
-/* A function of the module. Sizes are doubles, as they grow exponentially where functions call others twice. */
+/* A function of the module. Sizes are doubles, since they grow exponentially where functions call others twice. */
 struct callee {
     LLVMValueRef function;
-    LLVMValueRef *calls; /* of functions with bodies */
+    LLVMValueRef *calls; /* its calls of functions with bodies; NULL once replaced by a call of a shared function */
     uint32_t *called;    /* the called functions, as places in the list of functions */
     uint32_t count;
-    double own_instructions, inlined_instructions; /* instructions; with all that is inlined */
+    double own_instructions, inlined_instructions; /* without and with the functions that are inlined into it */
     double copied_instructions; /* the part of `inlined_instructions` in functions that could be shared */
     double uses_per_kernel;     /* how many copies of it a kernel has */
-    bool has_plain_form, is_simple_body, shared; /* of a form that can be called; and does nothing that hinders it */
+    bool has_plain_form;        /* its arguments and result are numbers, or pointers to images */
+    bool is_simple_body;        /* it can be shared: it has a plain form, and nothing in its body forbids sharing */
+    bool shared;
     struct form *forms;
 };
 
-/* A function in the form in which it is called: some arguments may be the same for all such calls. */
+/* A shared function made of a callee: the constant arguments are part of it. */
 struct form {
     LLVMValueRef function;
-    LLVMValueRef *constants; /* for each argument; NULL: given */
+    LLVMValueRef *constants; /* for each argument of the callee; NULL: the call gives it */
     struct form *next;
 };
 
@@ -56,6 +59,7 @@ struct sharing {
 /* --- what a function does ------------------------------------------------------------------------------------------
  */
 
+/* How many numbers the type has: 1, or a vector's elements. 0: the type cannot be an argument or a result. */
 static uint32_t numbers_in(LLVMTypeRef type)
 {
     LLVMTypeRef element = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
@@ -174,7 +178,7 @@ static LLVMValueRef called_body(LLVMValueRef at)
     return called && LLVMIsAFunction(called) && !LLVMIsDeclaration(called) ? called : NULL;
 }
 
-static void look_at(struct sharing *sharing, struct callee *callee)
+static void inspect_callee(struct sharing *sharing, struct callee *callee)
 {
     uint32_t used = 0;
 
@@ -207,8 +211,9 @@ struct step {
     uint32_t next;
 };
 
-/* Puts the function behind all that it calls. false: it calls itself. */
-static bool list_from(struct sharing *sharing, LLVMValueRef function, struct facet_map *open, struct step *stack)
+/* Lists the function behind all functions that it calls. False: there is recursion. */
+static bool list_with_callees(struct sharing *sharing, LLVMValueRef function, struct facet_map *open,
+                              struct step *stack)
 {
     uint32_t depth = 0;
     LLVMValueRef enter = facet_map_get(&sharing->places, function) ? NULL : function;
@@ -216,7 +221,7 @@ static bool list_from(struct sharing *sharing, LLVMValueRef function, struct fac
     while (enter || depth) {
         if (enter) {
             stack[depth] = (struct step){.callee = {.function = enter}};
-            look_at(sharing, &stack[depth++].callee);
+            inspect_callee(sharing, &stack[depth++].callee);
             facet_map_put(open, enter, enter);
             enter = NULL;
         }
@@ -240,8 +245,8 @@ static bool list_from(struct sharing *sharing, LLVMValueRef function, struct fac
     return true;
 }
 
-/* false: there is recursion, which is refused later. */
-static bool list_all(struct sharing *sharing, LLVMValueRef *items, uint32_t count)
+/* Lists all functions that the items call. False: there is recursion, which is refused later. */
+static bool list_functions(struct sharing *sharing, LLVMValueRef *items, uint32_t count)
 {
     struct facet_map open = {.arena = sharing->arena};
     struct step *stack;
@@ -253,7 +258,7 @@ static bool list_all(struct sharing *sharing, LLVMValueRef *items, uint32_t coun
     stack = facet_arena_take(sharing->arena, all * sizeof(*stack));
     sharing->callees = facet_arena_take(sharing->arena, all * sizeof(*sharing->callees));
     for (uint32_t i = 0; i < count; i++)
-        if (!list_from(sharing, items[i], &open, stack))
+        if (!list_with_callees(sharing, items[i], &open, stack))
             return false;
     for (uint32_t i = 0; i < sharing->count; i++)
         for (uint32_t c = 0; c < sharing->callees[i].count; c++)
@@ -334,7 +339,8 @@ static bool choose_to_share(struct sharing *sharing, uint32_t item)
 /* --- their form ----------------------------------------------------------------------------------------------------
  */
 
-/* The constant from which alone the call computes the argument, as it does for a sampler; NULL: none. */
+/* For a pointer argument that is a constant, or the result of a call with one constant argument (a sampler's number):
+ * that constant. NULL: the argument is neither. */
 static LLVMValueRef constant_of(LLVMValueRef argument)
 {
     if (LLVMGetTypeKind(LLVMTypeOf(argument)) != LLVMPointerTypeKind)
@@ -409,7 +415,7 @@ static LLVMValueRef vector_to_struct(const struct sharing *sharing, LLVMBuilderR
     return made;
 }
 
-/* Computes the argument from its constant once more, inside the shared function. */
+/* Computes an argument that has a constant_of() once more, inside the shared function. */
 static LLVMValueRef repeat_constant(LLVMBuilderRef builder, LLVMValueRef argument)
 {
     if (LLVMIsAConstant(argument))
@@ -542,7 +548,7 @@ uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVM
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
     uint32_t calls = 1;
 
-    if (list_all(&sharing, items, count)) {
+    if (list_functions(&sharing, items, count)) {
         for (uint32_t i = 0; i < sharing.count; i++)
             calls += sharing.callees[i].count;
         sharing.list = facet_arena_take(arena, calls * sizeof(LLVMValueRef));
@@ -558,7 +564,7 @@ uint32_t facet_shared_make(struct facet_arena *arena, LLVMModuleRef module, LLVM
     return sharing.made;
 }
 
-bool facet_shared_is(LLVMValueRef call)
+bool facet_is_shared_call(LLVMValueRef call)
 {
     size_t length;
 

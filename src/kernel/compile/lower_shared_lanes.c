@@ -22,17 +22,17 @@ static LLVMAttributeRef attribute_of(LLVMValueRef function, const char *name)
                                        LLVMGetEnumAttributeKindForName(name, strlen(name)));
 }
 
-bool facet_shared_reads(LLVMValueRef call)
+bool facet_is_shared_read(LLVMValueRef call)
 {
     /* Two bits for each of a few kinds of memory: whether it is read, and whether it is written. */
     const uint64_t writes = UINT64_C(0xaaaaaaaaaaaaaaaa);
-    LLVMAttributeRef memory = facet_shared_is(call) ? attribute_of(LLVMGetCalledValue(call), "memory") : NULL;
+    LLVMAttributeRef memory = facet_is_shared_call(call) ? attribute_of(LLVMGetCalledValue(call), "memory") : NULL;
 
     return memory && !(LLVMGetEnumAttributeValue(memory) & writes);
 }
 
-/* Whether one of the arguments is a pointer. As a vector of pointers it is no pointer argument to LLVM, so the
- * attribute about memory would be wrong. */
+/* Whether one of the arguments in `which` is a pointer. In the form for lanes it is a vector of pointers, which LLVM
+ * does not take for a pointer argument, so the attribute `memory` would be wrong. */
 static bool has_pointers(LLVMValueRef function, uint64_t which)
 {
     for (uint32_t i = 0; which >> i; i++)
@@ -43,6 +43,7 @@ static bool has_pointers(LLVMValueRef function, uint64_t which)
 
 static void promise_attributes(LLVMValueRef from, LLVMValueRef to, uint64_t varying)
 {
+    /* With pointers, the first attribute, `memory`, is left out. */
     for (size_t i = has_pointers(from, varying); i < sizeof(promises) / sizeof(*promises); i++) {
         LLVMAttributeRef attribute = attribute_of(from, promises[i]);
 
@@ -78,7 +79,7 @@ void facet_lanes_call_shared(struct facet_lanes *lanes, LLVMValueRef call)
 {
     LLVMValueRef arguments[ARGUMENTS_MAX], mask = lanes->masks[lanes->block], function, made;
     struct facet_lanes_form form = {
-        .width = lanes->width, .registers = lanes->registers, .masked = mask != NULL, .shared = true};
+        .width = lanes->width, .register_lanes = lanes->register_lanes, .masked = mask != NULL, .shared = true};
     uint32_t count = LLVMGetNumArgOperands(call);
 
     for (uint32_t i = 0; i < count; i++)

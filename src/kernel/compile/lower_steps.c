@@ -12,7 +12,7 @@
 
 enum {
     STEPS_PER_ROUND = 4,
-    STEP_INSTRUCTIONS_MAX = 24, /* most instructions of a step: in longer steps, counting is a small part */
+    STEP_INSTRUCTIONS_MAX = 24, /* the most in one step: in longer steps, counting takes a small part of the time */
 };
 
 /* The block behind a loop that consists of `block` only; NULL: the block is no such loop. */
@@ -39,6 +39,7 @@ static bool is_short(LLVMBasicBlockRef block)
     return count <= STEP_INSTRUCTIONS_MAX;
 }
 
+/* The copy of a value in a step; the value itself where the step has no copy of it, or `step` is NULL. */
 static LLVMValueRef value_in(const struct facet_map *step, LLVMValueRef value)
 {
     LLVMValueRef found = step ? facet_map_get(step, value) : NULL;
@@ -47,7 +48,7 @@ static LLVMValueRef value_in(const struct facet_map *step, LLVMValueRef value)
 }
 
 /* The value of a loop's phi for the next round. */
-static LLVMValueRef value_next(LLVMValueRef phi, LLVMBasicBlockRef block)
+static LLVMValueRef next_value(LLVMValueRef phi, LLVMBasicBlockRef block)
 {
     for (unsigned i = 0; i < LLVMCountIncoming(phi); i++)
         if (LLVMGetIncomingBlock(phi, i) == block)
@@ -55,7 +56,7 @@ static LLVMValueRef value_next(LLVMValueRef phi, LLVMBasicBlockRef block)
     return NULL; /* cannot happen in a loop */
 }
 
-/* Adds a step behind the step whose values are in `before`; NULL: behind the first step, the block itself. */
+/* Adds a step behind the step whose values are in `before`; NULL: behind the first step, which is the block itself. */
 static LLVMBasicBlockRef add_step(LLVMBuilderRef builder, LLVMBasicBlockRef block, const struct facet_map *before,
                                   struct facet_map *step)
 {
@@ -63,7 +64,7 @@ static LLVMBasicBlockRef add_step(LLVMBuilderRef builder, LLVMBasicBlockRef bloc
     LLVMBasicBlockRef made = LLVMInsertBasicBlockInContext(LLVMGetTypeContext(LLVMTypeOf(at)), exit_of_loop(block), "");
 
     for (; LLVMIsAPHINode(at); at = LLVMGetNextInstruction(at))
-        facet_map_put(step, at, value_in(before, value_next(at, block)));
+        facet_map_put(step, at, value_in(before, next_value(at, block)));
     LLVMPositionBuilderAtEnd(builder, made);
     for (; at; at = LLVMGetNextInstruction(at)) {
         LLVMValueRef copy = LLVMInstructionClone(at);
@@ -76,7 +77,8 @@ static LLVMBasicBlockRef add_step(LLVMBuilderRef builder, LLVMBasicBlockRef bloc
     return made;
 }
 
-static void lead_to(LLVMBasicBlockRef from, LLVMBasicBlockRef out, LLVMBasicBlockRef to)
+/* Makes the branch of the step `from` that does not leave to `out` lead to the step `to`. */
+static void redirect_step(LLVMBasicBlockRef from, LLVMBasicBlockRef out, LLVMBasicBlockRef to)
 {
     LLVMValueRef end = LLVMGetBasicBlockTerminator(from);
 
@@ -88,7 +90,7 @@ static void leave_from(LLVMBasicBlockRef block, LLVMBasicBlockRef out, LLVMBasic
                        const struct facet_map *step)
 {
     for (LLVMValueRef phi = LLVMGetFirstInstruction(out); LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi)) {
-        LLVMValueRef value = value_in(step, value_next(phi, block));
+        LLVMValueRef value = value_in(step, next_value(phi, block));
 
         LLVMAddIncoming(phi, &value, &made, 1);
     }
@@ -116,8 +118,8 @@ static void add_phi(LLVMBuilderRef builder, LLVMValueRef phi, LLVMBasicBlockRef 
  * Replaces the loop's phis by phis whose back edge comes from the last step. A phi may be the value of another phi, so
  * all are made first, each before the phi that it replaces.
  */
-static void go_round_from(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBasicBlockRef last,
-                          const struct facet_map *step)
+static void replace_loop_phis(LLVMBuilderRef builder, LLVMBasicBlockRef block, LLVMBasicBlockRef last,
+                              const struct facet_map *step)
 {
     for (LLVMValueRef phi = LLVMGetFirstInstruction(block); LLVMIsAPHINode(phi); phi = LLVMGetNextInstruction(phi))
         add_phi(builder, phi, block, last, step);
@@ -142,11 +144,11 @@ static void multiply_steps(struct facet_arena *arena, LLVMBuilderRef builder, LL
     for (uint32_t i = 1; i < STEPS_PER_ROUND; i++)
         leave_from(block, out, steps[i], &values[i]);
     for (uint32_t i = 0; i + 1 < STEPS_PER_ROUND; i++)
-        lead_to(steps[i], out, steps[i + 1]);
-    go_round_from(builder, block, steps[STEPS_PER_ROUND - 1], &values[STEPS_PER_ROUND - 1]);
+        redirect_step(steps[i], out, steps[i + 1]);
+    replace_loop_phis(builder, block, steps[STEPS_PER_ROUND - 1], &values[STEPS_PER_ROUND - 1]);
 }
 
-void facet_loops_step(struct facet_arena *arena, LLVMValueRef run)
+void facet_loops_unroll(struct facet_arena *arena, LLVMValueRef run)
 {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(run));
     LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);

@@ -2,17 +2,18 @@
 /*
  * Many work-items in the lanes of vectors: stores that bypass the caches.
  *
- * Owns: the test at run time whether a store fills whole lines, and there are so many such stores that the caches will
- *       not hold their data. Never: changes the stored values.
+ * Owns: the test at run time whether a store fills whole lines of the cache, and there are so many such stores that the
+ *       caches will not hold their data. Never: changes the stored values.
  *
- * A line that is written as a whole and not read again soon need not be fetched before it is written: a third of the
- * traffic of `z[i] = a * x[i] + y[i]`. Only locked instructions and fences order such stores. So a kernel that orders
- * its accesses gets none of them, and a thread that ran a group takes a lock before it reports the end.
+ * A line that is written as a whole and not read again soon need not be fetched before it is written; that saves a
+ * quarter of the traffic of `z[i] = a * x[i] + y[i]`. Only locked instructions and fences order such stores. So a
+ * kernel that orders its accesses gets no such stores, and a thread that ran a group takes a lock before it reports the
+ * group's end.
  */
 #include "lower_lanes.h"
 
 #define LINE_BYTES   64
-#define STREAM_BYTES (UINT64_C(16) << 20) /* half of the last cache that today's cores share */
+#define STREAM_BYTES (UINT64_C(16) << 20) /* about half of the last-level cache that today's cores share */
 
 /* Whether the block is inside a loop of the item. */
 static bool is_in_loop(const struct facet_graph *graph, uint32_t index)
@@ -86,7 +87,7 @@ LLVMValueRef facet_lanes_stream(struct facet_lanes *lanes, LLVMValueRef value, L
     return LLVMBuildAnd(builder, many, aligned, "");
 }
 
-void facet_lanes_store_past(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address)
+void facet_lanes_store_bypassing(struct facet_lanes *lanes, LLVMValueRef value, LLVMValueRef address)
 {
     LLVMValueRef one = LLVMConstInt(LLVMInt32TypeInContext(lanes->context), 1, 0);
     LLVMMetadataRef number = LLVMValueAsMetadata(one);

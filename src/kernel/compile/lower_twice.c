@@ -3,7 +3,8 @@
  * Many work-items in the lanes of vectors: code without masks for the case that all lanes are active.
  *
  * Owns: filling a block; for code under a mask, the choice at run time between two forms of it: one without a mask, for
- * when all lanes are active, one under the mask. Never: makes the instructions in them.
+ * when all lanes are active, one under the mask. Never: makes an instruction's vector form; lower_lane.c and
+ * lower_memory.c do.
  *
  * All lanes are active in most chunks of a kernel that begins with `if (x < width)`, in most rounds of a loop that
  * lanes leave one by one, and in all chunks except the last of a group whose size is no multiple of a chunk. Without a
@@ -13,10 +14,9 @@
 #include "lower_lanes.h"
 
 enum {
-    ACCESSES_MIN =
-        2, /* accesses to memory, where masks are cheap: with fewer accesses the test costs as much as it saves */
-    INSTRUCTIONS_MAX = 200,           /* instructions: they are made twice */
-    INSTRUCTIONS_PER_ACCESS_MAX = 20, /* instructions for each access, in code that no if or loop masks */
+    ACCESSES_MIN = 2,                 /* least accesses on AVX-512, where masks are cheap and fewer would not pay */
+    INSTRUCTIONS_MAX = 200,           /* the most instructions of a part, since they are made twice */
+    INSTRUCTIONS_PER_ACCESS_MAX = 20, /* in code that no if or loop masks */
 };
 
 /* Instructions from `first` to before `end`, the next barrier or the end of the block. */
@@ -27,7 +27,7 @@ struct part {
 
 /* The comparison that only the block's branch uses; NULL: none. It is made behind both forms, since passing a mask on
  * costs more than making it. */
-static LLVMValueRef made_behind(LLVMBasicBlockRef block)
+static LLVMValueRef comparison_made_behind(LLVMBasicBlockRef block)
 {
     LLVMValueRef end = LLVMGetBasicBlockTerminator(block), condition;
 
@@ -40,9 +40,9 @@ static LLVMValueRef made_behind(LLVMBasicBlockRef block)
                : NULL;
 }
 
-static struct part part_from(LLVMValueRef first)
+static struct part find_part(LLVMValueRef first)
 {
-    LLVMValueRef behind = made_behind(LLVMGetInstructionParent(first));
+    LLVMValueRef behind = comparison_made_behind(LLVMGetInstructionParent(first));
     struct part part = {.first = first, .end = first};
 
     for (; !LLVMIsATerminatorInst(part.end) && facet_call_of(part.end) != FACET_CALL_BARRIER;
@@ -62,7 +62,7 @@ static bool is_before(LLVMValueRef end, LLVMValueRef user)
     return user;
 }
 
-/* Whether the value is used behind the part, in the block's next round, or by the branch that decides about it. */
+/* Whether the value is used outside the part: behind it, by a phi, by the terminator, or by the part's `behind`. */
 static bool used_elsewhere(LLVMValueRef value, const struct part *part)
 {
     for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
@@ -92,7 +92,7 @@ static bool is_access(const struct facet_lanes *lanes, LLVMValueRef at)
 }
 
 /* Whether the block is the whole body of an if. */
-static bool is_then(const struct facet_lanes *lanes, uint32_t index)
+static bool is_if_body(const struct facet_lanes *lanes, uint32_t index)
 {
     const struct facet_block *block = &lanes->graph.blocks[index];
 
@@ -105,27 +105,28 @@ static bool is_then(const struct facet_lanes *lanes, uint32_t index)
 /* Whether the block is the whole body of a loop that lanes leave one by one: in most rounds all are active. */
 static bool is_loop(const struct facet_lanes *lanes, uint32_t index)
 {
-    return lanes->registers < FACET_LANES_MAX && lanes->shapes.divergent[index] &&
+    return lanes->register_lanes < FACET_LANES_MAX && lanes->shapes.divergent[index] &&
            facet_graph_header(&lanes->graph, index) == index;
 }
 
 /*
- * Whether all items run the code, in a group whose last chunk may be partial, or all items that are inside an if, as
- * in a loop there.
+ * Whether the block has the mask of the block before it, or is the entry: neither an if nor a loop excludes lanes at
+ * this block.
  */
-static bool is_everyones(const struct facet_lanes *lanes, uint32_t index)
+static bool inherits_mask(const struct facet_lanes *lanes, uint32_t index)
 {
     return index == 0 || lanes->masks[index] == lanes->masks[lanes->graph.blocks[index].dominator];
 }
 
-/* How many instructions per access may be duplicated, where the block's mask seldom excludes a lane; or 0. */
-static uint32_t most_instructions(const struct facet_lanes *lanes, uint32_t index)
+/* How many instructions per access may be made twice in the block; 0: none, since the block has no mask, or its mask
+ * often excludes a lane. */
+static uint32_t instructions_per_access_max(const struct facet_lanes *lanes, uint32_t index)
 {
     if (!lanes->masks[index])
         return 0;
-    if (is_everyones(lanes, index))
+    if (inherits_mask(lanes, index))
         return INSTRUCTIONS_PER_ACCESS_MAX;
-    return is_loop(lanes, index) || is_then(lanes, index) ? INSTRUCTIONS_MAX : 0;
+    return is_loop(lanes, index) || is_if_body(lanes, index) ? INSTRUCTIONS_MAX : 0;
 }
 
 static bool pays_off(const struct facet_lanes *lanes, const struct part *part, uint32_t max)
@@ -136,12 +137,12 @@ static bool pays_off(const struct facet_lanes *lanes, const struct part *part, u
         LLVMOpcode opcode = LLVMGetInstructionOpcode(at);
 
         if (opcode == LLVMAtomicRMW || opcode == LLVMAtomicCmpXchg || opcode == LLVMFence || opcode == LLVMAlloca ||
-            (facet_shapes_get(&lanes->shapes, at).rough && used_elsewhere(at, part)))
+            (facet_shapes_get(&lanes->shapes, at).address_only && used_elsewhere(at, part)))
             return false;
         accesses += is_access(lanes, at);
         all++;
     }
-    return accesses >= (lanes->registers < FACET_LANES_MAX ? 1 : ACCESSES_MIN) && all <= INSTRUCTIONS_MAX &&
+    return accesses >= (lanes->register_lanes < FACET_LANES_MAX ? 1 : ACCESSES_MIN) && all <= INSTRUCTIONS_MAX &&
            all <= max * accesses;
 }
 
@@ -170,8 +171,9 @@ static void join_values(struct facet_lanes *lanes, struct facet_map *map, LLVMVa
 {
     LLVMValueRef phi;
 
-    if (!made[0] ||
-        !made[1]) /* the vector of a scalar, made where it was needed; it is made again if needed elsewhere */
+    /* A form may lack the value: the vector of a scalar is made only where it is used, and made again behind the part.
+     */
+    if (!made[0] || !made[1])
         return;
     phi = LLVMBuildPhi(lanes->builder, LLVMTypeOf(made[0]), "");
     LLVMAddIncoming(phi, made, ends, 2);
@@ -187,11 +189,11 @@ static void fill_part(struct facet_lanes *lanes, const struct part *part, LLVMVa
 
 /*
  * Makes the part in both forms, and joins their values. Behind an if or a loop, only values that are used there are
- * joined. In other blocks all are, as the analysis in lower_near.c follows addresses back to any of their operands.
+ * joined. In other blocks all are, since the analysis in lower_near.c follows addresses back to any of their operands.
  */
-static void fill_twice(struct facet_lanes *lanes, const struct part *part)
+static void fill_both_forms(struct facet_lanes *lanes, const struct part *part)
 {
-    bool open = is_everyones(lanes, lanes->block);
+    bool open = inherits_mask(lanes, lanes->block);
     LLVMValueRef mask = lanes->masks[lanes->block];
     LLVMBasicBlockRef blocks[3], ends[2];
     struct form *forms[2];
@@ -221,14 +223,14 @@ static void fill_twice(struct facet_lanes *lanes, const struct part *part)
 
 void facet_lanes_fill(struct facet_lanes *lanes)
 {
-    uint32_t max = most_instructions(lanes, lanes->block);
+    uint32_t max = instructions_per_access_max(lanes, lanes->block);
     LLVMValueRef at = LLVMGetFirstInstruction(lanes->graph.blocks[lanes->block].block);
 
     while (at && !lanes->refusal) {
-        struct part part = part_from(at);
+        struct part part = find_part(at);
 
         if (max > 0 && pays_off(lanes, &part, max))
-            fill_twice(lanes, &part);
+            fill_both_forms(lanes, &part);
         else
             fill_part(lanes, &part, NULL);
         at = LLVMIsATerminatorInst(part.end) ? NULL : LLVMGetNextInstruction(part.end);

@@ -8,7 +8,7 @@
 
 #include "kernel/compile/compile.h"
 
-enum { LANES_MAX = 16 }; /* OpenCL's, and SPIR-V's */
+enum { LANES_MAX = 16 }; /* the most elements of a vector in OpenCL C and SPIR-V */
 
 /* --- any() and all() ---------------------------------------------------------------------------------------------- */
 
@@ -65,8 +65,8 @@ struct conversion {
     bool from_signed, to_signed, saturates;
 };
 
-/* Conversions from integers to integers, in which the generator takes some signed integers for unsigned ones; and from
- * a type to itself, for which SPIR-V has no instruction. */
+/* Whether the function converts integers to integers, where the generator takes some signed integers for unsigned ones;
+ * or a type to itself, for which SPIR-V has no instruction. */
 static bool is_conversion(LLVMValueRef function, struct conversion *ret_conversion)
 {
     size_t length;
@@ -80,7 +80,7 @@ static bool is_conversion(LLVMValueRef function, struct conversion *ret_conversi
     if (from != to && (!is_of_integers(from) || !is_of_integers(to)))
         return false;
     *ret_conversion = (struct conversion){
-        .from_signed = strchr("csil", name[length - 1]) != NULL, /* as types are mangled */
+        .from_signed = strchr("csil", name[length - 1]) != NULL, /* the mangled names of signed integers */
         .to_signed = base[8] != 'u',
         .saturates = strstr(base, "_sat") != NULL,
     };
@@ -97,7 +97,7 @@ static unsigned lanes_of(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetVectorSize(type) : 1;
 }
 
-/* The value in all lanes. */
+/* A constant with the value in all lanes. */
 static LLVMValueRef splat_constant(LLVMTypeRef type, uint64_t value)
 {
     LLVMValueRef all[LANES_MAX];
@@ -116,7 +116,7 @@ static LLVMValueRef bound_value(LLVMBuilderRef builder, LLVMValueRef given, LLVM
     return LLVMBuildSelect(builder, LLVMBuildICmp(builder, beyond, given, max, ""), max, given, "");
 }
 
-/* Clamps to the result's range; only by bounds that a value of the given type can exceed. */
+/* Clamps to the result's range, by those of its two bounds that a value of the given type can exceed. */
 static LLVMValueRef saturate_value(LLVMBuilderRef builder, LLVMValueRef given, LLVMTypeRef result,
                                    const struct conversion *conversion)
 {
@@ -167,8 +167,8 @@ static bool is_access(LLVMValueRef function, struct access *ret_access)
     return LLVMGetTypeKind(ret_access->vector) == LLVMVectorTypeKind;
 }
 
-/* Accesses one number after the other, as the address is only aligned for one number. Returns the value read. */
-static LLVMValueRef go_through(LLVMBuilderRef builder, LLVMValueRef function, const struct access *access)
+/* Accesses one number after the other, since the address is only aligned for one number. Returns the value read. */
+static LLVMValueRef access_numbers(LLVMBuilderRef builder, LLVMValueRef function, const struct access *access)
 {
     LLVMTypeRef type = LLVMGetElementType(access->vector);
     LLVMValueRef offset = LLVMGetParam(function, access->stores ? 1 : 0), pointer = LLVMGetLastParam(function);
@@ -204,7 +204,8 @@ LLVMBuilderRef facet_compile_begin_body(struct facet_compilation *compilation, L
     return builder;
 }
 
-static void write_out(struct facet_compilation *compilation, LLVMValueRef function)
+/* Gives a built-in function a body if the generator would translate its calls wrongly. */
+static void write_body(struct facet_compilation *compilation, LLVMValueRef function)
 {
     LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(function));
     bool all = false, bits = is_of_highest_bits(function, &all);
@@ -221,7 +222,8 @@ static void write_out(struct facet_compilation *compilation, LLVMValueRef functi
     if (bits)
         made = highest_bits(builder, given, result, all);
     else
-        made = converts ? convert_value(builder, given, result, &conversion) : go_through(builder, function, &access);
+        made =
+            converts ? convert_value(builder, given, result, &conversion) : access_numbers(builder, function, &access);
     if (access.stores)
         LLVMBuildRetVoid(builder);
     else
@@ -247,7 +249,7 @@ enum facet_status facet_compile_mend(struct facet_compilation *compilation, stru
     facet_compile_hide(compilation);
     for (LLVMValueRef function = LLVMGetFirstFunction(compilation->module); function;
          function = LLVMGetNextFunction(function))
-        write_out(compilation, function);
+        write_body(compilation, function);
     refuse_printf(compilation);
     return facet_compile_verdict(compilation, error);
 }
@@ -271,7 +273,8 @@ static void widen_condition(LLVMBuilderRef builder, LLVMValueRef select)
 }
 
 /*
- * A truncation that is extended again: at level 0 the generator translates the pair into a mask as wide as the result.
+ * Replaces a truncation that is extended again by a mask of the bits that stay: at level 0 the generator would make a
+ * mask as wide as the result.
  */
 static void mask_extension(LLVMBuilderRef builder, LLVMValueRef extension)
 {

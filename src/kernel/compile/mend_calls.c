@@ -71,7 +71,7 @@ static LLVMValueRef lane_index(struct facet_compilation *compilation, unsigned i
 
 /* --- halves ------------------------------------------------------------------------------------------------------- */
 
-/* "_half3" and "a_half3" of vload and vstore; `ret_rest`: "_rte". One after the other, since three are four apart. */
+/* Recognizes vload_half3(), vstorea_half3_rte() and their kin. `ret_rest`: the name's rest, such as "_rte". */
 static bool is_of_halves(const char *base, bool *ret_stores, unsigned *ret_lanes, bool *ret_aligned,
                          const char **ret_rest)
 {
@@ -92,6 +92,7 @@ static bool is_of_halves(const char *base, bool *ret_stores, unsigned *ret_lanes
     return lanes > 1 && lanes <= LANES_MAX;
 }
 
+/* Accesses one half after the other; aligned vectors of three halves are four halves apart. */
 static bool mend_halves(struct facet_compilation *compilation, LLVMValueRef function, const struct mangled *name)
 {
     bool stores, aligned;
@@ -316,7 +317,7 @@ static bool mend_mixed(struct facet_compilation *compilation, LLVMValueRef funct
     return true;
 }
 
-/* A function that a new body calls is visited later, and has none of these types. */
+/* A new body may call functions that are added to the module and visited later; they need no body themselves. */
 void facet_compile_mend_call(struct facet_compilation *compilation, LLVMValueRef function)
 {
     struct mangled name;

@@ -223,12 +223,12 @@ static LLVMValueRef find_recursion_of_kernels(const struct facet_compilation *fi
     for (LLVMValueRef at = LLVMGetFirstFunction(module); at; at = LLVMGetNextFunction(at))
         count++;
     FACET_CLEANUP_FREE LLVMValueRef *entered = calloc(count, sizeof(LLVMValueRef));
-    FACET_CLEANUP_FREE LLVMValueRef *left = calloc(count, sizeof(LLVMValueRef));
-    struct search search = {.entered = entered, .finished = left};
+    FACET_CLEANUP_FREE LLVMValueRef *finished = calloc(count, sizeof(LLVMValueRef));
+    struct search search = {.entered = entered, .finished = finished};
     LLVMValueRef found = NULL;
-    for (uint32_t i = 0; entered && left && !found && i < first->kernel_count; i++) {
+    for (uint32_t i = 0; entered && finished && !found && i < first->kernel_count; i++) {
         LLVMValueRef kernel = LLVMGetNamedFunction(module, first->kernels[i].name);
-        if (kernel && !holds_function(left, search.finished_count, kernel))
+        if (kernel && !holds_function(finished, search.finished_count, kernel))
             found = find_recursion(&search, kernel);
     }
     return found;

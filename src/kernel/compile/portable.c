@@ -70,7 +70,7 @@ static void forget_device(LLVMValueRef function)
                                          (unsigned)strlen(names[i]));
 }
 
-/* In SPIR-V and LLVM IR calls may be marked not to be inlined, too; here all may be inlined. */
+/* Removes `noinline` from calls, which sources in SPIR-V and LLVM IR may have: the lowering may inline all calls. */
 static void forget_noinline(LLVMValueRef function)
 {
     unsigned never = LLVMGetEnumAttributeKindForName("noinline", 8);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text grows at most by this factor; the worst is " ptr addrspace(1)" for a shorter word. */
+/* The text grows at most by this factor: no replacement is twice as long as the word that it replaces. */
 enum { GROWTH_FACTOR = 2 };
 
 struct walk {
@@ -58,7 +58,7 @@ static unsigned new_space(const struct walk *walk, unsigned long space)
     return space < FACET_REMAP_SPACES ? walk->remap->spaces[space] : (unsigned)space;
 }
 
-/* " addrspace(3)": address space 0 is not written. */
+/* Rewrites an address space, such as " addrspace(3)"; address space 0 is not written. */
 static bool take_space(struct walk *walk)
 {
     char *end;
@@ -158,7 +158,7 @@ static bool take_convention(struct walk *walk)
     return true;
 }
 
-/* "U3AS4" in a mangled name. */
+/* Rewrites an address space in a mangled name, such as "U3AS4". */
 static bool take_mangled(struct walk *walk)
 {
     char *end;
@@ -175,7 +175,7 @@ static bool take_mangled(struct walk *walk)
     return true;
 }
 
-/* "@_Z5fractfPU3AS4f", "@llvm.memcpy.p4.p1.i64". */
+/* Copies a name, and rewrites the address spaces in it: "@_Z5fractfPU3AS4f", "@llvm.memcpy.p4.p1.i64". */
 static void take_name(struct walk *walk)
 {
     bool mangled = strncmp(walk->input, "@_Z", 3) == 0, intrinsic = strncmp(walk->input, "@llvm.", 6) == 0;

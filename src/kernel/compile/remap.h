@@ -17,7 +17,7 @@ enum { FACET_REMAP_SPACES = 8 };
 
 struct facet_remap {
     uint8_t spaces[FACET_REMAP_SPACES]; /* old to new; larger numbers stay */
-    bool names;                         /* also in mangled names of functions (PU3AS1f) */
+    bool names;                         /* rewrite address spaces in mangled names of functions, too (PU3AS1f) */
     const char *kernel;                 /* the words that replace `spir_kernel` and `ptx_kernel`; "" for none */
     const char *image, *sampler,
         *event; /* the types that replace target("spirv.Image", ...) and so on; NULL: they stay */

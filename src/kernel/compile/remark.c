@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: diagnostics of one compile. Never: keeps more than REMARKS_MAX of them, as a macro can make millions. */
+/* Owns: diagnostics of one compile. Never: keeps more than REMARKS_MAX of them, since a macro can make millions. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "kernel/compile/compile.h"
 
-enum { SPIRV_ARGUMENTS_MAX = 255 }; /* of any function: its universal limits */
+enum { SPIRV_ARGUMENTS_MAX = 255 }; /* the most arguments of a function by SPIR-V's universal limits */
 /* LLVM 19 splits a struct for AMDGPU byte by byte, in quadratic time: seconds for this many bytes. */
 enum { OLD_AMDGCN_ARGUMENT_MAX_BYTES = 4096 };
 enum { TEXT_LIST = 5, CONSTANT_SPACE = 2, GLOBAL_SPACE = 1, LOCAL_SPACE = 3 };
@@ -36,7 +36,7 @@ __attribute__((format(printf, 3, 4))) static bool refuse(struct facet_compilatio
     return false;
 }
 
-/* `what`: "its name". */
+/* `what` is how the message calls the text, such as "its name". */
 static bool check_text(struct facet_compilation *compilation, const char *kernel, const char *what, const char *text)
 {
     if (strlen(text) > FACET_IMAGE_TEXT_MAX)
@@ -66,7 +66,7 @@ static bool check_kernel(struct facet_compilation *compilation, const struct fac
     return check_text(compilation, kernel->name, "its name", kernel->name);
 }
 
-/* `bytes` are the module's; the number in `argument` may have wrapped. */
+/* `bytes` is the argument's size; its copy in `argument`, of 32 bits, may have wrapped. */
 static bool check_argument(struct facet_compilation *compilation, const struct facet_compile_kernel *kernel,
                            const struct facet_host_argument *argument, uint64_t offset, uint64_t bytes)
 {
@@ -207,7 +207,8 @@ static uint32_t align_of(LLVMValueRef function, uint32_t index, LLVMTargetDataRe
     return LLVMABIAlignmentOfType(layout, type);
 }
 
-/* Bytes and alignment in the argument block. The host's block has offsets for local memory, and samplers' bits. */
+/* Returns an argument's alignment in the argument block, and sets *ret_bytes. The host's block has an offset for local
+ * memory, and a sampler's bits. */
 static uint32_t place_argument(const struct facet_compilation *compilation, LLVMValueRef function, uint32_t index,
                                const struct facet_host_argument *argument, uint64_t *ret_bytes)
 {
@@ -229,7 +230,7 @@ static uint32_t place_argument(const struct facet_compilation *compilation, LLVM
     return align_of(function, index, layout, pointee ? pointee : type);
 }
 
-/* False: no memory, or it was refused. */
+/* Reads one argument of a kernel. False: no memory, or the argument was refused. */
 static bool take_argument(struct facet_compilation *compilation, LLVMValueRef function, const struct lists *lists,
                           uint32_t index, struct facet_compile_kernel *kernel)
 {

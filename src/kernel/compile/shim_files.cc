@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: answering clang from the real files and remembering it. Never: reads a file that clang did not ask for. */
+/* Owns: answering clang from the real files, and the list of the answers. Never: reads a file that clang did not ask
+ * for. */
 #include "kernel/compile/shim_files.h"
 
 #include <cstring>
@@ -15,7 +16,8 @@ using namespace llvm;
 
 /* --- the list ---------------------------------------------------------------------------------------------------- */
 
-/* Notes an answer. Of two that agree about a path, the one with more detail is kept; otherwise the file has changed. */
+/* Notes an answer. Of two answers about a path that agree, the one with more detail is kept. If they do not agree, the
+ * file has changed meanwhile. */
 void FacetReads::note(const std::string &path, const facet_shim_read &answer)
 {
     auto [place, added] = answers.emplace(path, answer);

@@ -40,11 +40,12 @@ struct facet_shim_listener {
     void *context;
 };
 
-/* A source in memory, for `clang -cc1` with these arguments. NULL after errors. */
+/* Compiles a source in memory, as `clang -cc1` with these arguments does. NULL after errors. */
 LLVMModuleRef facet_shim_clang(LLVMContextRef context, const char *name, const char *source, size_t bytes,
                                const char *const *arguments, size_t count, const struct facet_shim_listener *listener);
 
-/* `ld.lld` with these arguments; the caller frees its messages. Not 0: it failed. One thread at a time. */
+/* Links as `ld.lld` with these arguments does; the caller frees its messages. Returns 0, or another number when it
+ * failed. One thread at a time. */
 int facet_shim_lld(const char *const *arguments, size_t count, char **ret_text);
 
 /* Calls `each` once for every type in the module's code and variables, and for parts of types; `owner` is a function or
@@ -65,7 +66,7 @@ typedef void (*facet_feature_func)(void *context, const char *name);
 void facet_shim_features(const char *triple, const char *processor, const char *features, facet_feature_func each,
                          void *context);
 
-/* Makes the bodies of loops with more than `max_blocks` blocks functions, as the generator's time is quadratic in
+/* Makes the bodies of loops with more than `max_blocks` blocks functions, since the generator's time is quadratic in
  * them. */
 void facet_shim_divide_loops(LLVMModuleRef module, size_t max_blocks);
 

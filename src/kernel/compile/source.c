@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: sources of all kinds becoming a verified module in the flavour of the target's family.
- * Never: uses a module that LLVM's verifier refuses, as optimizing such a module can do anything.
+ * Never: uses a module that LLVM's verifier refuses, since optimizing such a module can do anything.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@
 #include "kernel/compile/shims.h"
 #include "kernel/compile/spirv.h"
 
-/* From SPIR's numbers: 0 private, 1 global, 2 constant, 3 local, 4 generic. */
+/* How a module in SPIR's terms is rewritten for each family. `spaces` is indexed by SPIR's address spaces: 0 private,
+ * 1 global, 2 constant, 3 local, 4 generic. */
 static const struct facet_remap remaps[FACET_COMPILE_FAMILIES] = {
     [FACET_COMPILE_HOST] = {.spaces = {0, 1, 4, 3, 0, 5, 6, 7},
                             .names = true,
@@ -67,7 +68,7 @@ static enum facet_status parse_module(struct facet_compilation *compilation, con
                                       struct facet_error *error)
 {
     LLVMMemoryBufferRef buffer =
-        LLVMCreateMemoryBufferWithMemoryRangeCopy(text, bytes, compilation->request->name); /* which parsing takes */
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(text, bytes, compilation->request->name); /* the parser frees it */
     char *message = NULL;
     enum facet_status status = FACET_OK;
 
@@ -114,7 +115,7 @@ static enum facet_status remap_module(struct facet_compilation *compilation, str
     return FACET_OK;
 }
 
-/* Replaces aliases by what they stand for, as not all generators support them. */
+/* Replaces aliases by what they stand for, since not all generators support them. */
 static enum facet_status resolve_aliases(struct facet_compilation *compilation, struct facet_error *error)
 {
     LLVMValueRef alias = LLVMGetFirstGlobalAlias(compilation->module);
@@ -164,12 +165,12 @@ static enum facet_status take_spirv(struct facet_compilation *compilation, struc
 static enum facet_status take_opencl(struct facet_compilation *compilation, struct facet_error *error)
 {
     const struct facet_backend_request *request = compilation->request;
-    const struct facet_shim_listener listener = {facet_compile_remark, facet_compile_read, facet_compile_copy_at,
+    const struct facet_shim_listener listener = {facet_compile_remark, facet_compile_read, facet_compile_copy_progress,
                                                  compilation};
 
     compilation->module = facet_shim_clang(compilation->context, request->name, request->source, request->bytes,
                                            compilation->arguments, compilation->argument_count, &listener);
-    facet_compile_copy_at(compilation, 0);
+    facet_compile_copy_progress(compilation, 0);
     if (!compilation->module && !compilation->failed)
         return facet_error_set(error, FACET_INTERNAL, "clang gave neither a module nor a reason");
     if (compilation->module)

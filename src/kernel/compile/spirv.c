@@ -21,14 +21,14 @@ enum {
     OP_CONSTANT_NULL = 46,
     OP_DECORATE = 71,
     DECORATION_ALIGNMENT = 44,
-    SECONDS = 30,
+    SECONDS = 30, /* of processor time, which a child may use */
     PATH_SIZE = sizeof((struct facet_folder *)NULL)->path + 16,
 };
 
 #define MAGIC            UINT32_C(0x07230203)
 #define OUTPUT_MAX_BYTES ((size_t)256 << 20)
 
-/* For each id of a type of numbers, how many words a zero has; NOT_A_NUMBER for all other ids. */
+/* The array `zeros` has for each id of an integer or float type how many words a zero has; for other ids: */
 enum { NOT_A_NUMBER = 0, BOOLEAN = 255 };
 
 static enum facet_status refuse_module(struct facet_error *error, const char *why)
@@ -119,7 +119,7 @@ enum facet_status facet_spirv_plain(const void *bytes, size_t size, uint32_t **r
 {
     size_t count = size / sizeof(uint32_t);
     FACET_CLEANUP_FREE uint32_t *words = malloc(size + sizeof *words);
-    /* Three words become five at most. */
+    /* A null constant has three words at least, and is rewritten to five at most. */
     FACET_CLEANUP_FREE uint32_t *made = malloc(count * 2 * sizeof *made + sizeof *made);
 
     if (size % sizeof(uint32_t))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the families of targets, with the settings of a compile for each; the processor's features.
- * Never: accepts a processor that LLVM does not know, as LLVM would silently make code for another processor.
+ * Never: accepts a processor that LLVM does not know, since LLVM would silently make code for another processor.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +20,8 @@
 /* NOLINTBEGIN(clang-analyzer-security.insecureAPI.strcpy, bugprone-suspicious-missing-comma) */
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
-/* A short loop in one line of the cache of decoded instructions, or in two: a quarter of a sparse product's time. */
+/* The alignment of loops. A short loop then lies in one line of the cache of decoded instructions instead of two, which
+ * saves a quarter of a sparse product's time. */
 #define LOOP_BYTES 32
 
 /* Extensions that the built-in library has, and that clang does not define for the target. */
@@ -197,7 +198,7 @@ static struct {
     char features[FACET_COMPILE_FEATURES_SIZE];
 } this_host;
 
-/* Drops a feature that the processor's name implies, as each feature costs time in every function that is compiled. */
+/* Drops a feature that the processor's name implies, since each feature costs time in every compiled function. */
 static void drop_known(void *context, const char *name)
 {
     char word[FACET_COMPILE_NAME_SIZE];
@@ -234,7 +235,7 @@ static void drop_absent(char *list, const char *had)
     }
 }
 
-static void note_had(void *context, const char *name)
+static void append_feature(void *context, const char *name)
 {
     char *had = context;
 
@@ -243,8 +244,8 @@ static void note_had(void *context, const char *name)
 }
 
 /*
- * Removes features that the processor reports and the kernel does not list (clearcpuid=, a hypervisor's choice), as the
- * loader of an image asks the kernel for features.
+ * Removes features that the processor reports and Linux does not list (clearcpuid=, a hypervisor's choice), since the
+ * loader of an image asks Linux for features.
  */
 static void withhold_unlisted(char *list)
 {
@@ -269,7 +270,7 @@ static void read_host_features(void)
     LLVMDisposeMessage(name);
     LLVMDisposeMessage(features);
     withhold_unlisted(list);
-    facet_shim_features(triple, this_host.processor, "", note_had, had);
+    facet_shim_features(triple, this_host.processor, "", append_feature, had);
     facet_shim_features(triple, this_host.processor, "", drop_known, list);
     drop_absent(list, had);
     if (list[0])
@@ -285,8 +286,8 @@ void facet_compile_prepare(void)
     pthread_once(&once, read_host_features);
 }
 
-/* "host" is this processor with the features that the kernel lets programs use; a named processor has LLVM's
- * features. */
+/* "host" is this processor with the features that Linux lets programs use; a named processor has the features that LLVM
+ * knows of it. */
 static void take_host(struct facet_compilation *compilation)
 {
     if (compilation->processor[0]) {

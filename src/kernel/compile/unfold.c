@@ -129,7 +129,7 @@ static struct sum subtract_checked(LLVMBuilderRef builder, LLVMValueRef a, LLVMV
 }
 
 /* Computes the result and the overflow; returns false when the call is of another function. */
-static bool add_up(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_sum)
+static bool compute_checked(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_sum)
 {
     static const struct {
         const char *name;
@@ -150,7 +150,7 @@ static bool add_up(LLVMBuilderRef builder, LLVMValueRef call, struct sum *ret_su
 }
 
 /* Replaces the call's results. Most users extract one of the two; a user of both gets a struct. */
-static void hand_over(LLVMBuilderRef builder, LLVMValueRef call, const struct sum *sum)
+static void replace_results(LLVMBuilderRef builder, LLVMValueRef call, const struct sum *sum)
 {
     LLVMValueRef both = NULL;
 
@@ -190,8 +190,8 @@ static void unfold_call(LLVMBuilderRef builder, LLVMValueRef instruction)
     LLVMPositionBuilderBefore(builder, instruction);
     if (LLVMIsATerminatorInst(instruction))
         merge_all(builder, instruction);
-    else if (add_up(builder, instruction, &sum))
-        hand_over(builder, instruction, &sum);
+    else if (compute_checked(builder, instruction, &sum))
+        replace_results(builder, instruction, &sum);
     else if (sign || is_named(instruction, "llvm.ucmp"))
         LLVMReplaceAllUsesWith(instruction, order_result(builder, instruction, sign));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Integers of 2 to 63 bits of odd widths, which SPIR-V does not have. LLVM's optimizer makes them (a counter of which
- * two bits are used gets two bits), and its generator of SPIR-V takes the next wider type without clearing the bits
- * above.
+ * Integers of odd widths, which SPIR-V does not have: 2 to 63 bits, except 8, 16 and 32. LLVM's optimizer makes them (a
+ * counter of which two bits are used gets two bits), and its generator of SPIR-V takes the next wider type without
+ * clearing the bits above.
  *
  * Owns: widening each instruction to the next type that exists, with the bits above always 0; and casts between bits
  *       and vectors, which SPIR-V lacks.
- * Never: goes through a function, as widths_all.c does.
+ * Never: decides which instructions are widened; widths_all.c does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,24 +63,24 @@ static bool is_odd_width(unsigned bits)
     return bits != 1 && bits != 8 && bits != 16 && bits != 32 && bits != 64;
 }
 
-bool facet_widths_odd(LLVMTypeRef type)
+bool facet_widths_type_is_odd(LLVMTypeRef type)
 {
     unsigned count = LLVMGetTypeKind(type) == LLVMStructTypeKind ? LLVMCountStructElementTypes(type) : 0;
 
     for (unsigned i = 0; i < count; i++)
-        if (facet_widths_odd(LLVMStructGetTypeAtIndex(type, i)))
+        if (facet_widths_type_is_odd(LLVMStructGetTypeAtIndex(type, i)))
             return true;
     if (LLVMGetTypeKind(type) == LLVMArrayTypeKind)
-        return facet_widths_odd(LLVMGetElementType(type));
+        return facet_widths_type_is_odd(LLVMGetElementType(type));
     return is_integer(type) && is_odd_width(LLVMGetIntTypeWidth(element_of(type)));
 }
 
 bool facet_widths_is_odd(LLVMValueRef value)
 {
-    return facet_widths_odd(LLVMTypeOf(value));
+    return facet_widths_type_is_odd(LLVMTypeOf(value));
 }
 
-/* Booleans that lie beside each other. */
+/* Whether the type is a vector of booleans. */
 bool facet_widths_is_bits(LLVMTypeRef type)
 {
     return is_vector(type) && is_integer(type) && bits_of(type) == 1;
@@ -99,7 +99,7 @@ static LLVMTypeRef type_like(LLVMTypeRef element, LLVMTypeRef type)
 /* The next wider type that SPIR-V has; a type that it has stays. */
 static LLVMTypeRef wide_type(const struct widths *widths, LLVMTypeRef type)
 {
-    return facet_widths_odd(type) ? type_like(integer_type(widths, bits_of(type)), type) : type;
+    return facet_widths_type_is_odd(type) ? type_like(integer_type(widths, bits_of(type)), type) : type;
 }
 
 /* --- values ------------------------------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ static LLVMValueRef lane_index(const struct widths *widths, unsigned index)
     return LLVMConstInt(LLVMInt32TypeInContext(widths->context), index, 0);
 }
 
-/* Floats as integers. */
+/* Casts floats to integers with the same bits; integers stay. */
 static LLVMValueRef as_integers(const struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef type = LLVMTypeOf(value);
@@ -202,7 +202,7 @@ static unsigned all_bits(LLVMTypeRef type)
     return bits_of(type) * lanes_of(type);
 }
 
-/* All lanes in one integer, the first lane in the lowest bits. */
+/* Puts all lanes into one integer, the first lane into the lowest bits. */
 static LLVMValueRef gather_lanes(struct widths *widths, LLVMValueRef value)
 {
     LLVMTypeRef given = LLVMTypeOf(value), type = integer_type(widths, all_bits(given));
@@ -246,7 +246,7 @@ static LLVMValueRef scatter_lanes(struct widths *widths, LLVMValueRef all, LLVMT
     return is_integer(element) ? made : LLVMBuildBitCast(widths->builder, made, to, "");
 }
 
-static bool fits_in_bytes(LLVMTypeRef type)
+static bool fits_in_word(LLVMTypeRef type)
 {
     return bits_of(type) && all_bits(type) <= WORD_BITS;
 }
@@ -255,7 +255,7 @@ static LLVMValueRef cast_bits(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef from = LLVMGetOperand(instruction, 0), all;
 
-    if (!fits_in_bytes(LLVMTypeOf(from)))
+    if (!fits_in_word(LLVMTypeOf(from)))
         return NULL;
     all = gather_lanes(widths, from);
     return all ? scatter_lanes(widths, all, LLVMTypeOf(instruction)) : NULL;
@@ -276,7 +276,7 @@ static LLVMValueRef load_bytes(struct widths *widths, LLVMValueRef instruction)
     LLVMTypeRef type = LLVMTypeOf(instruction), byte = LLVMInt8TypeInContext(widths->context), whole;
     LLVMValueRef all = NULL;
 
-    if (!fits_in_bytes(type))
+    if (!fits_in_word(type))
         return NULL;
     whole = integer_type(widths, all_bits(type));
     for (unsigned i = 0; i < (all_bits(type) + 7) / 8; i++) {
@@ -294,7 +294,7 @@ static LLVMValueRef load_bytes(struct widths *widths, LLVMValueRef instruction)
 bool facet_widths_store(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef value = LLVMGetOperand(instruction, 0),
-                 all = fits_in_bytes(LLVMTypeOf(value)) ? gather_lanes(widths, value) : NULL;
+                 all = fits_in_word(LLVMTypeOf(value)) ? gather_lanes(widths, value) : NULL;
 
     if (!all)
         return false;
@@ -355,7 +355,7 @@ static LLVMValueRef widen_cast(struct widths *widths, LLVMValueRef instruction)
     return is_integer(type) ? truncate_to(widths, from, bits_of(type)) : from;
 }
 
-static LLVMValueRef choose_one(struct widths *widths, LLVMValueRef instruction)
+static LLVMValueRef widen_select(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef a = facet_widths_wide(widths, LLVMGetOperand(instruction, 1)),
                  b = facet_widths_wide(widths, LLVMGetOperand(instruction, 2));
@@ -363,7 +363,7 @@ static LLVMValueRef choose_one(struct widths *widths, LLVMValueRef instruction)
     return a && b ? LLVMBuildSelect(widths->builder, LLVMGetOperand(instruction, 0), a, b, "") : NULL;
 }
 
-/* The bits above are undefined, too. */
+/* A frozen value may have any bits above, so these are cleared. */
 static LLVMValueRef freeze_wide(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef from = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
@@ -389,7 +389,7 @@ static LLVMValueRef widen_shuffle(struct widths *widths, LLVMValueRef instructio
     return LLVMBuildShuffleVector(widths->builder, a, b, LLVMConstVector(lanes, count), "");
 }
 
-static LLVMValueRef of_lanes(struct widths *widths, LLVMValueRef instruction)
+static LLVMValueRef widen_lane_access(struct widths *widths, LLVMValueRef instruction)
 {
     bool inserts = LLVMGetInstructionOpcode(instruction) == LLVMInsertElement;
     LLVMValueRef vector = facet_widths_wide(widths, LLVMGetOperand(instruction, 0));
@@ -494,7 +494,7 @@ LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instructio
     case LLVMICmp:
         return widen_comparison(widths, instruction);
     case LLVMSelect:
-        return choose_one(widths, instruction);
+        return widen_select(widths, instruction);
     case LLVMFreeze:
         return freeze_wide(widths, instruction);
     case LLVMBitCast:
@@ -505,7 +505,7 @@ LLVMValueRef facet_widths_replace(struct widths *widths, LLVMValueRef instructio
         return widen_shuffle(widths, instruction);
     case LLVMExtractElement:
     case LLVMInsertElement:
-        return of_lanes(widths, instruction);
+        return widen_lane_access(widths, instruction);
     case LLVMCall:
         return LLVMGetIntrinsicID(LLVMGetCalledValue(instruction)) ? call_wide(widths, instruction) : NULL;
     case LLVMTrunc:

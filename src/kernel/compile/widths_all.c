@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: making all integers of odd widths in a module wider (widths.c), in an order that works.
+ * Owns: making all integers of odd widths in a module wider (widths.c), operands before their users.
  * Never: leaves an integer of odd width: an instruction without a rule is refused.
  */
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "kernel/compile/llvm.h"
 #include "kernel/compile/widths.h"
 
-static bool of_phi(LLVMValueRef instruction)
+static bool is_phi(LLVMValueRef instruction)
 {
     return LLVMIsAPHINode(instruction) != NULL;
 }
@@ -33,16 +33,17 @@ static bool touches_odd_width(const struct widths *widths, LLVMValueRef instruct
 
 static void position_builder(struct widths *widths, LLVMValueRef at)
 {
-    while (of_phi(at))
+    while (is_phi(at))
         at = LLVMGetNextInstruction(at);
     LLVMPositionBuilderBefore(widths->builder, at);
 }
 
-/* Gives users of the result a truncation of its replacement. Once all users are widened, it has no users any more. */
-static void hand_over(struct widths *widths, LLVMValueRef instruction, LLVMValueRef made)
+/* Gives users of the result a truncation of its replacement. Once all users are widened, the truncation has no users
+ * any more. */
+static void replace_uses(struct widths *widths, LLVMValueRef instruction, LLVMValueRef made)
 {
     if (facet_widths_is_odd(instruction)) {
-        position_builder(widths, of_phi(instruction) ? LLVMGetFirstInstruction(LLVMGetInstructionParent(instruction))
+        position_builder(widths, is_phi(instruction) ? LLVMGetFirstInstruction(LLVMGetInstructionParent(instruction))
                                                      : instruction);
         made = LLVMBuildTrunc(widths->builder, made, LLVMTypeOf(instruction), "");
         if (LLVMIsAInstruction(made))
@@ -51,8 +52,8 @@ static void hand_over(struct widths *widths, LLVMValueRef instruction, LLVMValue
     LLVMReplaceAllUsesWith(instruction, made);
 }
 
-/* Changes an instruction that has no result, or keeps it. */
-static bool change_in_place(struct widths *widths, LLVMValueRef instruction)
+/* Widens the indices of a GEP, whose result stays. */
+static bool widen_indices(struct widths *widths, LLVMValueRef instruction)
 {
     for (unsigned i = 1; i < (unsigned)LLVMGetNumOperands(instruction); i++) {
         LLVMValueRef index = facet_widths_signed(widths, LLVMGetOperand(instruction, i));
@@ -63,7 +64,7 @@ static bool change_in_place(struct widths *widths, LLVMValueRef instruction)
     return true;
 }
 
-static bool choose_replacement(struct widths *widths, LLVMValueRef instruction)
+static bool replace_switch(struct widths *widths, LLVMValueRef instruction)
 {
     LLVMValueRef value = facet_widths_wide(widths, LLVMGetOperand(instruction, 0)), made;
     unsigned targets = LLVMGetNumSuccessors(instruction);
@@ -79,10 +80,10 @@ static bool choose_replacement(struct widths *widths, LLVMValueRef instruction)
 
 static bool widen_instruction(struct widths *widths, LLVMValueRef instruction);
 
-/* Widens the operands first, wherever they are. */
+/* Widens the instructions that compute the operands, in whichever block they are. */
 static bool widen_operands(struct widths *widths, LLVMValueRef instruction)
 {
-    for (int i = 0; !of_phi(instruction) && i < LLVMGetNumOperands(instruction); i++) {
+    for (int i = 0; !is_phi(instruction) && i < LLVMGetNumOperands(instruction); i++) {
         LLVMValueRef operand = LLVMGetOperand(instruction, (unsigned)i);
         if (LLVMIsAInstruction(operand) && facet_widths_is_odd(operand) &&
             !facet_widths_is_marked(operand, widths->wide) && !widen_instruction(widths, operand))
@@ -106,14 +107,14 @@ static bool widen_instruction(struct widths *widths, LLVMValueRef instruction)
     case LLVMStore:
         return facet_widths_store(widths, instruction);
     case LLVMSwitch:
-        return choose_replacement(widths, instruction);
+        return replace_switch(widths, instruction);
     case LLVMGetElementPtr:
-        return change_in_place(widths, instruction);
+        return widen_indices(widths, instruction);
     default:
         made = facet_widths_replace(widths, instruction);
     }
     if (made)
-        hand_over(widths, instruction, made);
+        replace_uses(widths, instruction, made);
     return made != NULL;
 }
 
@@ -164,7 +165,7 @@ static bool widen_all(struct widths *widths)
         if (!widen_instruction(widths, widths->list[i]))
             return false;
     for (size_t i = 0; i < widths->count; i++)
-        if (of_phi(widths->list[i]) && !fill_phi(widths, widths->list[i]))
+        if (is_phi(widths->list[i]) && !fill_phi(widths, widths->list[i]))
             return false;
     return true;
 }
@@ -201,7 +202,7 @@ static void refuse_width(struct facet_compilation *compilation, LLVMValueRef fun
     char name[96], text[256];
     size_t length;
 
-    for (int i = 0; !facet_widths_odd(type) && LLVMIsAInstruction(at) && i < LLVMGetNumOperands(at); i++)
+    for (int i = 0; !facet_widths_type_is_odd(type) && LLVMIsAInstruction(at) && i < LLVMGetNumOperands(at); i++)
         type = LLVMTypeOf(LLVMGetOperand(at, (unsigned)i));
     facet_compile_plain_name(LLVMGetValueName2(function, &length), name, sizeof name);
     char *printed = LLVMPrintTypeToString(type);

@@ -17,8 +17,8 @@ import recorded
 from images import expect_only_known_symbols
 
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
-TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # or an older processor, whose images this machine runs
-# 0 to 3: sources are compiled to SPIR-V at this optimization level, and the SPIR-V is compiled for this machine.
+TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # "host:" and an older processor is allowed, too
+# With a level of 0 to 3, sources are compiled to SPIR-V at that level, and the SPIR-V is compiled for this machine.
 SPIRV = os.environ.get("FACET_TEST_SPIRV")
 PROVIDER = os.environ.get("FACET_TEST_PROVIDER", "cpu")
 DEADLINE_NS = 60_000_000_000
@@ -83,7 +83,7 @@ class ImageObject(Structure):
                 ("channel_order", c_uint32), ("channel_type", c_uint32)]
 
 
-CALL = c_void_p  # an operation that is not used here
+UNUSED = c_void_p  # an operation that these tests do not call
 
 
 class MemoryOps(Structure):
@@ -91,20 +91,20 @@ class MemoryOps(Structure):
                 ("create_context", CFUNCTYPE(c_int, c_void_p, c_uint32, c_char_p, c_char_p, POINTER(c_uint64),
                                              POINTER(Error))),
                 ("destroy_context", CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(Error))),
-                ("info", CALL),
+                ("info", UNUSED),
                 ("alloc", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64, POINTER(c_uint64), POINTER(Error))),
                 ("free", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64, POINTER(Error))),
-                ("reserve", CALL), ("release", CALL), ("create_pages", CALL), ("destroy_pages", CALL), ("map", CALL),
-                ("unmap", CALL),
+                ("reserve", UNUSED), ("release", UNUSED), ("create_pages", UNUSED), ("destroy_pages", UNUSED),
+                ("map", UNUSED), ("unmap", UNUSED),
                 ("write", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64, c_void_p, c_uint64, POINTER(Error))),
                 ("read", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64, c_uint64, c_void_p, POINTER(Error)))]
 
 
 class ExecutionOps(Structure):
-    _fields_ = [("size", c_uint64), ("load", CALL), ("unload", CALL),
+    _fields_ = [("size", c_uint64), ("load", UNUSED), ("unload", UNUSED),
                 ("create_stream", CFUNCTYPE(c_int, c_void_p, c_uint64, POINTER(c_uint64), POINTER(Error))),
                 ("destroy_stream", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64, POINTER(Error))),
-                ("launch", CALL),
+                ("launch", UNUSED),
                 ("synchronize", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64, c_uint64, POINTER(Error))),
                 ("query", CFUNCTYPE(c_int, c_void_p, c_uint64, c_uint64, POINTER(StreamState), POINTER(Error)))]
 
@@ -201,7 +201,8 @@ class Device:
         return ctypes.string_at(self.get_bytes(image, byref(size)), size.value)
 
     def build(self, source, arguments, spirv=SPIRV):
-        """An image of the source for this machine. With `spirv`, it is made of a SPIR-V module of that level."""
+        """Returns an image of the source for this machine. If `spirv` is a level, the image is made of the SPIR-V
+        module that the source gives at that level."""
         source = source.encode()
         if recorded.REPLAY:
             return self.replayed(source, arguments)
@@ -273,7 +274,7 @@ class Program:
             call(device.set_memory, kernel, index, argument.address)
 
     def run(self, name, range_, arguments):
-        """Runs the kernel once; returns each argument's memory afterwards."""
+        """Runs the kernel once; returns each argument's memory afterwards, or None if it has none."""
         device, kernel = self.device, c_void_p()
         run_name = recorded.RECORD and recorded.name_of_run(self.name, name, range_, arguments)
         call(device.load, device.session, device.context, self.image, name.encode(), byref(kernel))

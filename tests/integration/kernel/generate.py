@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels in OpenCL C with defined results, so that a difference between two compilers is a fault of one.
+"""Random kernels in OpenCL C with defined results: if two compilers' results differ, one of the compilers is at fault.
 
 Owns: the grammar. No behaviour is undefined: signed numbers are added as unsigned ones, divisors are tested first or
-are odd, shifts and indices are reduced to the valid range, everything is written before it is read, items write to
-their own places, and all items reach each barrier.
+are odd, shifts and indices are reduced to the valid range, everything is written before it is read, each item writes to
+places of its own, and all items reach each barrier.
 Never: uses inexact floating point, or behaviour that an implementation may choose.
 """
 import random
 from dataclasses import dataclass
 
-WORDS = 6  # variables of each kind
-PRIVATE, RECORDS, RESULTS = 32, 3, 6  # more than any processor has lanes
+WORDS = 6  # variables of type uint
+PRIVATE = 32  # elements of the private array, more than any processor has lanes
+RECORDS = 3  # structs
+RESULTS = 6  # numbers that each item writes
+# Sizes of launches, and of their groups.
 SHAPES = (((64,), (16,)), ((51,), (17,)), ((40,), (5,)), ((96,), (32,)), ((16, 6), (8, 3)), ((14, 6), (7, 2)),
           ((8, 4, 2), (4, 2, 2)), ((24, 2), (24, 1)), ((33,), (1,)))
 
@@ -39,7 +42,7 @@ class Writer:
         self.random, self.seed = random.Random(seed), seed
         self.lines, self.depth, self.loops = [], 1, 0
 
-    # --- expressions: of type uint unless stated otherwise; `depth` is how many more levels may nest
+    # --- expressions, of type uint unless stated otherwise; `depth` is how many more levels may nest
 
     def one_of(self, *made):
         return self.random.choice(made)()
@@ -61,8 +64,8 @@ class Writer:
     def expression(self, depth=3):
         if depth == 0 or self.random.random() < 0.15:
             return self.leaf()
-        return self.one_of(*[lambda: self.simple(depth)] * 4, lambda: self.division(depth), lambda: self.called(depth),
-                           lambda: self.indexed(depth), lambda: self.narrowed(depth), lambda: self.chosen(depth),
+        return self.one_of(*[lambda: self.simple(depth)] * 4, lambda: self.division(depth), lambda: self.call(depth),
+                           lambda: self.element(depth), lambda: self.conversion(depth), lambda: self.choice(depth),
                            lambda: self.wide(depth))
 
     def simple(self, depth):
@@ -76,7 +79,7 @@ class Writer:
                                    f"(uint)rest_of((int){a}, (int){b})", f"(uint)((int){a} >> ({b} & 31u))",
                                    f"({b} ? {a} / {b} : {a})" if depth < 3 else a))
 
-    def called(self, depth):
+    def call(self, depth):
         a, b = self.expression(depth - 1), self.expression(depth - 1)
         return self.random.choice((f"rotate({a}, {b})", f"mul_hi({a}, {b})", f"min({a}, {b})", f"max({a}, {b})",
                                    f"popcount({a})", f"clz({a})", f"abs_diff({a}, {b})", f"add_sat({a}, {b})",
@@ -85,7 +88,7 @@ class Writer:
                                    f"summed(p, {a} % 8u)", f"helped_{self.seed}({a}, {b})",
                                    f"(uint)((float)({a} & 255u) * 3.0f + 1.0f)"))
 
-    def indexed(self, depth):
+    def element(self, depth):
         index, near = self.expression(depth - 1), self.random.randrange(PRIVATE)
         return self.random.choice((f"p[{index} % {PRIVATE}u]", f"p[(item + {near}u) % {PRIVATE}u]",
                                    f"p[(item ^ {near}u) % {PRIVATE}u]", f"p[min(item, {near}u)]",
@@ -93,11 +96,11 @@ class Writer:
                                    f"r[{index} % {RECORDS}u].f[{self.leaf()} % 3u]",
                                    f"((const uint *)&q0)[{index} & 3u]"))
 
-    def narrowed(self, depth):
+    def conversion(self, depth):
         a = self.expression(depth - 1)
         return f"(uint)({self.random.choice(('char', 'uchar', 'short', 'ushort', 'long', 'ulong'))}){a}"
 
-    def chosen(self, depth):
+    def choice(self, depth):
         return f"({self.condition()} ? {self.expression(depth - 1)} : {self.expression(depth - 1)})"
 
     def wide(self, depth):
@@ -143,7 +146,7 @@ class Writer:
         self.depth -= 1
         self.line("}")
 
-    def assigned(self):
+    def assignment(self):
         random_, index = self.random, self.expression(1)
         self.line(random_.choice((
             f"{self.word()} = {self.expression()};", f"{self.word()} {random_.choice('+-*^|&')}= {self.expression(2)};",
@@ -159,10 +162,10 @@ class Writer:
             f"made[place * {RESULTS}u + {random_.randrange(RESULTS)}u] = {self.expression(2)};",
         )))
 
-    def looped(self, depth):
+    def loop(self, depth):
         counter, self.loops = f"i{self.loops}", self.loops + 1
         bound = self.random.choice((f"{self.random.randrange(1, 6)}u", f"({self.leaf()} & 7u)", "(place & 3u)"))
-        self.line(f"const uint {counter}_end = {bound};")  # fixed, as the loop may change the variables of `bound`
+        self.line(f"const uint {counter}_end = {bound};")  # fixed, since the loop may change the variables of `bound`
         self.line(f"for (uint {counter} = 0; {counter} < {counter}_end; {counter}++) {{")
         self.depth += 1
         if self.random.random() < 0.4:
@@ -174,7 +177,7 @@ class Writer:
         self.line("}")
 
     def guarded_division(self):
-        """A division behind a test of its divisor, for lanes that must not divide."""
+        """A division behind a test of its divisor, so that some lanes must not divide."""
         divisor, target = self.word(), self.word()
         operator = self.random.choice("/%")
         self.line(self.random.choice((
@@ -185,7 +188,7 @@ class Writer:
             f"if ((char){divisor} > 1) {target} = (uint)((char){target} {operator} (char){divisor});",
         )))
 
-    def switched(self, depth):
+    def switch(self, depth):
         self.line(f"switch ({self.expression(1)} & 3u) {{")
         for case in ("case 0:", "case 2:", "default:"):
             self.block(case, depth, 1)
@@ -196,7 +199,7 @@ class Writer:
     def statement(self, depth):
         made = self.random.random()
         if depth <= 0 or made < 0.5:
-            self.assigned()
+            self.assignment()
         elif made < 0.62:
             self.guarded_division()
         elif made < 0.76:
@@ -204,12 +207,12 @@ class Writer:
             if self.random.random() < 0.5:
                 self.block("else", depth)
         elif made < 0.9:
-            self.looped(depth)
+            self.loop(depth)
         else:
-            self.switched(depth)
+            self.switch(depth)
 
-    def exchanged(self):
-        """Each item writes to its own place, all wait, each reads where it likes, and all wait again."""
+    def exchange(self):
+        """Each item writes to its own element of local memory; all wait; each reads any element; all wait again."""
         self.line(f"near[item] = {self.expression(2)};")
         if self.random.random() < 0.5:
             self.line(f"if ({self.condition()}) atomic_add(&count, {self.leaf()});")
@@ -227,11 +230,11 @@ class Writer:
             counter, self.loops = f"i{self.loops}", self.loops + 1
             self.line(f"for (uint {counter} = 0; {counter} < {self.random.randrange(2, 4)}u; {counter}++) {{")
             self.depth += 1
-            self.exchanged()
+            self.exchange()
             self.depth -= 1
             self.line("}")
         else:
-            self.exchanged()
+            self.exchange()
 
     def begin(self):
         self.line("const uint item = get_local_id(0) + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2));")

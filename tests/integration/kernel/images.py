@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench set and the tests' kernels, compiled by `facet compile` for a target.
+"""The kernels of bench/kernels ("the set") and of the tests, compiled by `facet compile` for a target.
 
 Owns: paths of sources and of the build; running a program that must succeed; checking a host image's symbols.
-Never: reads anything else in an image.
+Never: reads anything but symbols in an image.
 """
 import glob
 import os
@@ -18,14 +18,14 @@ from tap import Skip, equal
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
 KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
-# All test kernels except `recursion`, which no target accepts.
+# recursion.cl is left out, since no target accepts it.
 TEST_KERNELS = [path for path in sorted((ROOT / "tests" / "kernels").glob("*.cl")) if path.stem != "recursion"]
 
 LLVM = [f"/usr/lib/llvm-{version}/bin" for version in (22, 19)]
-FROM_THE_PROCESS = {"memcpy", "memset", "memmove", "memcmp", "bcmp"}
+IMPORTS_ALLOWED = {"memcpy", "memset", "memmove", "memcmp", "bcmp"}
 
 
-def tool(name, *folders):
+def find_tool(name, *folders):
     """The path of a program; raises Skip if it is not installed."""
     for folder in folders:
         for path in sorted(glob.glob(f"{folder}/{name}"), reverse=True):
@@ -36,7 +36,7 @@ def tool(name, *folders):
     return path
 
 
-def ran(*command, **options):
+def output_of(*command, **options):
     """The standard output of a command, which must succeed."""
     done = subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False, **options)
     equal((done.returncode, done.stderr), (0, ""), " ".join(map(str, command)))
@@ -44,15 +44,16 @@ def ran(*command, **options):
 
 
 def skip_without_generator(target, environment):
-    """Raises Skip if LLVM 19 has no generator for the target, which its message must say. Other LLVMs must have it."""
+    """Raises Skip if the compile's message says that LLVM 19 has no code generator for the target. Other versions of
+    LLVM must have it."""
     done = subprocess.run([BUILD / "facet", "compile", "--target", target, KERNELS[0], "-o", os.devnull], text=True,
                           capture_output=True, check=False, env=environment)
     if done.returncode and target in ("ptx:sm_100", "spirv:1.0", "spirv:1.2") and "LLVM 19." in done.stderr:
         raise Skip(done.stderr.strip())
 
 
-def compiled(target, folder, sources=None, level=3):
-    """Every kernel of the set, or of `sources`, for `target`: path of the image by path of the source."""
+def compile_all(target, folder, sources=None, level=3):
+    """Compiles every kernel of the set, or of `sources`, for `target`; returns images' paths by sources' paths."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
@@ -60,7 +61,7 @@ def compiled(target, folder, sources=None, level=3):
 
     def compile_one(source):
         image = Path(folder) / f"{source.stem}.{target.replace(':', '-')}"
-        ran(BUILD / "facet", "compile", f"-O{level}", "--target", target, source, "-o", image, env=environment)
+        output_of(BUILD / "facet", "compile", f"-O{level}", "--target", target, source, "-o", image, env=environment)
         return source, image
 
     with ThreadPoolExecutor(2) as pool:
@@ -68,8 +69,9 @@ def compiled(target, folder, sources=None, level=3):
 
 
 def expect_only_known_symbols(image, name):
-    """Checks that an image for a host exports only its table, and imports only functions that copy or compare memory."""
-    rows = [line.split() for line in ran(tool("llvm-readelf", *LLVM), "--dyn-syms", image).splitlines()]
+    """Expects an image for a host to export only its table, and to import only functions that fill, copy or compare
+    memory."""
+    rows = [line.split() for line in output_of(find_tool("llvm-readelf", *LLVM), "--dyn-syms", image).splitlines()]
     symbols = [row[6:8] for row in rows if len(row) == 8 and row[0] != "Num:"]
     equal([symbol for section, symbol in symbols if section != "UND"], ["facet_host_image"], name)
-    equal({symbol for section, symbol in symbols if section == "UND"} - FROM_THE_PROCESS, set(), name)
+    equal({symbol for section, symbol in symbols if section == "UND"} - IMPORTS_ALLOWED, set(), name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library's mathematics, number by number, and the functions that only OpenCL C has.
+"""Mathematical functions of doubles: those of the C library, and those that only OpenCL C has.
 
-Owns: references in double for special values. Never: knows of kernels or bounds.
+Owns: references for special values. Never: knows of kernels or bounds.
 """
 import ctypes
 import ctypes.util
@@ -30,13 +30,13 @@ def binary(name):
 
 
 def of_type(name, type_):
-    """The C library's function for the type. A function that returns a neighbour of a number is another one for float."""
+    """The C library's function for the type, for example nextafterf() for "nextafter" and "float"."""
     kind = {"float": c_float, "double": c_double}[type_]
     return function(name + ("f" if type_ == "float" else ""), kind, kind, kind)
 
 
 def function_with_pointer(name, kind):
-    """A function that returns both results of one whose second result goes through a pointer."""
+    """Wraps a function that stores its second result through a pointer in one that returns both results."""
     called = function(name, c_double, c_double, POINTER(kind))
 
     def call(x):
@@ -47,7 +47,8 @@ def function_with_pointer(name, kind):
 
 
 def remquo(x, y):
-    """The remainder, and the last seven bits of the quotient with its sign, or 0 without one. C's returns fewer bits."""
+    """The remainder, and the last seven bits of the quotient with its sign, or 0 if there is no quotient. The C
+    library's remquo() returns fewer bits."""
     rest = binary("remainder")(x, y)
     if math.isnan(rest) or math.isinf(y):
         return rest, 0
@@ -58,13 +59,14 @@ def remquo(x, y):
 # --- functions of half turns (OpenCL 7.5.1, C23 F.10.1) ---------------------------------------------------------------
 
 def _folded(x):
-    """The distance of x from the nearest whole number, and whether that number is odd. Both are exact."""
+    """The signed distance of x from the nearest whole number, and whether that number is odd. Both are exact."""
     rest = math.remainder(x, 1)
     return rest, math.fmod(x - rest, 2) != 0
 
 
 def _sin(rest):
-    """The sine of at most a quarter of a turn: near it by the rest."""
+    """The sine of `rest` half turns, of which there are at most 0.5. Near 0.5 it is the cosine of what is left to
+    0.5."""
     return math.sin(rest * math.pi) if abs(rest) <= 0.25 else math.copysign(math.cos((0.5 - abs(rest)) * math.pi), rest)
 
 
@@ -107,15 +109,15 @@ def rsqrt(x):
 
 
 def powr(x, y):
-    """IEEE 754's exp(y log x)."""
-    none = x < 0 or (y == 0 and (x == 0 or math.isinf(x))) or (x == 1 and math.isinf(y))
-    return math.nan if none or math.isnan(x) or math.isnan(y) else binary("pow")(abs(x), y)
+    """IEEE 754's exp(y log x), which is undefined for more arguments than pow()."""
+    undefined = x < 0 or (y == 0 and (x == 0 or math.isinf(x))) or (x == 1 and math.isinf(y))
+    return math.nan if undefined or math.isnan(x) or math.isnan(y) else binary("pow")(abs(x), y)
 
 
 def rootn(x, n):
     if n == 0 or (x < 0 and n % 2 == 0):
         return math.nan
-    with numpy.errstate(all="ignore"):  # in long double, as 1 / n in double is not precise enough
+    with numpy.errstate(all="ignore"):  # in long double, because 1 / n in double is not precise enough
         root = float(numpy.power(numpy.longdouble(abs(x)), numpy.longdouble(1) / n))
     return math.copysign(root, x) if n % 2 else root
 
@@ -128,6 +130,8 @@ def fract(x, below):
 
 
 def by_size(first, same):
+    """A function that returns the number of the larger absolute value, or the smaller one if `first` is False; for
+    equal ones, what the C library's `same` returns."""
     def call(x, y):
         if abs(x) == abs(y) or math.isnan(x) or math.isnan(y):
             return binary(same)(x, y)

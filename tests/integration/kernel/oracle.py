@@ -2,8 +2,8 @@
 """Small kernels, run on Facet and on PoCL with the same input, and compared with each other and with a reference.
 
 Owns: arguments, ranges, comparing, and the fallback if one of the two implementations is missing.
-Never: lets a test pass that did not run on Facet: it is skipped, but only after PoCL's results were compared with the
-reference, so that a wrong reference is found.
+Never: lets a test pass that did not run on Facet. Such a test is skipped, but only after PoCL's results were compared
+with the reference, so that a wrong reference is found.
 """
 import atexit
 import functools
@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE.parent / "command"))
 import recorded  # noqa: E402
 import tap  # noqa: E402
 
-# Set before pyopencl opens PoCL: its cache is empty at first, and private unless tools/run-tests shares one in a run.
+# Set before pyopencl opens PoCL. Its cache is private and at first empty, unless tools/run-tests shares one in a run.
 if "POCL_CACHE_DIR" not in os.environ:
     _cache = tempfile.TemporaryDirectory(prefix="facet-oracle-pocl-")
     atexit.register(_cache.cleanup)
@@ -74,7 +74,8 @@ class Local:
 
 
 def output(kind, *shape):
-    """Memory that a kernel fills. Before that it holds bytes that no kernel writes."""
+    """A buffer that a kernel fills. Before the kernel, each byte is 0xA5, which shows elements that it did not
+    write."""
     data = numpy.empty(shape, kind)
     data.view(numpy.uint8)[...] = 0xA5
     return Buffer(data)
@@ -87,8 +88,8 @@ def argument(value):
 
 
 class Source:
-    """A file of tests/kernels, built on each implementation by the first test that runs it there. A source that is
-    refused fails the tests that would run it."""
+    """A file of tests/kernels, or `text`. Each implementation builds it for the first test that runs it. If Facet
+    refuses the source, each test that would run it fails."""
 
     def __init__(self, name, *arguments, text=None):
         self.source = text or (KERNELS / f"{name}.cl").read_text()
@@ -96,11 +97,11 @@ class Source:
         self.refusal = None
 
     @functools.cached_property
-    def other(self):
+    def other_program(self):
         return pocl.Program(POCL, self.source, self.arguments)
 
     @functools.cached_property
-    def ours(self):
+    def facet_program(self):
         try:
             return facet.Program(FACET, self.source, self.arguments)
         except (facet.Refused, tap.Skip) as refusal:
@@ -108,15 +109,15 @@ class Source:
             raise
 
     def programs(self, only):
-        """The built programs, Facet's first, as a source that Facet refuses need not be built elsewhere."""
+        """The built programs by implementation. Facet builds first: a source that it refuses is not built elsewhere."""
         if self.refusal:
             raise self.refusal
-        ours = {"Facet": self.ours} if FACET and only in (None, "Facet") else {}
-        return ours | ({OTHER: self.other} if POCL and only in (None, OTHER) else {})
+        ours = {"Facet": self.facet_program} if FACET and only in (None, "Facet") else {}
+        return ours | ({OTHER: self.other_program} if POCL and only in (None, OTHER) else {})
 
     def run(self, kernel, size, arguments, group=None, offset=None, only=None):
-        """Each argument's memory after the kernel, by implementation. `only` names one implementation, if the other is
-        known to be wrong."""
+        """Returns each argument's memory after the kernel, by implementation. `only` names the implementation that runs
+        the kernel if the other is known to be wrong."""
         def tuples(value):
             return None if value is None else tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
@@ -127,14 +128,14 @@ class Source:
 
 
 def need_facet():
-    """Skips a test that compared only PoCL, for want of Facet. Called at the end of each test."""
+    """Skips a test that compared only PoCL's results, since Facet is missing. Each test calls this at its end."""
     if not FACET:
         raise tap.Skip(f"PoCL agrees with the reference; Facet: {NO_FACET}")
 
 
 def results_of_each(results, index):
-    """Each implementation, and its memory of argument `index`. Facet is under test; PoCL shows that the reference is
-    right."""
+    """Each implementation, and its memory of argument `index`. Facet's results are under test; PoCL's results show that
+    the reference is right."""
     return [(who, answers[index]) for who, answers in results.items()]
 
 
@@ -146,7 +147,7 @@ def describe_wrong(wrong, got, expected, inputs):
 
 
 def exact(results, index, expected, what, inputs=()):
-    """Expects equal bits; all NaNs are alike."""
+    """Expects equal numbers; a NaN equals every other NaN."""
     for who, got in results_of_each(results, index):
         expected = numpy.asarray(expected).astype(got.dtype, copy=False).reshape(got.shape)
         wrong = got != expected
@@ -165,7 +166,7 @@ def distance(got, expected):
         exponent = numpy.where(numpy.isfinite(exponent), exponent, kind.minexp)
         unit = numpy.ldexp(numpy.longdouble(1), (numpy.maximum(exponent, kind.minexp) - kind.nmant).astype(int))
         away = numpy.abs(got.astype(numpy.longdouble) - expected) / unit
-        # Infinity and a value that rounds to it are alike.
+        # An infinity counts as right for a value that would be rounded to it.
         bounded = numpy.abs(expected) > numpy.longdouble(kind.max)
         away = numpy.where(bounded & numpy.isinf(got) & (numpy.sign(got) == numpy.sign(expected)), 0, away)
         away = numpy.where(got == expected.astype(got.dtype), numpy.minimum(numpy.nan_to_num(away), 1), away)
@@ -174,8 +175,9 @@ def distance(got, expected):
 
 
 def near(results, index, expected, bound, what, inputs=(), of=None):
-    """Expects results within `bound` units of the last place; results below the smallest normal number may be zero. `of`
-    selects the results that are checked."""
+    """Expects results within `bound` units of the last place. If the expected number is below the smallest normal
+    number, any number below it is right. `of` names the implementations whose results are checked; by default, all
+    are."""
     for who, got in results_of_each(results, index):
         if of and who not in of:
             continue
@@ -189,7 +191,7 @@ def near(results, index, expected, bound, what, inputs=(), of=None):
 
 
 def agree(results, index, what):
-    """Compares Facet with the other implementation bit by bit, without a reference."""
+    """Compares Facet with the other implementation number by number, without a reference."""
     if OTHER in results and "Facet" in results:
         exact({"Facet": results["Facet"]}, index, results[OTHER][index], f"{what}, against {OTHER}")
 

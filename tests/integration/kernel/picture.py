@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images and samplers as arguments of a kernel, for Facet and for pyopencl.
 
-Owns: OpenCL's numbers for formats and sampler modes. Never: runs a kernel.
+Owns: their pixels and properties, and OpenCL's numbers for formats and sampler modes. Never: runs a kernel.
 """
 import numpy
 
@@ -27,7 +27,7 @@ class Image:
 
 
 class Sampler:
-    """A sampler, as pyopencl takes it and as a number of OpenCL C's CLK_ constants."""
+    """A sampler, in the parts that pyopencl takes, and as a number made of OpenCL C's CLK_ constants."""
     kind = "sampler"
     ADDRESS = {NONE: 0, TO_EDGE: 2, CLAMP: 4, REPEAT: 6, MIRRORED: 8}
 

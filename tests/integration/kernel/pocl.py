@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same kernels on PoCL: the oracle.
+"""The tests' kernels on PoCL, whose results Facet's results are compared with.
 
-Owns: running kernels through pyopencl. Never: judges answers.
+Owns: running kernels through pyopencl. Never: judges results.
 """
 import warnings
 

@@ -3,10 +3,11 @@
 
 A machine with a GPU need not have the compiler. With FACET_TEST_RECORD=FOLDER, kernels run on this machine, and each
 source's image for FACET_TEST_RECORD_TARGET and each run's answer are stored in the folder. With
-FACET_TEST_REPLAY=FOLDER, kernels run on FACET_TEST_PROVIDER from those images, and this module is the other
-implementation, which gives the stored answers.
+FACET_TEST_REPLAY=FOLDER, kernels run on FACET_TEST_PROVIDER from those images, and this module takes PoCL's place: it
+gives the stored answers.
 
-Owns: the folder's files, which are named by a hash of their question. Never: compiles or runs a kernel.
+Owns: the folder's files: images, named by a hash of source and arguments, and answers, named by a hash of a run.
+Never: compiles or runs a kernel.
 """
 import hashlib
 import os
@@ -25,7 +26,7 @@ RECORD = os.environ.get("FACET_TEST_RECORD")
 REPLAY = os.environ.get("FACET_TEST_REPLAY")
 RECORD_TARGET = os.environ.get("FACET_TEST_RECORD_TARGET", "ptx:sm_75").encode()
 SEPARATOR = b"\0;"
-MOST_BYTES = 1 << 20  # the largest answer that is stored
+MOST_BYTES = 1 << 20  # the largest compressed answer that is stored
 
 
 def hash_of(*parts):
@@ -55,7 +56,7 @@ def keep_refusal(name, text):
 
 
 def keep_answer(name, answers):
-    """Stores `answers`, which has each argument's memory after the run, or None."""
+    """Stores `answers`: each argument's memory after the run, or None if it has none."""
     data = zlib.compress(b"".join(answer.tobytes() for answer in answers if answer is not None))
     if len(data) <= MOST_BYTES:
         Path(RECORD, f"{name}.answer").write_bytes(data)
@@ -77,7 +78,7 @@ class Device:
 
 
 class Program:
-    """A source whose runs were kept."""
+    """A source whose runs were stored."""
 
     def __init__(self, device, source, arguments=()):
         self.device, self.name = device, name_of_source(source.encode(), arguments)

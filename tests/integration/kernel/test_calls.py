@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels with so many calls that the functions are not inlined give the same bytes as kernels with one call.
+"""Kernels with so many calls that the functions are not inlined give the same bytes as kernels with inlined functions.
 
 Owns: calls in each kind of control flow. Never: judges what a function computes; test_math.py and others do.
 """
@@ -31,7 +31,8 @@ def call(choice, kind, at):
 
 
 def line(choice, kind, at):
-    """A line with a call that all items make, some items, or all items of one group; or a call in a loop, or of vectors."""
+    """A line with a call that all items make, that some items make, or that all items of a group or none make; or with
+    a call in a loop, or a call of vectors."""
     once = f"r = (r ^ BITS({call(choice, kind, at)})) * 3;"
     return choice.choice((
         once, once, f"if (in[i] & {1 << at % 20}) {{ {once} }}", f"if (n & {1 << at % 4}) {{ {once} }}",
@@ -50,7 +51,7 @@ def kernel(seed, kind):
 
 
 def numbers(seed, kind):
-    """Numbers of usual sizes, but every third has random bits."""
+    """Numbers of usual sizes, except that every third number has random bits."""
     word = WORDS[kind][1]
     given = oracle.random(seed)
     data = given.uniform(-30, 30, ITEMS).astype(FLOATS[kind]).view(word)
@@ -59,7 +60,7 @@ def numbers(seed, kind):
 
 
 @test
-def functions_that_are_called_compute_what_copies_of_them_do():
+def called_functions_give_the_same_bytes_as_inlined_ones():
     oracle.need_facet()
     for seed, kind, group in ((1, "float", 8), (2, "float", 37), (3, "double", 148), (4, "float", 1)):
         text, results = kernel(seed, kind), []
@@ -86,7 +87,7 @@ kernel void many(read_only image2d_t image, sampler_t sampler, global float4 *ou
 
 
 @test
-def images_that_are_read_often_are_read_as_once():
+def many_reads_of_an_image_give_the_same_as_one():
     oracle.need_facet()
     count, items = 24, 21
     body = "".join(f"if ((i & {j % 4}) == 0 || i > 3) out[{j} * size + i] = at(image, sampler, i, {j}); "

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checked kernels: a fault is reported with kernel, work-item and source line; a correct kernel computes as usual.
 
-Owns: sources with one fault each. Never: takes a crash of the provider's process for a finding.
+Owns: sources with one fault each. Never: accepts a crash of the provider's process instead of a report.
 """
 import array
 import os
@@ -24,11 +24,12 @@ SHIFTED_READ = """kernel void k(global int *x, global int *y, long by) {
 """
 BUFFER = "buffer:i32:64=0"
 KINDS = ("buffer:", "local:", "i32:", "i64:")
-FAILED = (1,)
+FAILED = (1,)  # exit statuses of a run with a report
 GLOBAL, BARRIER = "global memory of one allocation", "a barrier between"
 LOCAL, PRIVATE, CONSTANT = (f"{space} memory of one variable" for space in ("local", "private", "constant"))
+# Distances that lead from some index within an array of 8 elements to an index outside.
 WILD = (1, 8, 1000, -1, -8, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1, -(1 << 61))
-# With `by` 0 the index is within t. The gaps take barriers, which divide the code that keeps private memory.
+# With `by` 0 the index is within t. Barriers may be put at both %s; they split the code that keeps private memory.
 PRIVATE_WRITE = """kernel void k(global int *x, long by) {
     int t[8];
     for (int i = 0; i < 8; i++)
@@ -80,7 +81,7 @@ def check_message(done, item, line, access, expected):
     pattern = (rf"facet kernel run: \S*wrong\.cl:{line}:\d+: kernel k, work-item \({item}, 0, 0\): "
                rf"{access} of 4 bytes at 0(x[0-9a-f]+)?: expected {expected}[^\n]*\n")
     if not re.fullmatch(pattern, done.stderr):
-        raise AssertionError(f"{done.stderr!r} is not {pattern!r}")
+        raise AssertionError(f"standard error: got {done.stderr!r}, expected the pattern {pattern!r}")
 
 
 @test
@@ -97,14 +98,14 @@ def an_underrun_is_reported():
 
 
 @test
-def no_distance_ends_the_process():
+def an_access_at_any_distance_is_reported():
     for by in (1024, 100_000_000, -100_000_000, 1 << 44, -(1 << 44), (1 << 61) - 1):
         check_message(run(SHIFTED_WRITE, BUFFER, f"i64:{by}"), 0, 2, "write", GLOBAL)
         check_message(run(SHIFTED_READ, BUFFER, BUFFER, f"i64:{by}"), 0, 2, "read", GLOBAL)
 
 
 @test
-def whole_pages_have_an_end_too():
+def an_overrun_of_whole_pages_is_reported():
     pages = "buffer:i32:1024=0"
     check_message(run(SHIFTED_READ, pages, pages, "i64:1"), 1023, 2, "read", GLOBAL)
     check_message(run(SHIFTED_READ, pages, pages, "i64:-1"), 0, 2, "read", GLOBAL)
@@ -215,7 +216,7 @@ def a_wild_index_into_a_private_array_is_reported():
 
 
 @test
-def any_index_within_a_private_array_is_right():
+def any_index_within_a_private_array_is_allowed():
     fence = "barrier(CLK_LOCAL_MEM_FENCE);"
     for fences in (("", ""), (fence, fence)):
         done = run(PRIVATE_WRITE % fences, BUFFER, "i64:0", out=0)
@@ -227,7 +228,7 @@ def any_index_within_a_private_array_is_right():
 
 @test
 def a_wild_access_to_private_memory_is_not_made():
-    """Neither neighbours in memory nor the array itself are changed; a refused load reads 0."""
+    """A refused store changes neither the array nor its neighbours in memory; a refused load reads 0."""
     source = """kernel void k(global int *x, long by) {
     volatile int before[8], t[8], behind[8];
     for (int i = 0; i < 8; i++)
@@ -249,8 +250,8 @@ def a_wild_access_to_private_memory_is_not_made():
 
 
 @test
-def private_pointers_take_their_bounds_along():
-    """Bounds are kept through choices, loops, structs and copies. A pointer that may be global is checked by its target."""
+def private_pointers_keep_their_bounds():
+    """The bounds of a private pointer are kept through choices, loops, structs and copies."""
     source = """typedef struct { int a[4], b[4]; } pair;
 kernel void k(global int *x, long by, int way, pair given) {
     int one[4] = {1, 2, 3, 4}, two[6] = {5, 6, 7, 8, 9, 10}, i = get_global_id(0);
@@ -319,15 +320,16 @@ def atomics_are_no_race():
 
 
 @test
-def a_variable_enables_the_checks_too():
+def an_environment_variable_enables_the_checks():
     check_message(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="1"), 62, 2, "write", GLOBAL)
-    # Without checks an overrun within the page is not found.
+    # Without checks, an overrun that stays within the buffer's page is not found.
     equal(run(SHIFTED_WRITE, BUFFER, "i64:2", option=(), FACET_CHECK="0").returncode, 0)
 
 
 @test
 def a_trap_is_refused_where_it_stands():
-    """A trap would end the process before a fault is reported. Without checks the trap is compiled as written."""
+    """A trap would end the process before a fault is reported, so that checked kernels may not have one. Without
+    checks, the trap is compiled as written."""
     source = """void stop(int x) {
     if (x == 99)
         __builtin_trap();
@@ -359,7 +361,7 @@ define spir_kernel void @k(ptr addrspace(1) %o) {
 
 
 @test
-def a_module_without_places_has_none():
+def a_report_of_a_module_without_places_has_none():
     done = run(MODULE, BUFFER)
     equal((done.returncode in FAILED, done.stdout), (True, ""), done.stderr)
     contains(done.stderr, "facet kernel run: kernel k, work-item (0, 0, 0): write of 100000000000 bytes")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Work-groups: ids, local memory, barriers in any control flow, atomics, and copies that a whole group makes."""
+"""Tests of work-groups: of ids, local memory, barriers in any control flow, atomics, and copies by a whole group."""
 import functools
 import operator
 
@@ -16,7 +16,8 @@ ATOMIC = oracle.Source("atomic")
 
 
 def item_ids(size, group, offset):
-    """The answers of the work-item functions, by dimension z, y, x; past the last dimension as in 6.12.1."""
+    """The answers of the work-item functions for each item, by z, y and x. For dimensions that a launch lacks, they are
+    those of section 6.12.1 of OpenCL C 1.2."""
     dimensions = len(size)
     size, group, offset = ([*part, *[rest] * (4 - dimensions)] for part, rest in ((size, 1), (group, 1), (offset, 0)))
     expected = numpy.zeros((size[2], size[1], size[0], 24), numpy.uint32)
@@ -29,21 +30,22 @@ def item_ids(size, group, offset):
 
 
 @test
-def work_items():
+def work_item_functions_give_the_ids_of_the_launch():
     for size, group, offset in [((64,), (16,), (0,)), ((40,), (10,), (7,)), ((12, 6), (4, 3), (0, 0)),
                                 ((12, 6), (12, 2), (5, 9)), ((4, 6, 8), (2, 3, 4), (0, 0, 0)),
                                 ((4, 6, 8), (1, 6, 2), (1, 2, 3)), ((3, 5, 7), (3, 5, 7), (0, 4, 0))]:
         expected = item_ids(size, group, offset)
         results = GROUP.run("items", size, [oracle.output(numpy.uint32, *expected.shape)], group, offset)
-        if "PoCL" in results:  # PoCL 3.1 answers 0 for the sizes of a fourth dimension: 6.12.1 says 1
+        if "PoCL" in results:  # for the sizes of a fourth dimension PoCL 3.1 answers 0, but section 6.12.1 requires 1
             results["PoCL"][0][..., 18:20] = 101, 100
         oracle.exact(results, 0, expected, f"{size} by {group} from {offset}")
     oracle.need_facet()
 
 
 @test
-def rows():
-    """Groups that no item can tell apart run in rows. Each item runs once, with any size of a group."""
+def groups_that_run_in_rows_run_each_item_once():
+    """If a kernel does not ask for ids within groups, neighbouring groups run together as rows. Each item must run
+    once, with any size of a group."""
     for size, group, offset in [((3000,), (1,), (0,)), ((3000,), (10,), (7,)), ((4096,), (64,), (3,)),
                                 ((4080,), (240,), (0,)), ((520, 6), (8, 2), (5, 9)), ((514, 9), (2, 3), (0, 1)),
                                 ((96, 10, 6), (1, 5, 2), (4, 0, 2)), ((260, 4, 3), (13, 1, 1), (0, 0, 0))]:
@@ -57,7 +59,7 @@ def rows():
 
 
 @test
-def a_required_size():
+def a_group_of_another_size_than_required_is_refused():
     results = GROUP.run("required", (16, 8), [oracle.output(numpy.uint32, 128)], (8, 4))
     oracle.exact(results, 0, numpy.full(128, 84), "sizes")
     oracle.need_facet()
@@ -65,7 +67,7 @@ def a_required_size():
         GROUP.run("required", (16, 8), [oracle.output(numpy.uint32, 128)], (4, 4))
     except Exception:
         return
-    raise AssertionError("a group of another size than the required was launched")
+    raise AssertionError("a group of 4 x 4 items was launched, although the kernel requires 8 x 4")
 
 
 def by_group(function, x, size):
@@ -73,7 +75,7 @@ def by_group(function, x, size):
 
 
 @test
-def local_memory():
+def local_arrays_and_local_arguments_do_not_overlap():
     for size in (64, 32, 16, 8, 1):
         x = oracle.random(size).integers(0, 1000, COUNT).astype(numpy.int32)
         item = numpy.arange(size)
@@ -86,7 +88,7 @@ def local_memory():
 
 
 @test
-def barriers_in_a_loop():
+def barriers_in_a_loop_order_the_items():
     for size, count in ((32, 0), (32, 1), (64, 7), (5, 9), (128, 3)):
         x = oracle.random(size).integers(0, 100, size * 2).astype(numpy.int32)
 
@@ -123,7 +125,7 @@ def branches_result(part, number, how):
 
 
 @test
-def barriers_in_uniform_branches():
+def barriers_in_uniform_branches_order_the_items():
     for how in range(16):
         x = oracle.random(how).integers(0, 100, COUNT).astype(numpy.int32)
         expected = by_group(lambda part, number, how=how: branches_result(part, number, how), x, 32)
@@ -134,7 +136,7 @@ def barriers_in_uniform_branches():
 
 
 @test
-def early_return():
+def items_that_return_early_do_not_stop_others():
     x = oracle.random(1).integers(0, 100, COUNT).astype(numpy.int32)
     for count in (0, 1, 77, COUNT):
         expected = numpy.where(numpy.arange(COUNT) < count, numpy.cumsum(x), -1)
@@ -166,7 +168,7 @@ def many_result(part, x, how):
 
 
 @test
-def many_barriers():
+def values_live_across_many_barriers():
     for size, how in ((32, 0), (32, 5), (24, 10), (7, 15)):
         x = oracle.random(how).integers(0, 1000, size * 3).astype(numpy.int32)
         results = GROUP.run("many", size * 3, [x, oracle.output(numpy.int32, size * 3), oracle.Local(size * 4),
@@ -188,18 +190,18 @@ def maybe_result(part, x, how):
 
 
 @test
-def barriers_in_many_branches():
+def barriers_in_many_branches_order_the_items():
     for size, how in ((32, 0), (32, 0x271), (24, 0x3ff), (7, 0x201)):
         x = oracle.random(how).integers(0, 1000, size * 3).astype(numpy.int32)
         results = GROUP.run("maybe", size * 3, [x, oracle.output(numpy.int32, size * 3), oracle.Local(size * 4),
-                                                numpy.int32(how)], size, only="Facet")  # PoCL compiles each path apart
+                                                numpy.int32(how)], size, only="Facet")  # PoCL makes code for each path
         expected = by_group(lambda part, _, x=x, how=how: maybe_result(part, x, how), x, size)
         oracle.exact(results, 1, expected, f"many branches, {how}, groups of {size}")
     oracle.need_facet()
 
 
 @test
-def barriers_in_functions():
+def values_live_across_barriers_in_functions():
     x = oracle.random(2).integers(0, 1000, COUNT).astype(numpy.int32)
     results = GROUP.run("helpers", COUNT, [x, oracle.output(numpy.int32, COUNT), oracle.Local(128)], 32)
     oracle.exact(results, 1, by_group(helpers_result, x, 32), "functions with barriers")
@@ -207,10 +209,10 @@ def barriers_in_functions():
 
 
 @test
-def groups_in_three_dimensions():
+def items_see_their_neighbours_in_three_dimensions():
     x = oracle.random(3).integers(0, 9, (8, 4, 12)).astype(numpy.int32)
     z, y, column = numpy.indices(x.shape)
-    # An item's results are local ids of its group: its own id with some bits inverted.
+    # An item reads from items of its group whose local ids are its own with some bits inverted.
     expected = x[z, y, column ^ 1] + 10 * x[z, y ^ 2, column] + 100 * x[z ^ 3, y, column]
     results = GROUP.run("cube", (12, 4, 8), [x, oracle.output(numpy.int32, *x.shape)], (4, 4, 4))
     oracle.exact(results, 1, expected, "neighbours")
@@ -218,7 +220,7 @@ def groups_in_three_dimensions():
 
 
 @test
-def one_item_for_all():
+def items_wait_for_the_item_that_works_for_all():
     x = oracle.random(4).integers(-999, 999, COUNT).astype(numpy.int32)
     results = GROUP.run("leader", COUNT, [x, oracle.output(numpy.int32, COUNT)], 16)
     oracle.exact(results, 1, by_group(lambda part, _: part - part.min(), x, 16), "less the least")
@@ -226,7 +228,7 @@ def one_item_for_all():
 
 
 @test
-def copies_by_the_group():
+def copies_by_the_group_are_whole():
     x = oracle.random(5).random(COUNT).astype(numpy.float32)
     results = GROUP.run("copies", COUNT, [x, oracle.output(numpy.float32, COUNT), oracle.Local(64)], 16)
     oracle.exact(results, 1, x * 2, "copies")
@@ -239,8 +241,8 @@ def copies_by_the_group():
 
 
 @test
-def copies_of_vectors_of_three():
-    x = oracle.random(7).random((COUNT, 4)).astype(numpy.float32)  # the fourth is padding, which may be copied or not
+def copies_of_vectors_of_three_are_whole():
+    x = oracle.random(7).random((COUNT, 4)).astype(numpy.float32)  # each fourth is padding, which may be copied or not
     results = GROUP.run("threes", COUNT, [x, numpy.zeros((COUNT * 2, 4), numpy.float32), oracle.Local(256)], 16)
     expected = numpy.zeros((COUNT * 2, 3), numpy.float32)
     expected[::2] = x[:, :3] * 2
@@ -250,7 +252,7 @@ def copies_of_vectors_of_three():
 
 
 def all_atomics(values, start):
-    """The contents of ten cells after all values were applied, in any order."""
+    """The contents of ten cells after the ten operations of atomic.cl were applied with all values, in any order."""
     total = int(values.sum())
     expected = [start[0] + total, start[1] - total, start[2] + len(values), start[3] - len(values),
                 min(start[4], values.min()), max(start[5], values.max()),
@@ -268,11 +270,12 @@ def atomic_input(kind, seed, shape):
 
 
 def widened(values):
+    """The numbers as Python's integers, which do not overflow."""
     return values.astype(object)
 
 
 @test
-def atomics_on_global_memory():
+def atomics_on_global_memory_lose_nothing():
     (values, cells), (uvalues, ucells) = (atomic_input(kind, seed, 10)
                                           for kind, seed in ((numpy.int32, 7), (numpy.uint32, 8)))
     results = ATOMIC.run("ints", COUNT * 8, [values, cells, uvalues, ucells], 64)
@@ -282,7 +285,7 @@ def atomics_on_global_memory():
 
 
 @test
-def atomics_on_local_memory():
+def atomics_on_local_memory_lose_nothing():
     groups = COUNT * 8 // 64
     (values, cells), (uvalues, ucells) = (atomic_input(kind, seed, (groups, 10))
                                           for kind, seed in ((numpy.int32, 9), (numpy.uint32, 10)))
@@ -294,7 +297,7 @@ def atomics_on_local_memory():
 
 
 @test
-def answers_of_atomic_operations():
+def atomic_operations_return_each_earlier_value_once():
     count = COUNT * 8
     results = ATOMIC.run("tickets", count, [numpy.zeros(2, numpy.uint32), numpy.zeros(count, numpy.uint32),
                                             oracle.output(numpy.uint32, count), numpy.full(1, -1, numpy.float32)], 64)
@@ -307,13 +310,13 @@ def answers_of_atomic_operations():
 
 
 @test
-def atomics_of_64_bits():
+def atomics_of_64_bits_lose_nothing():
     if oracle.POCL and "cl_khr_int64_base_atomics" not in oracle.POCL.extensions:
         raise tap.Skip("this PoCL has no 64-bit atomics")
     values, cells = atomic_input(numpy.int64, 11, 9)
     start = [*widened(cells), 0]
     expected = all_atomics(values >> 12, start)[:9]
-    # Cell 6 holds the values without a change.
+    # For cell 6, `longs` takes the values as they are, while all_atomics() sets their bit 4 first.
     expected[6] = functools.reduce(operator.and_, [int(value) for value in values >> 12], int(cells[6]))
     results = oracle.Source("atomic", "-DLONGS").run("longs", COUNT * 8, [values >> 12, cells], 64)
     oracle.exact(results, 1, expected, "long")
@@ -353,7 +356,7 @@ kernel void odd(global ulong *low, global const int *x) {
 
 @test
 def alignments_are_kept():
-    """Alignments that are accepted must be exact, as the optimizer assumes aligned addresses."""
+    """Addresses must have each alignment that the compiler accepts, because the optimizer assumes it."""
     x = numpy.arange(COUNT, dtype=numpy.int32)
     for size in (64, 128, 512, 4096):
         source = oracle.Source("aligned", f"-DSIZE={size}ul", text=ALIGNED)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Images of one to three dimensions: reading with all samplers, writing, and an image's queries."""
+"""Tests of images of one to three dimensions: reading them with all samplers, writing them, and their queries."""
 import itertools
 
 import numpy
@@ -12,7 +12,7 @@ from picture import (BGRA, CLAMP, FLOAT, HALF, LINEAR, MIRRORED, NEAREST, NONE, 
 from tap import test
 
 CHANNELS = {R: 1, RG: 2, RGBA: 4, BGRA: 4}
-# Channel types by OpenCL's numbers: the type of a channel in memory, and the value of a normalized one that means 1.
+# By OpenCL's number of a channel type: a channel's type in memory and, if it is normalized, the value that means 1.
 NORMALIZED = {0x10D2: (numpy.uint8, 255), 0x10D3: (numpy.uint16, 65535), 0x10D0: (numpy.int8, 127),
               0x10D1: (numpy.int16, 32767)}
 SIGNED = {0x10D7: numpy.int8, 0x10D8: numpy.int16, 0x10D9: numpy.int32}
@@ -30,8 +30,9 @@ def pixels(kind, order, seed, *extent):
     return random.integers(numpy.iinfo(kind).min, numpy.iinfo(kind).max, shape, kind, endpoint=True)
 
 
-def whole(values, order):
-    """Pixels with four channels, in the order red, green, blue, alpha."""
+def with_four_channels(values, order):
+    """The pixels with four channels, in the order red, green, blue, alpha. Missing colours are 0, a missing alpha is
+    1."""
     kind = values.dtype
     if order == BGRA:
         return values[..., [2, 1, 0, 3]]
@@ -42,23 +43,23 @@ def whole(values, order):
 
 
 def shifted(values):
-    """The pixels that a read at one to the left and one up gives, with clamping."""
+    """The pixels that each item reads to the left of it and above it; at the edge, a coordinate is clamped."""
     return values[numpy.maximum(numpy.arange(HEIGHT) - 1, 0)][:, numpy.maximum(numpy.arange(WIDTH) - 1, 0)]
 
 
 def read(kernel, image, kind):
-    """Runs a kernel that reads. PoCL 3.1 is left out for RG, which it lacks, for integers whose missing alpha it reads as
-    0, and for halves of one channel, which it reads wrongly."""
+    """Runs a kernel that reads. PoCL 3.1 is left out for RG, which it lacks; for integers, whose missing alpha it reads
+    as 0; and for halves of one channel, which it reads wrongly."""
     simple = image.order in (RGBA, BGRA) or (image.order == R and (image.type in NORMALIZED or image.type == FLOAT))
     only = None if simple else "Facet"
     return IMAGE.run(kernel, (WIDTH, HEIGHT), [image, oracle.output(kind, HEIGHT, WIDTH, 4)], only=only)
 
 
 @test
-def reading_normalized():
+def normalized_channels_are_read_as_fractions():
     for (channel_type, (kind, most)), order in itertools.product(NORMALIZED.items(), (R, RG, RGBA)):
         data = pixels(kind, order, channel_type, HEIGHT, WIDTH)
-        expected = shifted(whole(numpy.maximum(data.astype(numpy.float64) / most, -1), order))
+        expected = shifted(with_four_channels(numpy.maximum(data.astype(numpy.float64) / most, -1), order))
         for who, got in oracle.results_of_each(read("floats", Image(data, order, channel_type), numpy.float32), 1):
             worst = numpy.abs(got - expected).max()
             assert worst <= 3e-7, f"{who}: type {channel_type:#x}, order {order:#x}: off by {worst}"
@@ -66,19 +67,19 @@ def reading_normalized():
 
 
 @test
-def reading_bgra():
+def channels_in_the_order_bgra_are_read():
     data = pixels(numpy.uint8, BGRA, 1, HEIGHT, WIDTH)
-    expected = shifted(whole(data.astype(numpy.float64) / 255, BGRA))
+    expected = shifted(with_four_channels(data.astype(numpy.float64) / 255, BGRA))
     for who, got in oracle.results_of_each(read("floats", Image(data, BGRA, 0x10D2), numpy.float32), 1):
         assert numpy.abs(got - expected).max() <= 3e-7, f"{who}: BGRA"
     oracle.need_facet()
 
 
 @test
-def reading_floats():
+def float_channels_are_read_exactly():
     for (channel_type, kind), order in itertools.product(FLOATS.items(), (R, RG, RGBA)):
         data = pixels(kind, order, channel_type, HEIGHT, WIDTH)
-        expected = whole(data.astype(numpy.float32), order)
+        expected = with_four_channels(data.astype(numpy.float32), order)
         oracle.exact(read("floats", Image(data, order, channel_type), numpy.float32), 1, shifted(expected),
                      f"type {channel_type:#x}")
         oracle.exact(read("bare", Image(data, order, channel_type), numpy.float32), 1, expected,
@@ -87,12 +88,12 @@ def reading_floats():
 
 
 @test
-def reading_integers():
+def integer_channels_are_read_exactly():
     for kernel, types, wide in (("ints", SIGNED, numpy.int32), ("uints", UNSIGNED, numpy.uint32)):
         for (channel_type, kind), order in itertools.product(types.items(), (R, RG, RGBA)):
             data = pixels(kind, order, channel_type, HEIGHT, WIDTH)
             oracle.exact(read(kernel, Image(data, order, channel_type), wide), 1,
-                         shifted(whole(data.astype(wide), order)), f"type {channel_type:#x}")
+                         shifted(with_four_channels(data.astype(wide), order)), f"type {channel_type:#x}")
     oracle.need_facet()
 
 
@@ -101,7 +102,7 @@ def write(kernel, image, data):
 
 
 @test
-def writing():
+def floats_are_written_to_normalized_and_float_channels():
     for channel_type, (kind, most) in NORMALIZED.items():
         data = oracle.random(2).uniform(-1.5, 1.5, (HEIGHT, WIDTH, 4)).astype(numpy.float32)
         least = 0 if numpy.dtype(kind).kind == "u" else -most - 1
@@ -118,7 +119,7 @@ def writing():
 
 
 @test
-def writing_integers():
+def integers_are_written_exactly():
     for kernel, types, wide in (("write_ints", SIGNED, numpy.int32), ("write_uints", UNSIGNED, numpy.uint32)):
         for channel_type, kind in types.items():
             info = numpy.iinfo(kind)
@@ -129,8 +130,8 @@ def writing_integers():
     oracle.need_facet()
 
 
-def fold(at, size, address):
-    """The coordinate in the image to which `at` leads; None for the border."""
+def fold_coordinate(at, size, address):
+    """The coordinate in the image that stands for the coordinate `at`; None if the border's colour is read."""
     if address == REPEAT:
         return at % size
     if address == MIRRORED:
@@ -142,7 +143,7 @@ def fold(at, size, address):
 
 
 def texel(data, at, address):
-    place = [fold(one, size, address) for one, size in zip(at, data.shape)]
+    place = [fold_coordinate(one, size, address) for one, size in zip(at, data.shape)]
     return numpy.zeros(4) if None in place else data[tuple(place)]
 
 
@@ -166,7 +167,7 @@ def samplers():
 
 
 def positions(sampler, seed, extent, count=64):
-    """Positions inside and around the image, but not on a border of two pixels, where rounding decides."""
+    """Positions inside and around the image, but not on the border between two pixels, where rounding decides."""
     at = oracle.random(seed).uniform(-0.8, 1.8, (count, len(extent))) * extent
     at = numpy.floor(at * 8) / 8 + 1 / 16
     return (at / extent if sampler.parts[0] else at).astype(numpy.float32)
@@ -196,22 +197,22 @@ def compare_sampling(kernel, extent, width):
 
 
 @test
-def samplers_of_a_plane():
+def every_sampler_reads_a_plane():
     compare_sampling("sampled", (HEIGHT, WIDTH), 2)
 
 
 @test
-def samplers_of_a_line():
+def every_sampler_reads_a_line():
     compare_sampling("line", (9,), 1)
 
 
 @test
-def samplers_of_a_box():
+def every_sampler_reads_a_box():
     compare_sampling("box", (3, 4, 5), 4)
 
 
 @test
-def sizes_and_formats_of_images():
+def queries_give_the_size_and_format_of_an_image():
     plane = Image(pixels(numpy.uint8, RGBA, 7, HEIGHT, WIDTH), RGBA, 0x10DA)
     box = Image(pixels(numpy.float32, RGBA, 8, 2, 3, 4), RGBA, FLOAT)
     results = IMAGE.run("about", 1, [plane, box, oracle.output(numpy.int32, 8)])

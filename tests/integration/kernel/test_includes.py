@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Sources that include files, through the cache, with the real compiler. A constant in the PTX shows which header was
-compiled.
+"""Sources that include files are compiled by the real compiler, through the cache. A constant in the PTX shows which
+header was compiled.
 
-Owns: the proof that a cache hit gives the same image as a compile. Never: judges times.
+Owns: the proof that a cache hit gives what a new compile would give. Never: judges times.
 """
 import json
 import os
@@ -22,7 +22,7 @@ SOURCE = '#include "number.h"\nkernel void k(global int *x) { x[0] = NUMBER; }\n
 
 
 class Folder:
-    """A folder with a cache, a source and its headers."""
+    """A folder with a cache, a source and its headers. Each header has the same time of change."""
 
     def __init__(self, source=SOURCE):
         if not (BUILD / "facet-kernel-compiler.so").exists():
@@ -95,7 +95,7 @@ def a_header_that_appears_earlier_is_a_miss():
 
 
 @test
-def headers_of_headers_count():
+def a_changed_header_of_a_header_is_a_miss():
     folder = Folder()
     folder.put("a/number.h", '#include "more/number.h"\n')
     folder.number(11, "a/more/number.h")
@@ -106,7 +106,7 @@ def headers_of_headers_count():
 
 
 @test
-def an_include_option_counts():
+def a_changed_header_of_an_include_option_is_a_miss():
     folder = Folder("kernel void k(global int *x) { x[0] = NUMBER; }\n")
     folder.number(11)
     words = ("--", "-include", "a/number.h")
@@ -117,7 +117,7 @@ def an_include_option_counts():
 
 
 @test
-def a_question_whether_a_file_is_there_counts():
+def a_header_that_has_include_finds_later_is_a_miss():
     folder = Folder('#if __has_include("number.h")\n#define NUMBER 22\n#else\n#define NUMBER 11\n#endif\n'
                     "kernel void k(global int *x) { x[0] = NUMBER; }\n")
     equal(folder.compile("-I", "a"), (False, 11))
@@ -128,7 +128,7 @@ def a_question_whether_a_file_is_there_counts():
 
 
 @test
-def relative_folders_are_of_the_working_folder():
+def relative_folders_are_searched_from_the_working_folder():
     folder = Folder()
     folder.number(11, "here/a/number.h")
     folder.number(22, "there/a/number.h")
@@ -139,14 +139,14 @@ def relative_folders_are_of_the_working_folder():
 
 
 @test
-def a_spelled_out_include_in_a_comment_costs_nothing():
+def an_include_in_a_comment_does_not_prevent_a_hit():
     folder = Folder("/* #include, import, embed */ kernel void k(global int *x) { x[0] = 11; }\n")
     equal(folder.compile(), (False, 11))
     equal(folder.compile(), (True, 11))
 
 
 @test
-def the_time_of_day_is_not_kept():
+def an_image_that_depends_on_the_time_is_not_kept():
     folder = Folder("#include \"number.h\"\nkernel void k(global int *x) { x[0] = NUMBER + 0 * sizeof(__TIME__); }\n")
     folder.number(11)
     equal(folder.compile("-I", "a"), (False, 11))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Integers of all widths: operators and functions, exact."""
+"""Operators and functions of integers of all widths give exact results."""
 import numpy
 
 import oracle
@@ -13,7 +13,7 @@ COUNT = 256
 
 
 class Width:
-    """Integers of one type, computed with Python's integers."""
+    """An integer type: its limits, test values, and its results, which are computed with Python's integers."""
 
     def __init__(self, kind):
         info = numpy.iinfo(kind)
@@ -24,7 +24,7 @@ class Width:
         value &= (1 << self.bits) - 1
         return value - (1 << self.bits) if self.signed and value >> (self.bits - 1) else value
 
-    def bare(self, value):
+    def unsigned_bits(self, value):
         return value & ((1 << self.bits) - 1)
 
     def saturate(self, value):
@@ -55,11 +55,12 @@ def operators(width, a, b, c):
 
 def functions(width, a, b, c):
     turn = b % width.bits
-    turned = width.bare(a) << turn | width.bare(a) >> (width.bits - turn)
+    turned = width.unsigned_bits(a) << turn | width.unsigned_bits(a) >> (width.bits - turn)
     low, high = min(b, c), max(b, c)
     results = [a * b >> width.bits, (a * b >> width.bits) + c, width.saturate(a * b + c), width.saturate(a + b),
-               width.saturate(a - b), (a + b) >> 1, (a + b + 1) >> 1, turned, width.bits - width.bare(a).bit_length(),
-               bin(width.bare(a)).count("1"), abs(a), abs(a - b), min(a, b), max(a, b), min(max(a, low), high),
+               width.saturate(a - b), (a + b) >> 1, (a + b + 1) >> 1, turned,
+               width.bits - width.unsigned_bits(a).bit_length(),
+               bin(width.unsigned_bits(a)).count("1"), abs(a), abs(a - b), min(a, b), max(a, b), min(max(a, low), high),
                (a & ~c) | (b & c), b if c & 1 else a]
     return [width.wrap(value) for value in results]
 
@@ -80,13 +81,13 @@ INTEGER = oracle.Source("integer")
 
 
 @test
-def operators_of_all_widths():
+def operators_of_all_widths_are_exact():
     compare(INTEGER, "operators", operators)
     oracle.need_facet()
 
 
 @test
-def functions_of_all_widths():
+def functions_of_all_widths_are_exact():
     compare(INTEGER, "functions", functions)
     oracle.need_facet()
 
@@ -97,7 +98,7 @@ def low24(value):
 
 
 @test
-def wider_and_24_bits():
+def upsample_and_products_of_24_bits_are_exact():
     wide, short, tiny, int_ = (Width(kind) for kind in (numpy.int64, numpy.int32, numpy.int16, numpy.int32))
     a, b = Width(numpy.int32).values(4), Width(numpy.uint32).values(5)
     longs = [[wide.wrap(x << 32 | y), short.wrap(x << 16 | y & 0xffff), tiny.wrap(x << 8 | y & 0xff)]

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Structs, constants, private arrays, control flow, refusals."""
+"""Tests of the language: structs, constants, private arrays, control flow, and what is refused."""
 import numpy
 
 import oracle
@@ -27,7 +27,7 @@ def records(seed, count):
 
 
 @test
-def structs_by_value_and_in_memory():
+def structs_by_value_and_in_memory_keep_their_layout():
     given, x = records(1, 1)[0], records(2, COUNT)
     expected, tight = x.copy(), numpy.zeros(COUNT, TIGHT)
     expected["number"] += given["number"]
@@ -46,7 +46,7 @@ def structs_by_value_and_in_memory():
 
 
 @test
-def fields_that_are_stored_again():
+def the_last_of_two_stores_to_a_field_stays():
     x = numpy.arange(COUNT, dtype=numpy.float32)
     pairs, fours = numpy.zeros((COUNT, 2), numpy.float32), numpy.zeros((COUNT, 4), numpy.float32)
     pairs[:, 0], pairs[:, 1] = numpy.where(x > 4, x, -1), 1
@@ -60,7 +60,7 @@ def fields_that_are_stored_again():
 
 
 @test
-def values_of_all_sizes():
+def values_of_all_sizes_are_passed():
     floats = numpy.array([1, 2, 3, 0], numpy.float32)
     arguments = [numpy.int8(-5), numpy.uint16(60000), numpy.int64(-(1 << 40)), oracle.Value(floats),
                  oracle.Value(numpy.array([1, 2, 3, 4], numpy.uint8)), numpy.float64(0.125)]
@@ -70,7 +70,7 @@ def values_of_all_sizes():
 
 
 @test
-def constants():
+def constants_are_read_by_index():
     random = oracle.random(3)
     given = random.integers(-50, 50, 16).astype(numpy.int32)
     which = random.integers(0, 1000, COUNT).astype(numpy.int32)
@@ -98,7 +98,7 @@ def private_result(keys):
 
 
 @test
-def private_arrays():
+def private_arrays_are_written_and_read_by_index():
     keys = oracle.random(4).integers(0, 1 << 20, (COUNT, 32)).astype(numpy.int32)
     expected = [private_result(row) for row in keys.tolist()]
     results = LANGUAGE.run("privates", COUNT, [keys, oracle.output(numpy.int32, COUNT)], 32)
@@ -116,7 +116,7 @@ def followed_result(given, item):
 
 
 @test
-def private_arrays_whose_index_follows_the_items():
+def private_arrays_whose_index_follows_the_items_are_read():
     given = oracle.random(5).integers(0, 1 << 16, COUNT).astype(numpy.int32)
     for group in (32, 16, 8, 4):
         expected = [followed_result(int(value), at % group) for at, value in enumerate(given)]
@@ -137,7 +137,7 @@ def own_way_result(i, starts, order, values):
 
 
 @test
-def loops_of_each_items_own_that_mostly_load():
+def loops_that_mostly_load_run_at_each_items_own_length():
     random = oracle.random(6)
     lengths = numpy.concatenate([numpy.arange(12), random.integers(0, 40, COUNT - 12)])
     starts = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype(numpy.int32)
@@ -189,7 +189,7 @@ def flow_result(i, value):
 
 
 @test
-def control_flow():
+def control_flow_gives_each_items_result():
     x = oracle.random(5).integers(-20, 300, COUNT).astype(numpy.int32)
     expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]
     results = LANGUAGE.run("flow", COUNT, [x, oracle.output(numpy.int32, COUNT)], 32)
@@ -198,8 +198,8 @@ def control_flow():
 
 
 @test
-def odd_sizes_of_groups():
-    """Sizes that leave a remainder of items which do not fill the lanes of a vector."""
+def groups_of_odd_sizes_run_all_items():
+    """With each of these sizes, the last items of a group do not fill the lanes of a vector."""
     for size, group in ((1, 1), (7, 7), (33, 33), (30, 10), (96, 3), (95, 19)):
         x = oracle.random(size).integers(-20, 300, size).astype(numpy.int32)
         expected = [flow_result(i, value) for i, value in enumerate(x.tolist())]
@@ -209,7 +209,7 @@ def odd_sizes_of_groups():
 
 
 @test
-def pointers():
+def pointers_into_global_memory_sort_it():
     x = oracle.random(6).integers(-99, 99, (COUNT, 8)).astype(numpy.int32)
     results = LANGUAGE.run("pointers", COUNT, [x, oracle.output(numpy.int32, COUNT, 8)], 16)
     oracle.exact(results, 1, numpy.sort(x, 1), "sorted")
@@ -217,7 +217,7 @@ def pointers():
 
 
 @test
-def loads_close_to_each_other():
+def loads_near_each_other_read_the_right_elements():
     count, last = 4096, 2047  # the table ends with a page
     table, words = numpy.arange(2048, dtype=numpy.float32) % 509, (numpy.arange(2048) * 7 % 511).astype(numpy.int32)
     i = numpy.arange(count)
@@ -235,7 +235,7 @@ def loads_close_to_each_other():
 
 
 @test
-def stores_past_the_caches():
+def stores_that_bypass_the_caches_arrive():
     count = 1 << 22
     x = oracle.random(5).integers(-1000, 1000, count).astype(numpy.int32)
     for start in (0, 16, 3):
@@ -255,8 +255,9 @@ def stores_past_the_caches():
 
 
 @test
-def private_memory_beyond_a_stack():
+def private_memory_may_be_larger_than_a_stack():
     x = oracle.random(11).integers(0, 1000, 48).astype(numpy.int32)
+    # The kernel adds up 201 elements, each 997 behind the one before: x + 0 * 997, x + 1 * 997 and so on.
     expected = (201 * x.astype(numpy.int64) + 997 * 201 * 200 // 2).astype(numpy.int32)
     for size in (16, 48, 1):
         # PoCL keeps such memory on a stack, which overflows.
@@ -266,7 +267,7 @@ def private_memory_beyond_a_stack():
 
 
 @test
-def unions_and_bools():
+def unions_and_booleans_hold_their_bits():
     x = oracle.random(7).integers(0, 1 << 32, COUNT, numpy.uint32)
     negative = x.view(numpy.float32) < 0
     expected = (x & 0xff) << 24 | x >> 24 | numpy.where(x & 1, 8 << 8, 0) | negative.astype(numpy.uint32) << 16
@@ -286,7 +287,7 @@ def kernels_call_kernels():
 
 
 @test
-def bits_that_meet_only_where_nobody_is():
+def bits_that_overlap_only_in_masked_items_are_right():
     x, i = oracle.random(5).integers(0, 4, COUNT, dtype=numpy.int32), numpy.arange(COUNT, dtype=numpy.int32)
     results = LANGUAGE.run("bits_apart", COUNT, [x, oracle.output(numpy.int32, COUNT)], 16)
     oracle.exact(results, 1, numpy.where((i & 1) & (x & 1), (i * 6 + 3) | 2, 0).astype(numpy.int32), "bits apart", [x])
@@ -328,8 +329,8 @@ def jump(x):
 
 
 @test
-def many_cases_and_jumps():
-    """So many cases and jumps that work-items run one by one."""
+def many_cases_and_jumps_give_each_items_result():
+    """There are so many cases and jumps that work-items run one by one."""
     source = oracle.Source("many cases", text=TANGLED)
     x = oracle.random(9).integers(-9, 3 * CASES + 9, COUNT, dtype=numpy.int32)
     for kernel, reference in (("choose", choose), ("jump", jump)):
@@ -360,9 +361,9 @@ def branches(x):
 
 
 @test
-def many_branches_in_a_loop():
-    """So many branches that the loop's body, and that of the loop over work-items, become functions. Groups fill whole
-    chunks or not."""
+def many_branches_in_a_loop_give_each_items_result():
+    """There are so many branches that the body of the loop, and the body of the loop over work-items, become functions.
+    Groups of 16 fill whole chunks; groups of 6 do not."""
     source = oracle.Source("many branches", text=LOOPED)
     x = oracle.random(10).integers(-1000, 1000, COUNT, dtype=numpy.int32)
     for group in (16, 6):

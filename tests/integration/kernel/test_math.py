@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of float and double within the bounds of the OpenCL 1.2 specification, 7.4."""
+"""Functions of float and double keep the bounds of the OpenCL 1.2 specification, section 7.4."""
 import math
 from fractions import Fraction
 
@@ -16,7 +16,7 @@ TYPES = {"float": numpy.float32, "double": numpy.float64}
 
 
 def by_python(function):
-    """A function that numpy lacks in long double; Python's is exact to half a unit of double."""
+    """Wraps Python's function, of double, since numpy has none of long double. It is exact to about half a unit."""
     def call(x):
         try:
             return function(float(x))
@@ -35,7 +35,7 @@ def gamma(x):
 
 
 def of_half_turn(function):
-    """A function of an angle in half turns. It is exact, as whole turns are subtracted first."""
+    """A function of an angle in half turns. Whole turns are subtracted first, which is exact."""
     def call(x):
         rest = numpy.fmod(x, WIDE(2))
         return function(rest)
@@ -49,7 +49,7 @@ def sinpi(x):
 
 
 def cospi(x):
-    """Near a half the cosine is computed as the sine of the distance from a half."""
+    """The cosine of x half turns. Near 0.5 it is computed as the sine of the distance from 0.5."""
     whole = numpy.rint(x)
     rest = numpy.abs(x - whole)
     near = numpy.where(rest > 0.25, numpy.sin((WIDE(0.5) - rest) * PI), numpy.cos(rest * PI))
@@ -57,12 +57,12 @@ def cospi(x):
 
 
 def tanpi(x):
-    """At a half the result is an infinity of either sign, which the caller must allow."""
+    """The tangent of x half turns. At 0.5 the result is an infinity of either sign, which the caller must allow."""
     return sinpi(x) / cospi(x)
 
 
 def rounded(x):
-    """Halves away from zero."""
+    """The nearest whole number; halves are rounded away from zero."""
     whole = numpy.trunc(x)
     return whole + numpy.where(numpy.abs(x - whole) >= 0.5, numpy.sign(x), 0)
 
@@ -72,7 +72,8 @@ def logb(x):
                                                        numpy.abs(x)))
 
 
-# Name: reference and bound, for float. Bounds of double are the same unless DOUBLE has another.
+# By name: the reference, and the bound for float in units of the last place. Bounds for double are the same, unless
+# DOUBLE has another.
 ONE = {
     "acos": (numpy.arccos, 4), "acosh": (numpy.arccosh, 4), "acospi": (lambda x: numpy.arccos(x) / PI, 5),
     "asin": (numpy.arcsin, 4), "asinh": (numpy.arcsinh, 4), "asinpi": (lambda x: numpy.arcsin(x) / PI, 5),
@@ -129,7 +130,7 @@ SOURCE = oracle.Source("math")
 
 
 def values(kind, seed, count=4096):
-    """Numbers of all exponents, of usual sizes, near 1 and 0, whole ones and halves, and special values; but no
+    """Numbers of all exponents, of usual sizes, between -1 and 1, whole numbers and halves, and special values; but no
     subnormal floats, which a device may treat as 0."""
     random = oracle.random(seed)
     bits = random.integers(0, 2 ** (8 * numpy.dtype(kind).itemsize), count, numpy.uint64)
@@ -147,7 +148,7 @@ def values(kind, seed, count=4096):
     return picked.astype(kind)
 
 
-def agreed_by(name, type_):
+def checked_implementations(name, type_):
     beyond = {"PoCL": NOT_POCL, "Facet": NOT_FACET}
     return tuple(who for who, names in beyond.items() if (name, type_) not in names)
 
@@ -165,7 +166,7 @@ def compare(name, reference, bound, arrays, type_):
         arrays, expected = [array[keep][:2048] for array in arrays], expected[keep][:2048]
     bound = DOUBLE.get(name, bound) if type_ == "double" else bound
     oracle.near(run(name, type_, arrays), len(arrays), expected, bound, f"{name} of {type_}", arrays,
-                agreed_by(name, type_))
+                checked_implementations(name, type_))
 
 
 def compare_all(functions, type_, arrays):
@@ -182,28 +183,28 @@ def compare_all(functions, type_, arrays):
 
 
 @test
-def float_functions_of_one():
+def float_functions_of_one_number_keep_their_bounds():
     compare_all(ONE, "float", [values(numpy.float32, 1)])
 
 
 @test
-def double_functions_of_one():
+def double_functions_of_one_number_keep_their_bounds():
     compare_all(ONE, "double", [values(numpy.float64, 2)])
 
 
 @test
-def float_functions_of_two():
+def float_functions_of_two_numbers_keep_their_bounds():
     compare_all(TWO, "float", [values(numpy.float32, 3), values(numpy.float32, 4)])
 
 
 @test
-def double_functions_of_two():
+def double_functions_of_two_numbers_keep_their_bounds():
     compare_all(TWO, "double", [values(numpy.float64, 5), values(numpy.float64, 6)])
 
 
 def double_powers(seed, count):
-    """Bases of all sizes, near 1, and negative ones, each with an exponent for which the power is finite. Large exponents
-    magnify the logarithm's error most."""
+    """Bases of all sizes, bases near 1, and negative bases, each with an exponent for which the power is finite. Large
+    exponents magnify the error of a base's logarithm most."""
     random = oracle.random(seed)
     anything = numpy.abs(values(numpy.float64, seed, count))
     near = 1 + numpy.ldexp(random.uniform(-1, 1, count), -random.integers(0, 52, count))
@@ -216,7 +217,7 @@ def double_powers(seed, count):
 
 
 @test
-def powers_of_double_that_are_numbers():
+def finite_powers_of_double_keep_their_bounds():
     x, y = double_powers(15, 16384)
     compare_all({name: TWO[name] for name in ("pow", "powr")}, "double", [x, y])
     a = numpy.abs(x)
@@ -224,8 +225,9 @@ def powers_of_double_that_are_numbers():
 
 
 @test
-def gamma_of_double_between_its_poles():
-    """Whole numbers, their neighbours, the range of finite results, and small numbers. Factorials are exact."""
+def gamma_of_double_between_its_poles_keeps_its_bound():
+    """Compares whole numbers, their neighbours, numbers with finite results, and small numbers. Up to 21, factorials
+    must be exact."""
     random, count = oracle.random(16), 16384
     usual = random.uniform(-186, 172, count)
     near = numpy.rint(usual) * (1 + numpy.ldexp(random.uniform(-1, 1, count), -random.integers(4, 53, count)))
@@ -239,7 +241,7 @@ def gamma_of_double_between_its_poles():
 
 
 @test
-def next_after():
+def nextafter_is_exact():
     for type_, kind in TYPES.items():
         x, y = values(kind, 7), values(kind, 8)
         expected = numpy.nextafter(x, y)
@@ -250,7 +252,7 @@ def next_after():
 
 
 @test
-def logarithm_of_gamma():
+def lgamma_is_near_the_logarithm_of_gamma():
     """The specification has no bound for lgamma. Near its zeros the absolute error counts."""
     for type_, kind in TYPES.items():
         x = numpy.abs(values(kind, 9))
@@ -264,7 +266,7 @@ def logarithm_of_gamma():
 
 
 @test
-def arithmetic():
+def arithmetic_keeps_its_bounds():
     for type_, kind in TYPES.items():
         x, y = values(kind, 10), values(kind, 11)
         a, b = x.astype(WIDE), y.astype(WIDE)
@@ -274,7 +276,7 @@ def arithmetic():
         results = SOURCE.run(f"arithmetic_{type_}", x.size, [x, y, oracle.output(kind, x.size, 8)], 64)
         bounds = [0.5, 0.5, 0.5, 2.5 if type_ == "float" else 0.5, 0, 0, 0, 2]
         for index, bound in enumerate(bounds):
-            if index == 4:  # clamp of a NaN is not defined
+            if index == 4:  # clamp() of a NaN is not defined
                 continue
             column = {who: {2: numpy.ascontiguousarray(answers[2][:, index])} for who, answers in results.items()}
             oracle.near(column, 2, expected[index], bound, f"arithmetic {index} of {type_}", [x, y])
@@ -302,7 +304,7 @@ def quotient_bits(x, y):
 
 
 @test
-def functions_with_several_results():
+def all_results_of_functions_with_several_keep_their_bounds():
     for type_, kind in TYPES.items():
         x, y = values(kind, 12), values(kind, 13)
         columns, exponents = parts_expected(x, y, kind)
@@ -321,11 +323,11 @@ def functions_with_several_results():
 
 
 @test
-def vectors_between_edges():
+def smoothstep_of_vectors_with_edges_that_are_numbers_is_near():
     for type_, kind in TYPES.items():
         x = oracle.random(15).uniform(-3, 5, 1024).astype(kind)
         part = numpy.clip((x.astype(WIDE) + 1) / 4, 0, 1)
-        results = SOURCE.run(f"between_{type_}", x.size // 4, [x, oracle.output(kind, x.size)], 64)
+        results = SOURCE.run(f"smoothstep_{type_}", x.size // 4, [x, oracle.output(kind, x.size)], 64)
         for who, got in oracle.results_of_each(results, 1):
             worst = numpy.abs(got - part * part * (3 - 2 * part)).max()
             assert worst <= 16 * numpy.finfo(kind).eps, f"{who}: smoothstep of {type_} is off by {worst}"
@@ -333,8 +335,9 @@ def vectors_between_edges():
 
 
 @test
-def loose_functions():
-    """half_ functions have a bound of 8192 units, native_ functions none. The test allows an error of a thousandth."""
+def half_and_native_functions_are_near():
+    """half_ functions have a bound of 8192 units of the last place, and native_ functions have none. The test allows an
+    error of a thousandth."""
     x = oracle.random(14).uniform(0.1, 3, 1024).astype(numpy.float32)
     a = x.astype(WIDE)
     expected = numpy.stack([numpy.sin(a), numpy.exp(a), numpy.log(a), numpy.sqrt(a), numpy.cos(a), 1 / a,

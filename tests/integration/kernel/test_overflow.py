@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums, differences and products that may overflow: the bits that fit, and whether any were lost.
 
-Owns: LLVM's functions that return both (llvm.*.with.overflow), of all widths, on the host and through SPIR-V, which
-lacks them. The reference is Python's integers, which do not overflow.
+Owns: the proof for LLVM's functions that return both answers (llvm.*.with.overflow), of all widths, on the host and
+through SPIR-V, which lacks these functions. The reference is Python's integers, which do not overflow.
 """
 import shutil
 
@@ -29,7 +29,7 @@ TEXT = "".join(f"""kernel void {name}_{type_}(global const {type_} *a, global co
 
 
 def operands(kind, seed):
-    """Both ends and their neighbours, the neighbours of the largest factors, and any numbers."""
+    """The type's limits and their neighbours, the neighbours of the root of its range, and any numbers."""
     info, random = numpy.iinfo(kind), oracle.random(seed)
     root = 1 << (info.bits // 2)
     ends = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2, info.max // 2 + 1, info.min // 2, 0, 1, 2, root,
@@ -54,14 +54,14 @@ def compare(run):
 
 
 @test
-def both_answers_are_right():
+def results_and_lost_bits_are_right():
     source = oracle.Source("overflow", text=TEXT)
     compare(lambda kernel, arguments: source.run(kernel, COUNT, arguments))
     oracle.need_facet()
 
 
 @test
-def both_answers_are_right_at_all_levels():
+def results_and_lost_bits_are_right_at_all_levels():
     oracle.need_facet()
     for level in range(4):
         program = facet.Program(oracle.FACET, TEXT, [f"-O{level}"], spirv=None)
@@ -70,7 +70,7 @@ def both_answers_are_right_at_all_levels():
 
 
 @test
-def both_answers_are_right_by_way_of_spirv():
+def results_and_lost_bits_are_right_through_spirv():
     oracle.need_facet()
     if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
         raise tap.Skip("llvm-spirv, which reads SPIR-V, is not installed")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random kernels give the same bytes optimized, unoptimized, and on PoCL.
 
-Owns: the choice of seeds, and the report of a seed whose results differ. FACET_TEST_SEEDS is their number, or
-FIRST:COUNT; without it effort.py decides.
+Owns: the choice of seeds, and the report of a seed whose results differ. FACET_TEST_SEEDS is the number of seeds, or
+FIRST:COUNT; without it, effort.py decides.
 Never: decides which result is right.
 """
 import math
@@ -18,7 +18,7 @@ import effort
 import tap
 from tap import test
 
-FOUND = (2053, 2086)  # seeds beyond the usual ones that have shown faults
+FOUND = (2053, 2086)  # seeds that have shown faults and are not among the usual ones
 COUNT, TOGETHER = 30, 15  # the number of kernels, and how many of them form one source
 SPIRV_COUNT = 10  # the number of kernels that are also compiled through SPIR-V
 
@@ -30,7 +30,7 @@ def seeds():
     return [*(() if asked else FOUND), *range(begin, begin + int(count))]
 
 
-def ran(kernel, programs):
+def results_of(kernel, programs):
     """The bytes that the kernel writes, by implementation."""
     total = math.prod(kernel.size)
     given = oracle.random(total).integers(0, 1 << 32, total, numpy.uint32)
@@ -41,7 +41,7 @@ def ran(kernel, programs):
             for who, program in programs.items()}
 
 
-def built(text):
+def build_programs(text):
     programs = {"optimized": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"]),
                 "as written": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2", "-cl-opt-disable"])}
     if oracle.POCL:
@@ -57,20 +57,20 @@ def differences(kernel, results):
 
 
 @test
-def kernels_mean_the_same_however_they_are_compiled():
+def kernels_give_the_same_bytes_however_they_are_compiled():
     oracle.need_facet()
-    told, all_seeds = [], list(seeds())
+    faults, all_seeds = [], list(seeds())
     for at in range(0, len(all_seeds), TOGETHER):
         kernels = [generate.kernel(seed) for seed in all_seeds[at:at + TOGETHER]]
-        programs = built(generate.PRELUDE + "".join(kernel.text for kernel in kernels))
+        programs = build_programs(generate.PRELUDE + "".join(kernel.text for kernel in kernels))
         for kernel in kernels:
-            told += differences(kernel, ran(kernel, programs))
-    if told:
-        raise AssertionError("\n".join(told))
+            faults += differences(kernel, results_of(kernel, programs))
+    if faults:
+        raise AssertionError("\n".join(faults))
 
 
 @test
-def kernels_mean_the_same_in_spirv():
+def kernels_give_the_same_bytes_through_spirv():
     """LLVM's generator of SPIR-V sometimes translates optimized code wrongly."""
     oracle.need_facet()
     if not shutil.which("llvm-spirv-15") and not shutil.which("llvm-spirv"):
@@ -80,14 +80,14 @@ def kernels_mean_the_same_in_spirv():
     programs = {"as written": oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"])}
     for level in range(4):
         programs[f"SPIR-V, -O{level}"] = oracle.facet.Program(oracle.FACET, text, ["-cl-std=CL1.2"], spirv=level)
-    told = [line for kernel in kernels for line in differences(kernel, ran(kernel, programs))]
-    if told:
-        raise AssertionError("\n".join(told))
+    faults = [line for kernel in kernels for line in differences(kernel, results_of(kernel, programs))]
+    if faults:
+        raise AssertionError("\n".join(faults))
 
 
 @test
-def kernels_are_known_by_their_seeds():
-    """A reported seed makes the same kernel again, and no two kernels are alike."""
+def a_seed_always_makes_the_same_kernel():
+    """A reported seed makes the same kernel again, and no two seeds make the same kernel."""
     texts = [generate.kernel(seed).text for seed in range(1, 9)]
     tap.equal(texts, [generate.kernel(seed).text for seed in range(1, 9)], "the same seeds again")
     tap.equal(len({text.replace(f"_{seed}", "") for seed, text in enumerate(texts, 1)}), 8, "different kernels")

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""-cl-fast-relaxed-math on the host: results are near those without it, and come from other functions."""
+"""With -cl-fast-relaxed-math, results on the host come from faster functions and are near the exact ones."""
 import numpy
 
 import oracle
@@ -22,7 +22,7 @@ kernel void k_double(global const double *x, global double *y)
     { size_t i = get_global_id(0); y[i] = sin(x[i]); }
 """
 COUNT = 1 << 14
-# Function: its inputs' range, and the number of bits that must agree with the exact value.
+# By function: the least and largest input, and the number of bits that must agree with the exact result.
 ONE = {"sin": (-8000, 8000, 16), "cos": (-8000, 8000, 16), "tan": (-100, 100, 14), "exp": (-80, 80, 16),
        "exp2": (-120, 120, 16), "exp10": (-35, 35, 15), "log": (1e-30, 1e30, 16), "log2": (1e-30, 1e30, 16),
        "log10": (1e-30, 1e30, 16), "sqrt": (0, 1e30, 20), "rsqrt": (1e-30, 1e30, 20)}
@@ -37,7 +37,7 @@ def program(*arguments):
     return PROGRAMS[arguments]
 
 
-def ran(kernel, inputs, kind=numpy.float32, lanes=1):
+def results_of(kernel, inputs, kind=numpy.float32, lanes=1):
     """The results without and with the option."""
     def run(*arguments):
         count = len(inputs[0]) // lanes
@@ -54,24 +54,24 @@ def inputs_of(low, high, seed):
     return random.uniform(low, high, COUNT).astype(numpy.float32)
 
 
-def agrees(got, expected, bits, what, at):
+def expect_agreement(got, expected, bits, what, at):
     error = numpy.abs(got.astype(numpy.longdouble) - expected) / numpy.abs(expected)
     worst = int(numpy.nanargmax(error))
     if not error[worst] < 2.0 ** -bits:
         raise AssertionError(f"{what}({at[worst]!r}): {got[worst]!r}, expected {expected[worst]!r} to {bits} bits")
 
 
-def function_is_near(name):
+def expect_near(name):
     low, high, bits = ONE[name]
     x = inputs_of(low, high, len(name))
     wide = x.astype(numpy.longdouble)
     expected = REFERENCE[name](wide) if name in REFERENCE else getattr(numpy, name)(wide)
-    plain, fast = ran(f"k_{name}", [x])
-    # Near a zero of sine and cosine the result depends on many digits of pi, so an error is measured against 1/16.
+    plain, fast = results_of(f"k_{name}", [x])
+    # Near a zero of sine, cosine and tangent the result depends on many digits of pi: errors are measured against 1/16.
     least = 1 / 16 if name in ("sin", "cos", "tan") else 0
     for got, who in ((plain, "plain"), (fast, "fast")):
         far = numpy.abs(expected) > least
-        agrees(got[far], expected[far], bits, f"{who} {name}", x[far])
+        expect_agreement(got[far], expected[far], bits, f"{who} {name}", x[far])
         if numpy.abs((got - expected)[~far]).max(initial=0) > 2.0 ** -bits / 16:
             raise AssertionError(f"{who} {name}: wrong near a zero")
     if name not in ("sqrt", "rsqrt"):
@@ -79,69 +79,69 @@ def function_is_near(name):
 
 
 @test
-def sin_cos_and_tan():
+def fast_sin_cos_and_tan_are_near():
     for name in ("sin", "cos", "tan"):
-        function_is_near(name)
+        expect_near(name)
 
 
 @test
-def exponentials():
+def fast_exponentials_are_near():
     for name in ("exp", "exp2", "exp10"):
-        function_is_near(name)
+        expect_near(name)
 
 
 @test
-def logarithms():
+def fast_logarithms_are_near():
     for name in ("log", "log2", "log10"):
-        function_is_near(name)
+        expect_near(name)
 
 
 @test
-def roots():
+def fast_roots_are_near():
     for name in ("sqrt", "rsqrt"):
-        function_is_near(name)
+        expect_near(name)
 
 
 @test
-def results_that_programs_count_on():
+def fast_functions_give_the_results_that_programs_count_on():
     one = numpy.ones(16, numpy.float32)
     for name, x, expected in (("exp", 0, 1), ("exp2", 0, 1), ("exp2", 5, 32), ("log", 1, 0), ("log2", 8, 3),
                               ("sin", 0, 0), ("cos", 0, 1), ("exp", -200, 0), ("exp", 200, numpy.inf), ("log", 0, -numpy.inf)):
-        _, fast = ran(f"k_{name}", [one * numpy.float32(x)])
+        _, fast = results_of(f"k_{name}", [one * numpy.float32(x)])
         tap.equal(float(fast[3]), float(expected), f"fast {name}({x})")
     huge = oracle.random(4).uniform(-3e38, 3e38, COUNT).astype(numpy.float32)
     for name in ("sin", "cos"):
-        _, fast = ran(f"k_{name}", [huge])
+        _, fast = results_of(f"k_{name}", [huge])
         tap.equal(bool((numpy.abs(fast) <= 1.001).all()), True, f"fast {name} of huge numbers is bounded")
 
 
 @test
-def powers():
+def fast_powers_are_near():
     random = oracle.random(5)
     x, y = (random.uniform(low, high, COUNT).astype(numpy.float32) for low, high in ((0.01, 50), (-10, 10)))
     expected = x.astype(numpy.longdouble) ** y
-    plain, fast = ran("k_powr", [x, y])
-    agrees(plain, expected, 20, "plain powr", x)
-    agrees(fast, expected, 12, "fast powr", x)
+    plain, fast = results_of("k_powr", [x, y])
+    expect_agreement(plain, expected, 20, "plain powr", x)
+    expect_agreement(fast, expected, 12, "fast powr", x)
     tap.equal((plain != fast).any(), True, "powr is another function with the option")
 
 
 @test
-def divisions():
+def fast_divisions_are_near():
     random = oracle.random(6)
     x, y = (random.uniform(0.01, 1000, COUNT).astype(numpy.float32) for _ in range(2))
-    for got in ran("k_divide", [x, y]):
-        agrees(got, x.astype(numpy.longdouble) / y, 20, "divide", x)
+    for got in results_of("k_divide", [x, y]):
+        expect_agreement(got, x.astype(numpy.longdouble) / y, 20, "divide", x)
 
 
 @test
-def vectors():
+def fast_functions_of_vectors_are_near():
     x = inputs_of(2, 10, 7)
     wide = x.astype(numpy.longdouble)
     power = (wide ** wide).reshape(-1, 4)[:, ::-1].reshape(-1)
-    plain, fast = ran("k_vector", [x], lanes=4)
+    plain, fast = results_of("k_vector", [x], lanes=4)
     for got, bits in ((plain, 18), (fast, 12)):
-        agrees(got, numpy.log2(wide) + power, bits, "vector", x)
+        expect_agreement(got, numpy.log2(wide) + power, bits, "vector", x)
     tap.equal((plain != fast).any(), True, "vectors take another function with the option")
 
 
@@ -149,9 +149,9 @@ def vectors():
 def native_and_double_functions_are_unchanged():
     x = inputs_of(0.001, 1000, 8)
     for name in ("native_sin", "native_log"):
-        plain, fast = ran(f"k_{name}", [x])
+        plain, fast = results_of(f"k_{name}", [x])
         tap.equal(bool((plain == fast).all()), True, f"{name} is the same function")
-    plain, fast = ran("k_double", [x.astype(numpy.float64)], numpy.float64)
+    plain, fast = results_of("k_double", [x.astype(numpy.float64)], numpy.float64)
     tap.equal(bool((plain == fast).all()), True, "sin of double is the same function")
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that OpenCL C has for signed and unsigned integers, while SPIR-V's integers have no sign.
+"""OpenCL C has functions for signed and for unsigned integers, but SPIR-V's integers have no sign.
 
-Owns: the proof that each function gives equal bits, compiled from C and from SPIR-V that was made of that C.
+Owns: the proof that each such function gives equal bits, compiled from C and from SPIR-V that was made of that C.
 Never: tests undefined cases, such as the conversion of a float that does not fit the integer type.
 """
 import numpy
@@ -30,7 +30,7 @@ def signed(kind):
     return kind[1:] if kind.startswith("u") else kind
 
 
-def of(kind, length):
+def type_name(kind, length):
     return kind if length == 1 else f"{kind}{length}"
 
 
@@ -43,7 +43,7 @@ def values(kind, seed, count):
 
 
 class Ways:
-    """A source as an image of the C, and as images of the SPIR-V that is made of it."""
+    """A source, compiled to an image directly, and to an image of the SPIR-V that is made of it at each level."""
 
     def __init__(self, source):
         oracle.need_facet()
@@ -55,24 +55,24 @@ class Ways:
         return self.images[level].run(kernel, oracle.Range((count,), group), given)
 
     def differences(self, kernel, arguments, group=None, count=COUNT):
-        """Runs the kernel each way; yields the differences as texts."""
+        """Runs the kernel of each image; yields a text for each argument whose results differ."""
         results = {level: self.run(kernel, arguments, group, level, count) for level in self.images}
         for level in LEVELS:
             for index, (got, wanted) in enumerate(zip(results[level], results[None])):
                 if got is None or got.tobytes() == wanted.tobytes():
                     continue
                 at = tuple(numpy.argwhere((got != wanted) & ~((got != got) & (wanted != wanted)))[0])
-                yield f"-O{level}, {kernel}, argument {index} at {at}: got {got[at]}, C has {wanted[at]}"
+                yield f"SPIR-V of -O{level}, {kernel}, argument {index} at {at}: got {got[at]}, expected {wanted[at]}"
 
 
-def demand(faults):
+def expect_none(faults):
     faults = list(faults)
     assert not faults, "\n".join(faults)
 
 
 def results_of(kind, length):
     """Expressions of a, b and c, and the type of each."""
-    vector, plain, whole = of(kind, length), of(unsigned(kind), length), of(signed(kind), length)
+    vector, plain, whole = type_name(kind, length), type_name(unsigned(kind), length), type_name(signed(kind), length)
     same = ["add_sat(a, b)", "sub_sat(a, b)", "hadd(a, b)", "rhadd(a, b)", "max(a, b)", "min(a, b)", "mul_hi(a, b)",
             "mad_hi(a, b, c)", "mad_sat(a, b, c)", "clamp(a, min(b, c), max(b, c))", "rotate(a, b)", "clz(a)",
             "popcount(a)", "bitselect(a, b, c)", "a < b ? a : b", "a >= c ? a : b", f"a >> ({vector})3",
@@ -86,7 +86,7 @@ def results_of(kind, length):
     yield from ((expression, vector) for expression in same)
     yield from ((expression, plain) for expression in ("abs_diff(a, b)", "abs(a)"))
     if kind in WIDER:
-        yield f"upsample(a, as_{plain}(b))", of(WIDER[kind], length)
+        yield f"upsample(a, as_{plain}(b))", type_name(WIDER[kind], length)
 
 
 def load(name, length):
@@ -98,19 +98,19 @@ def store(kind, length, value, at):
     return f"({place})[i] = {value}" if length == 1 else f"vstore{length}({value}, i, {place})"
 
 
-def split(vector):
+def split_type(vector):
     kind = vector.rstrip("0123456789")
     return kind, int(vector[len(kind):] or 1)
 
 
 def arithmetic(kind, length):
-    """A kernel that writes all results of one type and length as bytes, and how many bytes for each work-item."""
+    """A kernel that writes all results of one type and length as bytes, and the number of these bytes for each item."""
     lines, at = [], 0
     for expression, result in results_of(kind, length):
-        number, lanes = split(result)
+        number, lanes = split_type(result)
         lines.append(f"{store(number, lanes, expression, at * COUNT)};")
         at += numpy.dtype(INTEGERS[number]).itemsize * lanes
-    vector = of(kind, length)
+    vector = type_name(kind, length)
     read = " ".join(f"{vector} {name} = {load(name + 's', length)};" for name in "abc")
     arguments = ", ".join(f"global const {kind} *{name}s" for name in "abc")
     body = "\n    ".join(lines)
@@ -119,7 +119,7 @@ def arithmetic(kind, length):
 
 
 @test
-def functions_of_integers():
+def functions_of_integers_are_the_same_through_spirv():
     faults = []
     for kind, number in INTEGERS.items():
         kernels = {length: arithmetic(kind, length) for length in LENGTHS}
@@ -127,14 +127,15 @@ def functions_of_integers():
         for length, (_, size) in kernels.items():
             arrays = [values(number, seed, COUNT * length) for seed in (1, 2, 3)]
             faults += ways.differences(f"of_{kind}{length}", [*arrays, oracle.output(numpy.uint8, size * COUNT)])
-    demand(faults)
+    expect_none(faults)
 
 
 MODES = ("", "_sat", "_rte", "_rtz", "_rtp", "_rtn")
 
 
 def conversions(kind, length):
-    """A kernel that converts to all types in all ways, except those without a defined result."""
+    """A kernel that converts to all types in all modes, except those without a defined result, and the number of bytes
+    that it writes for each item."""
     lines, at = [], 0
     for to in (*INTEGERS, *FLOATS):
         for mode in MODES:
@@ -142,11 +143,12 @@ def conversions(kind, length):
                 continue
             if kind in FLOATS and to in INTEGERS and mode != "_sat":
                 mode = "_sat" + mode
-            lines.append(store(to, length, f"convert_{of(to, length)}{mode}(a)", at * COUNT) + ";")
+            lines.append(store(to, length, f"convert_{type_name(to, length)}{mode}(a)", at * COUNT) + ";")
             at += numpy.dtype({**INTEGERS, **FLOATS}[to]).itemsize * length
     body = "\n    ".join(lines)
     return (f"kernel void from_{kind}{length}(global const {kind} *as, global uchar *out) {{\n"
-            f"    size_t i = get_global_id(0); {of(kind, length)} a = {load('as', length)};\n    {body}\n}}\n"), at
+            f"    size_t i = get_global_id(0); {type_name(kind, length)} a = {load('as', length)};\n"
+            f"    {body}\n}}\n"), at
 
 
 def reals(kind, seed, count):
@@ -157,7 +159,7 @@ def reals(kind, seed, count):
 
 
 @test
-def conversions_between_numbers():
+def conversions_are_the_same_through_spirv():
     faults = []
     for kind, number in {**INTEGERS, **FLOATS}.items():
         kernels = {length: conversions(kind, length) for length in LENGTHS}
@@ -165,7 +167,7 @@ def conversions_between_numbers():
         for length, (_, size) in kernels.items():
             numbers = (values if kind in INTEGERS else reals)(number, 1, COUNT * length)
             faults += ways.differences(f"from_{kind}{length}", [numbers, oracle.output(numpy.uint8, size * COUNT)])
-    demand(faults)
+    expect_none(faults)
 
 
 ATOMICS = """#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
@@ -185,14 +187,14 @@ ALL(int, atomic) ALL(uint, atomic) ALL(long, atom) ALL(ulong, atom)
 
 
 @test
-def atomics():
-    """Runs one work-item alone, so that it sees the same values each time; several work-groups would overlap."""
+def atomics_are_the_same_through_spirv():
+    """Runs a single work-item, which sees the same values each time; several items could run in any order."""
     ways, faults = Ways(ATOMICS), []
     for kind in ("int", "uint", "long", "ulong"):
         numbers = values(INTEGERS[kind], 1, COUNT)
         cells = numpy.full(140, numbers[0], INTEGERS[kind])
         faults += ways.differences(f"on_{kind}", [numbers, cells, oracle.output(INTEGERS[kind], 4 * COUNT)], (1,), 1)
-    demand(faults)
+    expect_none(faults)
 
 
 COPIES = """#define ALL(type) \
@@ -206,11 +208,11 @@ ALL(char) ALL(uchar) ALL(short) ALL(ushort) ALL(int) ALL(uint) ALL(long) ALL(ulo
 
 
 @test
-def copies():
+def copies_by_the_group_are_the_same_through_spirv():
     ways, faults = Ways(COPIES), []
     for kind, number in INTEGERS.items():
         faults += ways.differences(f"copy_{kind}", [values(number, 1, COUNT), oracle.output(number, 128)], group=(COUNT,))
-    demand(faults)
+    expect_none(faults)
 
 
 MATH = """#define ALL(type, whole, none) \
@@ -227,13 +229,13 @@ ALL(float, uint, 0u) ALL(double, ulong, 0ul)
 
 
 @test
-def mathematics_with_integers():
+def mathematics_with_integers_is_the_same_through_spirv():
     ways, faults = Ways(MATH), []
     for kind, whole in (("float", numpy.uint32), ("double", numpy.uint64)):
         faults += ways.differences(f"of_{kind}", [reals(FLOATS[kind], 1, COUNT), values(numpy.int32, 2, COUNT),
                                                   values(whole, 3, COUNT), oracle.output(FLOATS[kind], 8 * COUNT),
                                                   oracle.output(numpy.int32, 6 * COUNT)])
-    demand(faults)
+    expect_none(faults)
 
 
 IMAGES = """#define ALL(kind, place, at) \\
@@ -255,7 +257,7 @@ ALL(image3d, int4, (int4)(i % 4, i / 4 % 4, i / 16, 0))
 RGBA = 0x10B5
 FORMATS = {"ints": {0x10D7: numpy.int8, 0x10D8: numpy.int16, 0x10D9: numpy.int32},
            "uints": {0x10DA: numpy.uint8, 0x10DB: numpy.uint16, 0x10DC: numpy.uint32}}
-# Width, height, depth, layers.
+# Width, height, depth and layers, in pixels.
 EXTENTS = {"image1d": (64, 1, 1, 1), "image1d_buffer": (64, 1, 1, 1), "image1d_array": (8, 1, 1, 8),
            "image2d": (8, 8, 1, 1), "image2d_array": (4, 4, 1, 4), "image3d": (4, 4, 4, 1)}
 
@@ -274,7 +276,7 @@ class Image:
 
 
 @test
-def images_of_integers():
+def images_of_integers_are_the_same_through_spirv():
     """Whether a pixel is signed follows from the type of the channels, not from the call."""
     ways, faults = Ways(IMAGES), []
     for kind in EXTENTS:
@@ -289,7 +291,7 @@ def images_of_integers():
                 tap.equal(written.tobytes(), expected.tobytes(), f"write_{kind}_{sign}, format {format_:#x}")
                 faults += ways.differences(f"read_{kind}_{sign}",
                                            [Image(expected, kind, format_), oracle.output(colors.dtype, 4 * COUNT)])
-    demand(faults)
+    expect_none(faults)
 
 
 tap.main()

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thousand random launches on `cpu`, with cancelled ones, destroyed contexts and kill -9, leave nothing behind.
+ * A thousand random launches on `cpu`, some of them cancelled, with destroyed contexts and killed providers, leave
+ * nothing behind.
  *
- * Owns: a fixed sequence of random steps; the seed is in the output.
+ * Owns: a sequence of steps that a seed fixes. FACET_TEST_SEED is added to the usual seed.
  * Never: waits without a bound, or kills a process other than its own session's provider.
  */
 #include <setjmp.h>
@@ -36,7 +37,7 @@
 
 static const char image_text[] = "facet-cpu:store_words";
 
-/* A worker's context, streams and memory on the device. `live` is 0 if it has none. */
+/* A worker's context, streams and memory on the device. `live` is 0 if the worker has none of these. */
 struct presence {
     int live;
     uint64_t context, module, memory, streams[STREAMS];
@@ -57,7 +58,7 @@ static uint32_t random_below(struct world *world, uint32_t below)
     return (uint32_t)rand_r(&world->seed) % below;
 }
 
-/* Whether a call succeeded. A status other than success and "device lost" fails the test. */
+/* Returns whether a call succeeded. Any status but success and "device lost" fails the test. */
 static int is_ok(struct world *world, enum facet_status status)
 {
     if (status != FACET_OK && status != FACET_DEVICE_LOST)
@@ -92,7 +93,7 @@ static void presence_close(struct world *world, struct presence *presence)
     presence->live = 0;
 }
 
-/* Launches from one to many thousands of groups, which take from microseconds to tenths of a second. */
+/* Launches from one to 4096 groups, which take from microseconds to tenths of a second. */
 static void launch_kernel(struct world *world, struct presence *presence)
 {
     const uint64_t arguments[] = {presence->memory, 1 + random_below(world, WORDS), random_below(world, 1000)};
@@ -109,7 +110,7 @@ static void launch_kernel(struct world *world, struct presence *presence)
     world->launched++;
 }
 
-static void stream_again(struct world *world, struct presence *presence)
+static void replace_stream(struct world *world, struct presence *presence)
 {
     const struct facet_execution_ops *ops = world->provider->execution;
     uint64_t *stream = &presence->streams[random_below(world, STREAMS)];
@@ -149,7 +150,7 @@ static void step_world(struct world *world)
         world->cancelled++;
         break;
     case 1:
-        stream_again(world, presence);
+        replace_stream(world, presence);
         break;
     case 2:
         is_ok(world, ops->set_share(world->instance, presence->context, random_below(world, 1001),
@@ -179,7 +180,7 @@ static uint64_t memory_used(struct world *world)
     return metrics.memory_used_bytes;
 }
 
-/* A destroyed context keeps its memory until a running work-group has ended, so this polls for a while. */
+/* Polls for up to 5 s, since a destroyed context keeps its memory until its running work-groups have ended. */
 static void assert_no_memory_is_held(struct world *world)
 {
     for (int i = 0; i < 500 && memory_used(world) > 0; i++)
@@ -187,7 +188,7 @@ static void assert_no_memory_is_held(struct world *world)
     assert_int_equal(memory_used(world), 0);
 }
 
-/* Runs a long launch alone on the device. All units must take part in it, which shows that none is lost. */
+/* Runs long launches alone on the device, until both units take part in one, which shows that no unit is lost. */
 static void assert_all_units_work(struct world *world)
 {
     const struct facet_execution_ops *ops = world->provider->execution;

@@ -3,7 +3,8 @@
 """Mathematical functions of special values, compared with the C library: signs of zeros, infinities, NaN and
 subnormals.
 
-Owns: the edge cases of C99 F.10 and OpenCL 1.2 7.5, in scalars and vectors. test_math.py checks all other bounds.
+Owns: proofs for the edge cases of C99, F.10, and OpenCL 1.2, section 7.5, in scalars and vectors. test_math.py checks
+the bounds for all other numbers.
 """
 import math
 
@@ -19,7 +20,8 @@ TYPES = {"float": numpy.float32, "double": numpy.float64}
 WIDTHS = (1, 2, 3, 16)
 ALONE = "kernel __attribute__((reqd_work_group_size(1, 1, 1)))"
 
-# Function: reference and bound in units of the last place. The reference is of double, and itself off by up to a unit.
+# By function: the reference, and the bound in units of the last place. The references compute in double, and may be off
+# by a unit themselves.
 ONE = {
     "acos": (unary("acos"), 4), "acosh": (unary("acosh"), 4), "acospi": (in_half_turns(unary("acos")), 5),
     "asin": (unary("asin"), 4), "asinh": (unary("asinh"), 4), "asinpi": (in_half_turns(unary("asin")), 5),
@@ -41,7 +43,7 @@ TWO = {
     "pow": (binary("pow"), 16), "powr": (libm.powr, 16), "remainder": (binary("remainder"), 0),
 }
 OF_TYPE = ("fdim", "nextafter")
-# Functions with a second result: the reference of both results, and its bound.
+# Functions with a second result: a reference that returns both results, and their bound.
 PAIRS = {
     "frexp": (libm.function_with_pointer("frexp", libm.c_int), 0),
     "modf": (libm.function_with_pointer("modf", libm.c_double), 0),
@@ -56,7 +58,7 @@ EXPONENTS = (0, 1, -1, 2, -2, 3, -3, 24, 53, 149, -149, 1074, -1074, 1075, 2 ** 
 
 
 def zeros_of_both_signs(x, y):
-    """C99 F.10.9.2, and so OpenCL, leaves open which of two zeros is the larger."""
+    """C99, F.10.9.2, and therefore OpenCL too, leaves open which of two zeros is the larger."""
     return (x == 0) & (y == 0)
 
 
@@ -66,7 +68,8 @@ EITHER_ZERO = {"fmax": zeros_of_both_signs, "fmin": zeros_of_both_signs, "maxmag
 
 def kernel(name, type_, width, inputs, second=None):
     """A kernel that calls one function with vectors of one width; a second result goes through a pointer. Work-groups have
-    one work-item, as code for many at once, which no test here would run, takes three times as long to compile."""
+    one work-item, because code for many items at once, which no test here would run, takes three times as long to
+    compile."""
     of = type_ if width == 1 else f"{type_}{width}"
     loads = [f"{'xy'[i]}[i]" if width == 1 else f"vload{width}(i, {'xy'[i]})" for i in range(len(inputs))]
     given = "".join(f"global const {kind} *{'xy'[i]}, " for i, kind in enumerate(inputs))
@@ -108,7 +111,7 @@ def program(type_):
 
 
 def special(kind):
-    """Values of both signs that a function may treat specially; 48 of them, which all widths divide."""
+    """48 values of both signs that a function may treat specially. 48 is a multiple of all widths."""
     limits = numpy.finfo(kind)
     one_ = kind(1)
     some = [0, limits.smallest_subnormal, 3 * limits.smallest_subnormal, limits.tiny - limits.smallest_subnormal,
@@ -133,7 +136,7 @@ def wrong_places(name, got, expected, bound, inputs):
         narrow = expected.astype(got.dtype)
         if bound == 0:
             wrong = got != narrow
-        elif name.startswith("lgamma"):  # near its zeros the absolute error counts
+        elif name.startswith("lgamma"):  # near its zeros the absolute error counts, else the relative one
             scale = numpy.finfo(got.dtype).eps * numpy.maximum(1, numpy.abs(narrow))
             wrong = ~(numpy.abs(got - narrow) <= bound * scale)
             wrong &= got != narrow
@@ -154,9 +157,9 @@ def judge(name, width, got, expected, bound, inputs):
     return []
 
 
-def compared(name, type_, called, bound, arrays, second=None):
+def faults_of(name, type_, called, bound, arrays, second=None):
     """The wrong results of one function, in all widths."""
-    kind, told = TYPES[type_], []
+    kind, faults = TYPES[type_], []
     expected = references(name, called, arrays, kind)
     columns = [numpy.array(column) for column in zip(*expected)] if second else [numpy.array(expected)]
     for width in WIDTHS:
@@ -164,24 +167,24 @@ def compared(name, type_, called, bound, arrays, second=None):
         results = program(type_).run(f"{name}_{width}", arrays[0].size // width, [*arrays, *outs], 1, only="Facet")
         for answers in results.values():
             for place, column in enumerate(columns):
-                told += judge(name, width, answers[len(arrays) + place], column, bound, arrays)
-    return told
+                faults += judge(name, width, answers[len(arrays) + place], column, bound, arrays)
+    return faults
 
 
 def pairs_of(first, second):
     return [numpy.ascontiguousarray(part.ravel()) for part in numpy.meshgrid(first, second, indexing="ij")]
 
 
-def tell(told):
-    if told:
-        raise AssertionError("\n".join(told))
+def fail_with(faults):
+    if faults:
+        raise AssertionError("\n".join(faults))
 
 
 def by_type(check):
     """Makes a test of `check` for each type."""
     def run(type_):
         oracle.need_facet()
-        tell([line for lines in check(type_) for line in lines])
+        fail_with([line for lines in check(type_) for line in lines])
 
     for type_ in TYPES:
         def named(type_=type_):
@@ -192,44 +195,44 @@ def by_type(check):
 
 
 @by_type
-def functions_of_one(type_):
+def functions_of_one_number_are_right(type_):
     values = special(TYPES[type_])
     for name, (called, bound) in ONE.items():
         bound = 0.5 if name == "sqrt" and type_ == "double" else bound
-        yield compared(name, type_, called, bound + (1 if bound else 0), [values])
+        yield faults_of(name, type_, called, bound + (1 if bound else 0), [values])
 
 
 @by_type
-def functions_of_two(type_):
+def functions_of_two_numbers_are_right(type_):
     values = special(TYPES[type_])
     for name, (called, bound) in TWO.items():
-        yield compared(name, type_, called, bound + (1 if bound else 0), pairs_of(values, values))
+        yield faults_of(name, type_, called, bound + (1 if bound else 0), pairs_of(values, values))
     for name in OF_TYPE:
-        yield compared(name, type_, libm.of_type(name, type_), 0, pairs_of(values, values))
+        yield faults_of(name, type_, libm.of_type(name, type_), 0, pairs_of(values, values))
 
 
 @by_type
-def functions_of_a_whole_number(type_):
+def functions_with_a_whole_number_are_right(type_):
     values, exponents = special(TYPES[type_]), numpy.array(EXPONENTS, numpy.int32)
     for name, (called, bound) in WHOLE.items():
-        yield compared(name, type_, called, bound, pairs_of(values, exponents))
+        yield faults_of(name, type_, called, bound, pairs_of(values, exponents))
 
 
 @by_type
-def functions_with_two_results(type_):
+def functions_with_two_results_are_right(type_):
     values = special(TYPES[type_])
     for name, (called, bound) in PAIRS.items():
         second = numpy.int32 if name in ("frexp", "lgamma_r") else TYPES[type_]
-        yield compared(name, type_, called, bound + (1 if bound else 0), [values], second)
+        yield faults_of(name, type_, called, bound + (1 if bound else 0), [values], second)
     below = numpy.nextafter(TYPES[type_](1), TYPES[type_](0)).item()
-    yield compared("fract", type_, lambda x: (libm.fract(x, below), unary("floor")(x)), 0, [values], TYPES[type_])
+    yield faults_of("fract", type_, lambda x: (libm.fract(x, below), unary("floor")(x)), 0, [values], TYPES[type_])
 
 
 @by_type
-def remainders_and_quotients(type_):
-    """At least the last seven bits of the quotient, and its sign, are right."""
+def remainders_and_quotients_are_right(type_):
+    """The remainder must be exact; of the quotient, the sign and the last seven bits must be right."""
     values = special(TYPES[type_])
-    yield compared("remquo", type_, libm.remquo, 0, pairs_of(values, values), numpy.int32)
+    yield faults_of("remquo", type_, libm.remquo, 0, pairs_of(values, values), numpy.int32)
 
 
 tap.main()

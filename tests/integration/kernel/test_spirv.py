@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
-from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compiled, ran, skip_without_generator, tool
+from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compile_all, find_tool, output_of, skip_without_generator
 from tap import Skip, contains, equal, main, test
 
 
@@ -21,39 +21,40 @@ def skip_without_reader():
 
 
 @test
-def modules_of_the_set_for_spirv():
+def modules_of_the_set_are_valid():
     with tempfile.TemporaryDirectory() as folder:
         for target in ("spirv:1.0", "spirv:1.2"):
-            validator = tool("spirv-val")
-            for image in compiled(target, folder).values():
-                ran(validator, image)
+            validator = find_tool("spirv-val")
+            for image in compile_all(target, folder).values():
+                output_of(validator, image)
 
 
 @test
-def the_set_comes_back_at_all_levels():
-    """Facet's reader accepts Facet's own output, at every level."""
+def modules_of_all_levels_are_valid_and_can_be_read():
+    """At every level, spirv-val and Facet's own reader accept the modules that Facet writes."""
     sources = KERNELS + [path for path in TEST_KERNELS if path.stem in ("language", "vector", "integer", "convert", "group", "relational")]
-    validator = tool("spirv-val")
+    validator = find_tool("spirv-val")
     skip_without_reader()
     for level in range(4):
         with tempfile.TemporaryDirectory() as folder:
-            for image in compiled("spirv:1.2", folder, sources, level).values():
-                ran(validator, image)
-                ran(BUILD / "facet", "compile", "--no-cache", "-O0", image, "-o", os.devnull)
+            for image in compile_all("spirv:1.2", folder, sources, level).values():
+                output_of(validator, image)
+                output_of(BUILD / "facet", "compile", "--no-cache", "-O0", image, "-o", os.devnull)
 
 
 @test
-def work_groups_copy_in_spirv():
-    """LLVM's generator adds an invalid word to an empty event, which Facet must remove."""
+def modules_with_copies_by_work_groups_are_valid():
+    """LLVM's generator adds a word to a null event, which makes the module invalid; Facet must remove the word."""
     with tempfile.TemporaryDirectory() as folder:
         for level in range(4):
-            for image in compiled("spirv:1.2", folder, [ROOT / "tests/kernels/group.cl"], level).values():
-                ran(tool("spirv-val"), image)
+            for image in compile_all("spirv:1.2", folder, [ROOT / "tests/kernels/group.cl"], level).values():
+                output_of(find_tool("spirv-val"), image)
 
 
 @test
-def invalid_code_makes_no_file():
-    """If the validator refuses a module, Facet's error gives its reason. Without a validator the output is kept."""
+def a_module_that_the_validator_refuses_is_not_written():
+    """If the validator refuses a module, Facet's error gives the validator's reason. If there is no validator, the
+    module is written."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:
@@ -62,13 +63,13 @@ def invalid_code_makes_no_file():
         programs.mkdir()
         command = [BUILD / "facet", "compile", "--no-cache", "--target", "spirv:1.2", KERNELS[0], "-o", image]
         environment = {**os.environ, "PATH": str(programs)}
-        ran(*command, env=environment)
+        output_of(*command, env=environment)
         image.unlink()
         (programs / "spirv-val").write_text("#!/bin/sh\necho 'error: line 7: too odd' >&2\nexit 1\n")
         (programs / "spirv-val").chmod(0o755)
         done = subprocess.run(command, text=True, capture_output=True, check=False, env=environment)
         equal((done.returncode, image.exists()), (1, False))
-        contains(done.stderr, "cannot be said in SPIR-V yet")
+        contains(done.stderr, "cannot be expressed in SPIR-V yet")
         contains(done.stderr, "error: line 7: too odd")
 
 
@@ -181,6 +182,7 @@ WIDE = """kernel void k(global const int *in, global int *out) {
     for (int i = 7; i < 16; i++) out[i] = 0;
 }
 """
+# The numbers that each source's kernel must write; None: those that the source gives when it is compiled directly.
 SPIRV_ANSWERS = {COPY_OUT: [*range(0, 24, 3), 12, 0, 15, 0, 1, 2, 7, 3],
                  ODD: None, HALVES: None, WIDE: None, COPY: [*range(8), *range(0, 16, 2)],
                  ANY: [1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1],
@@ -206,8 +208,9 @@ def results_of(image, folder, environment):
 
 
 @test
-def built_in_functions_in_spirv():
-    """LLVM's generator passes numbers as booleans, and loses signs. Facet's modules must do what OpenCL C requires."""
+def builtin_functions_compute_in_spirv_as_in_opencl_c():
+    """LLVM's generator passes numbers as booleans and loses signs, which Facet mends: its modules must do what OpenCL C
+    requires."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:
@@ -217,9 +220,9 @@ def built_in_functions_in_spirv():
         for text, answers in SPIRV_ANSWERS.items():
             source.write_text(text)
             for level in range(4):
-                ran(BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image,
-                    env=environment)
-                ran(tool("spirv-val"), image)
+                output_of(BUILD / "facet", "compile", f"-O{level}", "--target", "spirv:1.2", source, "-o", image,
+                          env=environment)
+                output_of(find_tool("spirv-val"), image)
                 skip_without_reader()
                 if answers is None:  # compare with the source compiled directly
                     answers = results_of(source, folder, environment)
@@ -260,8 +263,9 @@ kernel void k(global const int *in, global int *out) {
 
 
 @test
-def constants_that_hold_addresses():
-    """A known address is replaced by its target, at all levels; a table of addresses is refused by name."""
+def constants_that_hold_addresses_are_replaced_or_refused():
+    """At all levels, a constant that holds one known address is replaced by what it points to; a table of addresses is
+    refused by name."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
     with tempfile.TemporaryDirectory() as folder:
@@ -275,8 +279,8 @@ def constants_that_hold_addresses():
             equal((done.returncode, image.exists()), (1, False))
             contains(done.stderr, "holds the address of")
             source.write_text(SINGLE)
-            ran(*command, env=environment)
-            ran(tool("spirv-val"), image)
+            output_of(*command, env=environment)
+            output_of(find_tool("spirv-val"), image)
             skip_without_reader()
             equal(results_of(image, folder, environment), [i + 17 for i in range(16)], f"-O{level}")
             image.unlink()

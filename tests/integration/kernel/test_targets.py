@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The bench set for each target: the target's own tools accept the output.
+"""For each target, the target's own tools accept the images of the kernels of bench/kernels ("the set").
 
 PTX is assembled by ptxas if a CUDA toolkit is installed. AMDGPU objects are read by LLVM's readelf and disassembler.
-SPIR-V has test_spirv.py. For older processors of the host's kind the tests' kernels are compiled, too.
+test_spirv.py checks SPIR-V. For older processors of the host's kind, the tests' kernels are compiled, too.
 """
 import json
 import os
@@ -16,10 +16,12 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
-from images import BUILD, KERNELS, LLVM, ROOT, TEST_KERNELS, compiled, expect_only_known_symbols, ran, tool
+from images import (BUILD, KERNELS, LLVM, ROOT, TEST_KERNELS, compile_all, expect_only_known_symbols, find_tool,
+                    output_of)
 from tap import Skip, contains, equal, main, test
 
-# The tests' kernels that the tests oracle/*-PROCESSOR run; these check each image as this file does.
+# The kernels that the tests oracle/*-PROCESSOR run. Those tests check the symbols of each image, too, so that this file
+# leaves these kernels out.
 CHECKED_BY_ORACLE = {"x86-64": {"atomic", "convert", "group", "image", "math", "relational", "vector"},
                      "x86-64-v2": {"math"}}
 
@@ -30,27 +32,27 @@ def entries_of(source):
 
 def ptx_is_assembled(processor):
     with tempfile.TemporaryDirectory() as folder:
-        images = compiled(f"ptx:{processor}", folder)
+        images = compile_all(f"ptx:{processor}", folder)
         for source, image in images.items():
             text = image.read_text()
             contains(text, f".target {processor}")
             equal(sorted(re.findall(r"\.entry (\w+)", text)), entries_of(source), source.name)
-        assembler = tool("ptxas", "/usr/local/cuda*/bin")
+        assembler = find_tool("ptxas", "/usr/local/cuda*/bin")
         for image in images.values():
-            ran(assembler, f"-arch={processor}", "-o", os.devnull, image)
+            output_of(assembler, f"-arch={processor}", "-o", os.devnull, image)
 
 
 def object_is_a_code_object(processor):
     with tempfile.TemporaryDirectory() as folder:
-        images = compiled(f"amdgcn:{processor}", folder)
-        reader, disassembler = tool("llvm-readelf", *LLVM), tool("llvm-objdump", *LLVM)
+        images = compile_all(f"amdgcn:{processor}", folder)
+        reader, disassembler = find_tool("llvm-readelf", *LLVM), find_tool("llvm-objdump", *LLVM)
         for source, image in images.items():
-            read = ran(reader, "-h", "--notes", "--dyn-syms", image)
+            read = output_of(reader, "-h", "--notes", "--dyn-syms", image)
             contains(read, "AMDGPU - HSA")
             contains(read, f"amdgcn-amd-amdhsa--{processor}")
             for entry in entries_of(source):
                 contains(read, f"{entry}.kd")
-            equal("<unknown>" in ran(disassembler, "-d", image), False, f"{source.name}: an unknown instruction")
+            equal("<unknown>" in output_of(disassembler, "-d", image), False, f"{source.name}: an unknown instruction")
 
 
 def images_have_only_known_symbols(processor):
@@ -58,17 +60,17 @@ def images_have_only_known_symbols(processor):
         raise Skip(f"this machine's processor is not of the family of {processor}")
     kernels = [path for path in TEST_KERNELS if path.stem not in CHECKED_BY_ORACLE[processor]]
     with tempfile.TemporaryDirectory() as folder:
-        for source, image in compiled(f"host:{processor}", folder, KERNELS + kernels).items():
+        for source, image in compile_all(f"host:{processor}", folder, KERNELS + kernels).items():
             expect_only_known_symbols(image, source.name)
 
 
 @test
-def images_for_processors_without_fma_and_sse4():
+def images_for_processors_without_fma_and_sse4_have_only_known_symbols():
     images_have_only_known_symbols("x86-64")
 
 
 @test
-def images_for_processors_without_fma():
+def images_for_processors_without_fma_have_only_known_symbols():
     images_have_only_known_symbols("x86-64-v2")
 
 
@@ -80,8 +82,9 @@ LEADING_ZEROS = """kernel void leading_zeros(global uint *x) {
 
 
 @test
-def what_the_kernel_withholds_is_not_used():
-    """No image uses a processor feature that /proc/cpuinfo does not list (clearcpuid=), nor does one from the cache."""
+def processor_features_that_linux_hides_are_not_used():
+    """No image, compiled or from the cache, uses a processor feature that /proc/cpuinfo does not list, for example
+    after Linux was started with clearcpuid=."""
     flags = Path("/proc/cpuinfo").read_text()
     if " bmi1 " not in flags:
         raise Skip("this processor has none of the features that the test hides")
@@ -97,52 +100,54 @@ def what_the_kernel_withholds_is_not_used():
         if not (BUILD / "facet-kernel-compiler.so").exists():
             raise Skip("this build has no kernel compiler")
         environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-        whole = ran("sh", "-c", 'exec "$1" kernel run k.cl --arg buffer:u32:64=16 --json', "sh", BUILD / "facet",
-                    cwd=folder, env=environment)
-        less = ran(*inside, "sh", "run", BUILD / "facet", cwd=folder, env=environment)
+        whole = output_of("sh", "-c", 'exec "$1" kernel run k.cl --arg buffer:u32:64=16 --json', "sh", BUILD / "facet",
+                          cwd=folder, env=environment)
+        less = output_of(*inside, "sh", "run", BUILD / "facet", cwd=folder, env=environment)
+        # 16, which the buffer holds, has 27 leading zeros.
         equal([json.loads(text)["results"][0]["values"][0] for text in (whole, less)], [27, 27])
 
 
 @test
-def ptx_of_the_set_for_sm_75():
+def ptx_of_the_set_for_sm_75_is_assembled():
     ptx_is_assembled("sm_75")
 
 
 @test
-def ptx_of_the_set_for_sm_90():
+def ptx_of_the_set_for_sm_90_is_assembled():
     ptx_is_assembled("sm_90")
 
 
 @test
-def ptx_of_the_set_for_sm_100():
+def ptx_of_the_set_for_sm_100_is_assembled():
     ptx_is_assembled("sm_100")
 
 
 @test
-def ptx_of_the_tests_kernels():
-    """The built-in library's tables are in global memory: math.cl alone needs more than the 64 KiB of constant memory."""
+def ptx_of_the_tests_kernels_has_no_constant_memory_and_is_assembled():
+    """The tables of the builtin functions are in global memory: those of math.cl alone are larger than the 64 KiB of
+    constant memory."""
     sources = [path for path in TEST_KERNELS if path.stem != "image"]  # image functions have no code for PTX
     for processor in ("sm_75", "sm_90"):
         with tempfile.TemporaryDirectory() as folder:
-            images = compiled(f"ptx:{processor}", folder, sources)
+            images = compile_all(f"ptx:{processor}", folder, sources)
             equal(".const" in images[ROOT / "tests/kernels/math.cl"].read_text(), False, f"{processor}: .const")
-            assembler = tool("ptxas", "/usr/local/cuda*/bin")
+            assembler = find_tool("ptxas", "/usr/local/cuda*/bin")
             for image in images.values():
-                ran(assembler, f"-arch={processor}", "-o", os.devnull, image)
+                output_of(assembler, f"-arch={processor}", "-o", os.devnull, image)
 
 
 @test
-def objects_of_the_set_for_gfx90a():
+def objects_of_the_set_for_gfx90a_are_code_objects():
     object_is_a_code_object("gfx90a")
 
 
 @test
-def objects_of_the_set_for_gfx942():
+def objects_of_the_set_for_gfx942_are_code_objects():
     object_is_a_code_object("gfx942")
 
 
 @test
-def objects_of_the_set_for_gfx1100():
+def objects_of_the_set_for_gfx1100_are_code_objects():
     object_is_a_code_object("gfx1100")
 
 
@@ -161,7 +166,7 @@ RELAXED = """kernel void relaxed(global float *x) {
 """
 
 
-def disassembled(source, target, *options):
+def disassemble(source, target, *options):
     """The instructions of a source's kernel, one a line, without padding."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "k.cl"
@@ -169,16 +174,16 @@ def disassembled(source, target, *options):
         if not (BUILD / "facet-kernel-compiler.so").exists():
             raise Skip("this build has no kernel compiler")
         environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-        ran(BUILD / "facet", "compile", "--target", target, path, "-o", Path(folder) / "k", "--", *options,
-            env=environment)
-        lines = ran(tool("llvm-objdump", *LLVM), "-d", "--no-show-raw-insn", Path(folder) / "k").splitlines()
+        output_of(BUILD / "facet", "compile", "--target", target, path, "-o", Path(folder) / "k", "--", *options,
+                  env=environment)
+        lines = output_of(find_tool("llvm-objdump", *LLVM), "-d", "--no-show-raw-insn", Path(folder) / "k").splitlines()
         return "\n".join(line for line in lines if not re.search("s_nop|s_code_end", line))
 
 
 @test
 def work_groups_copy_on_amdgpu():
     for processor in ("gfx90a", "gfx942", "gfx1100"):
-        code = disassembled(COPY, f"amdgcn:{processor}")
+        code = disassemble(COPY, f"amdgcn:{processor}")
         contains(code, "<copy>:")
         contains(code, "s_barrier")
         for read, write in ((r"global_load_\w*x4|global_load_b128", r"ds_(write|store)_b128"),
@@ -190,7 +195,7 @@ def work_groups_copy_on_amdgpu():
 @test
 def fast_functions_are_instructions_on_amdgpu():
     for processor in ("gfx90a", "gfx942", "gfx1100"):
-        plain, fast = (disassembled(RELAXED, f"amdgcn:{processor}", *options)
+        plain, fast = (disassemble(RELAXED, f"amdgcn:{processor}", *options)
                        for options in ((), ("-cl-fast-relaxed-math",)))
         contains(fast, "v_sin_f32")
         equal("v_sin_f32" in plain, False, f"{processor}: v_sin_f32 without the option")

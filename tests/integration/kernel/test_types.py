@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Vectors, conversions, half, comparisons."""
+"""Tests of vectors, conversions, halves and comparisons."""
 import math
 
 import numpy
@@ -21,12 +21,12 @@ RELATIONAL = oracle.Source("relational")
 
 
 def padded(values, length):
-    """Vectors of three as they are in memory, padded to four elements."""
+    """The vectors as they are in memory, where vectors of three are padded to four elements."""
     return numpy.pad(values, ((0, 0), (0, 1))) if length == 3 else values
 
 
 @test
-def arithmetic_of_all_lengths():
+def arithmetic_of_vectors_of_all_lengths_is_exact():
     for length in LENGTHS:
         random = oracle.random(length)
         x = (random.integers(-32, 32, (COUNT, length)) / 8).astype(numpy.float32)
@@ -42,7 +42,7 @@ def arithmetic_of_all_lengths():
 
 
 @test
-def vload_and_vstore():
+def vload_and_vstore_move_whole_vectors():
     for length in LENGTHS:
         x = oracle.random(length).integers(-9999, 9999, COUNT * length + 8).astype(numpy.int16)
         results = VECTOR.run(f"moved{length}", COUNT, [x, oracle.output(numpy.int16, COUNT * length), numpy.int32(5)], 16)
@@ -51,7 +51,7 @@ def vload_and_vstore():
 
 
 @test
-def halves_of_all_lengths():
+def halves_are_loaded_and_stored_at_all_lengths():
     for length in LENGTHS:
         x = oracle.random(length).uniform(-100, 100, COUNT * length).astype(numpy.float16)
         x[:4] = [numpy.inf, -numpy.inf, 6e-8, 65504]
@@ -65,7 +65,7 @@ def halves_of_all_lengths():
 
 
 def half_towards(x, direction):
-    """The half next to x in a direction: 0 to nearest, +1 up, -1 down, None to zero."""
+    """x rounded to a half. The direction is 0 for the nearest half, +1 for up, -1 for down, None for towards zero."""
     if direction is None:
         direction = -1 if x > 0 else 1
     with numpy.errstate(over="ignore"):
@@ -78,7 +78,7 @@ def half_towards(x, direction):
 
 
 @test
-def half_roundings():
+def vstore_half_rounds_in_every_mode():
     x = oracle.random(1).uniform(-70000, 70000, COUNT).astype(numpy.float32)
     x[:16] = [0, -0.0, 1, 1 / 3, -1 / 3, 65519, 65520, -65520, 1e-7, -1e-7, 1e9, -1e9, numpy.inf, -numpy.inf, numpy.nan,
               6.0e-5]
@@ -89,7 +89,7 @@ def half_roundings():
 
 
 @test
-def parts_and_shuffles():
+def parts_of_vectors_and_shuffles_pick_the_right_elements():
     random = oracle.random(2)
     x, y = (random.integers(-99, 99, (COUNT, n)).astype(numpy.int32) for n in (4, 8))
     expected = numpy.empty((COUNT, 8, 4), numpy.int32)
@@ -104,7 +104,7 @@ def parts_and_shuffles():
 
 
 @test
-def elements_by_index():
+def elements_are_picked_by_index():
     random = oracle.random(3)
     x, which = random.random((COUNT, 4)).astype(numpy.float32), random.integers(0, 4, COUNT).astype(numpy.int32)
     results = VECTOR.run("indexed", COUNT, [x, which, oracle.output(numpy.float32, COUNT)], 16)
@@ -113,7 +113,7 @@ def elements_by_index():
 
 
 @test
-def geometric_functions():
+def geometric_functions_are_near():
     random = oracle.random(4)
     x, y = (random.uniform(-2, 2, (COUNT, 4)).astype(numpy.float32) for _ in range(2))
     a, b = x.astype(numpy.float64), y.astype(numpy.float64)
@@ -127,7 +127,7 @@ def geometric_functions():
     oracle.need_facet()
 
 
-def interesting(name, seed):
+def test_values(name, seed):
     """Values of a type that a conversion may handle wrongly."""
     kind, random = TYPES[name], oracle.random(seed)
     if numpy.dtype(kind).kind in "iu":
@@ -140,15 +140,15 @@ def interesting(name, seed):
     return values
 
 
-def whole(value, how):
+def round_to_integer(value, how):
     """A number rounded to an integer as `how` says."""
     return {"rte": round, "rtz": math.trunc, "rtp": math.ceil, "rtn": math.floor}[how](value)
 
 
 @test
-def conversions_to_integers():
+def conversions_to_integers_are_exact_or_saturate():
     for from_ in TYPES:
-        x = interesting(from_, 5)
+        x = test_values(from_, 5)
         exactly = [math.trunc(value) for value in x.tolist()]
         for to in list(TYPES)[:8]:
             info = numpy.iinfo(TYPES[to])
@@ -181,15 +181,15 @@ def float_towards(value, kind, how):
 
 
 @test
-def conversions_with_roundings():
+def conversions_round_in_every_mode():
     hows = ("rte", "rtz", "rtp", "rtn")
     for from_, to in [("float", "int"), ("float", "uchar"), ("double", "long"), ("int", "float"), ("ulong", "float"),
                       ("long", "double"), ("double", "float")]:
-        x, kind = interesting(from_, 6), TYPES[to]
+        x, kind = test_values(from_, 6), TYPES[to]
         if numpy.dtype(kind).kind in "iu":
             info = numpy.iinfo(kind)
             x = x[(x >= info.min + 1) & (x <= numpy.float64(info.max) * (1 - 1e-6) - 1)]
-            rows = [[whole(value, how) for how in hows] + [math.trunc(value)] for value in x.tolist()]
+            rows = [[round_to_integer(value, how) for how in hows] + [math.trunc(value)] for value in x.tolist()]
         else:
             rows = [[float_towards(value, kind, how) for how in hows] + [kind(value)] for value in x.tolist()]
         results = CONVERT.run(f"{from_}_rounded_{to}", x.size, [x, oracle.output(kind, x.size, 5)])
@@ -198,7 +198,7 @@ def conversions_with_roundings():
 
 
 @test
-def bits_and_vectors():
+def vectors_are_converted_and_reinterpreted():
     x = oracle.random(7).uniform(-300, 300, (COUNT, 4)).astype(numpy.float32)
     results = CONVERT.run("bits", COUNT, [x, oracle.output(numpy.int32, COUNT, 4), oracle.output(numpy.uint16, COUNT, 8)], 16)
     oracle.exact(results, 1, x.view(numpy.int32), "as_int4")
@@ -218,7 +218,7 @@ def floats(kind, seed, *shape):
 
 
 @test
-def comparisons():
+def comparisons_and_classes_of_numbers_are_right():
     for name, kind in (("float", numpy.float32), ("double", numpy.float64)):
         x, y = floats(kind, 8, COUNT * 4), floats(kind, 9, COUNT * 4)
         nan = numpy.isnan(x) | numpy.isnan(y)
@@ -233,7 +233,7 @@ def comparisons():
 
 
 @test
-def comparisons_of_vectors():
+def comparisons_of_vectors_give_masks():
     for name, kind, ikind in (("float", numpy.float32, numpy.int32), ("double", numpy.float64, numpy.int64)):
         x, y = floats(kind, 10, COUNT, 4), floats(kind, 11, COUNT, 4)
         less, nan = x < y, numpy.isnan(x)

@@ -62,7 +62,8 @@ static inline struct facet_compiler *compiler_of(uint32_t mode, uint64_t bytes)
     return compiler;
 }
 
-/* Compiles with a new compiler, and returns whether the image was cached. `expected` is the status of the cache. */
+/* Compiles with a new compiler, and returns whether the image came from the cache. `expected` is the status that the
+ * cache must report. */
 static inline bool compile_hits_with(uint32_t mode, const char *source, enum facet_status expected)
 {
     struct facet_compile_statistics statistics = {.size = sizeof statistics};
@@ -83,8 +84,8 @@ static inline bool compile_hits(uint32_t mode, const char *source)
     return compile_hits_with(mode, source, FACET_OK);
 }
 
-/* Counts the files with that ending, and gives the path of the last one found. */
-static inline unsigned files(const char *ending, char path[256])
+/* Counts the cache's files with that ending, and gives the path of the last file found. */
+static inline unsigned count_files(const char *ending, char path[256])
 {
     DIR *list = opendir(folder);
     const struct dirent *file;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the built kernel compiler for its tests, and compiling with it. Never: asserts the result of a compile. */
+/*
+ * Owns: for the tests of the built kernel compiler, loading it and compiling with it.
+ * Never: looks into an image.
+ */
 #ifndef KERNEL_COMPILING_H
 #define KERNEL_COMPILING_H
 
@@ -40,6 +43,8 @@ UNUSED static const char every_argument_kind[] =
 UNUSED static const char *const targets[] = {"host",       "host:x86-64-v3", "ptx:sm_75",     "ptx:sm_90",
                                              "ptx:sm_100", "amdgcn:gfx90a",  "amdgcn:gfx942", "amdgcn:gfx1100",
                                              "spirv:1.0",  "spirv:1.2"};
+
+enum { NATIVE_TARGETS = 8 }; /* the targets before SPIR-V */
 
 UNUSED static const struct facet_backend *backend;
 
@@ -84,7 +89,8 @@ UNUSED static bool is_llvm_19(void)
     return strstr(backend->version, "LLVM 19.");
 }
 
-/* True for a target for which LLVM 19 makes no code. Its newest NVIDIA processor is sm_90a, and it may lack SPIR-V. */
+/* True if this compiler's LLVM makes no code for the target. The newest NVIDIA processor of LLVM 19 is sm_90a, and a
+ * build of LLVM 19 may lack SPIR-V. */
 UNUSED static bool is_beyond(const char *target)
 {
     if (!is_llvm_19())

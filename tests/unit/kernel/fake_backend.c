@@ -2,16 +2,16 @@
 /*
  * A fake of facet-kernel-compiler.so, which compiles no language. Words of the source choose its behaviour.
  *
- * Owns: one kernel, `saxpy`, for any source; a letter in the file $FACET_TEST_COMPILES for each compile.
- * Never: is installed.
+ * Owns: making an image with one kernel, `saxpy`, of any source, and adding a letter to the file $FACET_TEST_COMPILES
+ * for each compile. Never: is installed.
  *
- *     warn     a warning of line 2, column 5
- *     error    a warning as for `warn`, and an error of line 3, column 1
+ *     warn     gives a warning of line 2, column 5
+ *     error    gives the warning of `warn`, and an error of line 3, column 1
  *     slow     takes 100 ms
  *     die      ends the process in the middle of the compile
  *     lie      describes the image wrongly
  *     time     reports that the result depends on the time
- *     <PATH>   asks for this file, which may be a file, a folder or missing; the source may hold several
+ *     <PATH>   reads this path, which may be a file, a folder or missing; the source may hold several paths
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static struct facet_backend_read read_of(const char *path)
     return answer;
 }
 
-static void ask_all(const struct facet_backend_request *request, struct facet_backend_result *result)
+static void read_paths(const struct facet_backend_request *request, struct facet_backend_result *result)
 {
     const char *at = request->source, *end = at + request->bytes, *stop;
 
@@ -114,7 +114,7 @@ static enum facet_status fake_compile(const struct facet_backend_request *reques
         add_diagnostic(&result, request->name, FACET_SEVERITY_WARNING, 2, 5, "unused variable 'n'");
     if (has_word(request, "error"))
         add_diagnostic(&result, request->name, FACET_SEVERITY_ERROR, 3, 1, "expected ';'");
-    ask_all(request, &result);
+    read_paths(request, &result);
     result.unrepeatable = has_word(request, "time");
     *ret_result = result;
     if (has_word(request, "error"))

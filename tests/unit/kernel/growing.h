@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: texts of growing sources, and compiles that must end with an expected result.
- * Never: measures; asserts the result of a compile.
+ * Owns: texts to which pieces are added, and compiles of such sources that must end with an expected status and
+ * message. Never: measures; looks into an image.
  */
 #ifndef FACET_TESTS_GROWING_H
 #define FACET_TESTS_GROWING_H

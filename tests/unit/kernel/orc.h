@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: a context for modules that LLVM's JIT takes, of LLVM 22 or 19, and parsing modules from text. Never: runs
- * the JIT. Included after cmocka.h. */
+/*
+ * To be included after cmocka.h.
+ *
+ * Owns: making a context for modules that the JIT of LLVM 22 or 19 takes, and parsing modules from text.
+ * Never: runs the JIT.
+ */
 #ifndef FACET_TEST_KERNEL_ORC_H
 #define FACET_TEST_KERNEL_ORC_H
 

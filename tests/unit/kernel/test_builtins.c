@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the builtin functions: linking them, and their results on the host.
- * Never: needs clang, since kernels are written in LLVM IR. FACET_LIB_DIR says where the archives are.
+ * Owns: tests of the builtin functions: linking them, and their results on the host. FACET_LIB_DIR names the folder of
+ * the archives.
+ * Never: needs clang, since the tests' functions are written in LLVM IR.
  */
 #include <math.h>
 #include <pthread.h>
@@ -56,7 +57,7 @@ static LLVMTargetMachineRef make_machine(char *triple, char *cpu, char *features
                                    LLVMCodeModelDefault);
 }
 
-/* Optimizes for this processor, as for a kernel. */
+/* Optimizes for this processor, like a kernel. */
 static void optimize_module(LLVMModuleRef module)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
@@ -81,7 +82,7 @@ static void optimize_module(LLVMModuleRef module)
     LLVMDisposeMessage(features);
 }
 
-/* The function `run` of a module. Nothing outside of the module can be called: no C library. */
+/* Returns the function `run` of a module. The module can call nothing outside itself, and no C library. */
 static void *compile_module(const char *text, LLVMOrcLLJITRef *ret_jit)
 {
     LLVMContextRef context;
@@ -182,7 +183,7 @@ static void every_shard_is_complete(void **state)
     assert_int_equal(fread(bytes, 1, size, file), size);
     fclose(file);
     assert_int_equal(facet_archive_read(bytes, size, &archive, NULL), FACET_OK);
-    assert_true(archive.symbol_count > 9000);
+    assert_true(archive.symbol_count > 9000); /* OpenCL's functions have about so many overloads */
     for (uint32_t i = 0; i < archive.shard_count; i++)
         check_shard(&archive, i);
     free(bytes);
@@ -220,7 +221,7 @@ static long double exponential10(long double x)
     return powl(10, x);
 }
 
-/* `bound`: units in the last place that OpenCL allows (7.4). */
+/* `bound` is the error in units of the last place that OpenCL allows (section 7.4 of its specification). */
 static const struct unary {
     const char *name;
     reference_func reference;
@@ -281,7 +282,8 @@ static double distance_ulps(float got, long double want)
     return (double)(fabsl((long double)got - want) / ldexpl(1, (exponent < -125 ? -125 : exponent) - 24));
 }
 
-/* All signs and exponents, infinities and NaN; one quarter of the numbers lies between -32 and 32. */
+/* Fills the inputs with numbers of all signs and exponents, infinities and NaN. One quarter of the numbers lies between
+ * -32 and 32. */
 static void fill_inputs(void)
 {
     uint32_t random = 1;
@@ -336,7 +338,8 @@ static void functions_of_one_argument_are_as_exact_as_opencl_demands(void **stat
         run_loop(unaries[f].name, false);
         for (size_t i = 0; i < NUMBERS; i++)
             if (!(distance_ulps(result[i], unaries[f].reference(first[i])) <= unaries[f].bound))
-                fail_msg("%s(%a) = %a", unaries[f].name, (double)first[i], (double)result[i]);
+                fail_msg("%s(%a) = %a, expected %La, %g units in the last place at most", unaries[f].name,
+                         (double)first[i], (double)result[i], unaries[f].reference(first[i]), unaries[f].bound);
     }
 }
 
@@ -347,7 +350,9 @@ static void functions_of_two_arguments_are_as_exact_as_opencl_demands(void **sta
         run_loop(binaries[f].name, true);
         for (size_t i = 0; i < NUMBERS; i++)
             if (!(distance_ulps(result[i], binaries[f].reference(first[i], second[i])) <= binaries[f].bound))
-                fail_msg("%s(%a, %a) = %a", binaries[f].name, (double)first[i], (double)second[i], (double)result[i]);
+                fail_msg("%s(%a, %a) = %a, expected %La, %g units in the last place at most", binaries[f].name,
+                         (double)first[i], (double)second[i], (double)result[i],
+                         binaries[f].reference(first[i], second[i]), binaries[f].bound);
     }
 }
 
@@ -397,7 +402,7 @@ static void halves_are_stored_in_every_rounding_mode(void **state)
     assert_int_equal(store_half("_rtz", 65519.0), 0x7bff);
     assert_int_equal(store_half("_rtp", 65505.0), 0x7c00);
     assert_int_equal(store_half("_rtp", -1e9), 0xfbff);
-    /* 1 + 2^-11 + 2^-40: rounding it to float first would make a tie, which goes down to even. */
+    /* If 1 + 2^-11 + 2^-40 were rounded to float first, it would become a tie, which is rounded down to even. */
     assert_int_equal(store_half("_rte", 1.0 + 0x1p-11 + 0x1p-40), 0x3c01);
 }
 
@@ -429,7 +434,9 @@ static void ids_are_those_of_the_launch(void **state)
 
 /* --- images ------------------------------------------------------------------------------------------------------ */
 
+/* OpenCL's numbers of channel orders and types. */
 enum { R = 0x10b0, RGBA = 0x10b5, BGRA = 0x10b6, UNORM8 = 0x10d2, FLOAT = 0x10de };
+/* The bits of a sampler. */
 enum { NORMALIZED = 1, EDGE = 2, BORDER = 4, REPEAT = 6, MIRRORED = 8, NEAREST = 0x10, LINEAR = 0x20 };
 
 typedef void (*sample_func)(const struct facet_host_image_object *image, uint64_t sampler, float x, float y,
@@ -478,7 +485,8 @@ static void images_are_sampled_in_every_mode(void **state)
     for (size_t i = 0; i < COUNT(samples); i++) {
         run(&image, samples[i].sampler, samples[i].x, samples[i].y, color);
         if (fabsf(color[0] - samples[i].red) > 1e-5f || color[3] != samples[i].alpha || color[1] != 0)
-            fail_msg("sample %zu: red %g, alpha %g", i, (double)color[0], (double)color[3]);
+            fail_msg("sample %zu: red %g, green %g, alpha %g; expected red %g, green 0, alpha %g", i, (double)color[0],
+                     (double)color[1], (double)color[3], (double)samples[i].red, (double)samples[i].alpha);
     }
     LLVMOrcDisposeLLJIT(jit);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: tests of the archive that builtin functions lie in. Never: needs LLVM. */
+/* Owns: tests of reading an archive of builtin functions. Never: needs LLVM. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

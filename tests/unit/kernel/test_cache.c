@@ -16,11 +16,11 @@ static void a_second_compile_is_a_hit(void **state)
     assert_int_equal(compile_count(), 2);
     assert_int_equal(stat(folder, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0700);
-    assert_int_equal(files(".kernel", NULL), 2);
-    assert_int_equal(files(".lock", NULL) + files(".tmp", NULL), 0);
+    assert_int_equal(count_files(".kernel", NULL), 2);
+    assert_int_equal(count_files(".lock", NULL) + count_files(".tmp", NULL), 0);
 }
 
-static void cache_modes_have_their_effects(void **state)
+static void only_some_cache_modes_read_or_write_the_cache(void **state)
 {
     assert_false(compile_hits(FACET_CACHE_READ_ONLY, "ok"));
     assert_false(compile_hits(FACET_CACHE_BYPASS, "ok"));
@@ -73,11 +73,11 @@ static void errors_come_with_all_remarks_and_are_not_kept(void **state)
         facet_image_destroy(image);
     }
     assert_int_equal(compile_count(), 2);
-    assert_int_equal(files(".kernel", NULL), 0);
+    assert_int_equal(count_files(".kernel", NULL), 0);
     facet_compiler_destroy(compiler);
 }
 
-static void a_wrong_description_by_the_compiler_is_refused(void **state)
+static void wrong_descriptions_and_processors_that_the_compiler_lacks_are_refused(void **state)
 {
     struct facet_compiler *compiler = compiler_of(FACET_CACHE_USE, 0);
     struct facet_compile_options options = {.size = sizeof options, .target = "sm_121"};
@@ -90,7 +90,7 @@ static void a_wrong_description_by_the_compiler_is_refused(void **state)
     options.target = "host:nothing";
     assert_int_equal(facet_compile(compiler, "ok", 2, &options, &image, &error), FACET_INVALID_ARGUMENT);
     assert_null(image);
-    assert_int_equal(files(".kernel", NULL), 0);
+    assert_int_equal(count_files(".kernel", NULL), 0);
     facet_compiler_destroy(compiler);
 }
 
@@ -105,8 +105,8 @@ static void put_file(const char *path, const char *text)
     close(fd);
 }
 
-/* "<a> <b>", paths below the test's folder. */
-static void source_of(char *source, size_t size, const char *first, const char *second)
+/* Writes a source that asks for two files in the test's folder (see fake_backend.c). */
+static void write_source(char *source, size_t size, const char *first, const char *second)
 {
     snprintf(source, size, "<%s/%s> <%s/%s>", root, first, root, second);
 }
@@ -117,7 +117,7 @@ static void a_header_is_known_by_its_contents(void **state)
     char source[256], path[128];
 
     snprintf(path, sizeof path, "%s/a.h", root);
-    source_of(source, sizeof source, "missing.h", "a.h");
+    write_source(source, sizeof source, "missing.h", "a.h");
     put_file(path, "one");
     assert_int_equal(utimensat(AT_FDCWD, path, before, 0), 0);
     assert_false(compile_hits(FACET_CACHE_USE, source));
@@ -135,14 +135,14 @@ static void a_header_is_known_by_its_contents(void **state)
     assert_int_equal(unlink(path), 0);
     assert_false(compile_hits(FACET_CACHE_USE, source));
     assert_true(compile_hits(FACET_CACHE_USE, source));
-    assert_int_equal(files(".kernel", NULL), 1);
+    assert_int_equal(count_files(".kernel", NULL), 1);
 }
 
 static void a_header_that_appears_is_a_miss(void **state)
 {
     char source[256], path[128], folder_path[128];
 
-    source_of(source, sizeof source, "before/a.h", "a.h");
+    write_source(source, sizeof source, "before/a.h", "a.h");
     snprintf(path, sizeof path, "%s/a.h", root);
     snprintf(folder_path, sizeof folder_path, "%s/before", root);
     put_file(path, "one");
@@ -159,7 +159,7 @@ static void a_file_that_replaces_a_folder_is_a_miss(void **state)
 {
     char source[256], path[128];
 
-    source_of(source, sizeof source, "place", "none");
+    write_source(source, sizeof source, "place", "none");
     snprintf(path, sizeof path, "%s/place", root);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_false(compile_hits(FACET_CACHE_USE, source));
@@ -178,11 +178,12 @@ static void images_that_depend_on_the_time_are_not_kept(void **state)
 {
     assert_false(compile_hits(FACET_CACHE_USE, "time"));
     assert_false(compile_hits(FACET_CACHE_USE, "time"));
-    assert_int_equal(files(".kernel", NULL), 0);
+    assert_int_equal(count_files(".kernel", NULL), 0);
 }
 
 /* --- damage ----------------------------------------------------------------------------------------------------- */
 
+/* Changes each seventh byte, and at last cuts the entry in half. */
 static void a_damaged_entry_is_a_miss(void **state)
 {
     char path[256];
@@ -190,7 +191,7 @@ static void a_damaged_entry_is_a_miss(void **state)
     static const char source[] = "warn <none/at/all.h>"; /* so that the entry has a list of files too */
 
     assert_false(compile_hits(FACET_CACHE_USE, source));
-    assert_int_equal(files(".kernel", path), 1);
+    assert_int_equal(count_files(".kernel", path), 1);
     assert_int_equal(stat(path, &info), 0);
     for (off_t at = 0; at <= info.st_size; at += 7) {
         int fd = open(path, O_RDWR);
@@ -215,14 +216,14 @@ static void a_folder_in_place_of_an_entry_is_removed(void **state)
     char path[256], inside[300];
 
     assert_false(compile_hits(FACET_CACHE_USE, "ok"));
-    assert_int_equal(files(".kernel", path), 1);
+    assert_int_equal(count_files(".kernel", path), 1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
     snprintf(inside, sizeof inside, "%s/theirs", path);
     assert_int_equal(mkdir(inside, 0700), 0);
-    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO)); /* not empty: it stays */
+    assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO)); /* the folder is not empty, and so stays */
     assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_IO));
-    assert_int_equal(files(".tmp", NULL) + files(".lock", NULL), 0);
+    assert_int_equal(count_files(".tmp", NULL) + count_files(".lock", NULL), 0);
     assert_int_equal(rmdir(inside), 0);
     assert_false(compile_hits(FACET_CACHE_USE, "ok"));
     assert_true(compile_hits(FACET_CACHE_USE, "ok"));
@@ -233,11 +234,11 @@ static void an_entry_of_another_key_is_a_miss(void **state)
     char first[256], second[256], moved[256];
 
     assert_false(compile_hits(FACET_CACHE_USE, "one"));
-    assert_int_equal(files(".kernel", first), 1);
+    assert_int_equal(count_files(".kernel", first), 1);
     snprintf(moved, sizeof moved, "%s/aside", root);
     assert_int_equal(rename(first, moved), 0);
     assert_false(compile_hits(FACET_CACHE_USE, "two"));
-    assert_int_equal(files(".kernel", second), 1);
+    assert_int_equal(count_files(".kernel", second), 1);
     assert_int_equal(rename(moved, second), 0);
     assert_false(compile_hits(FACET_CACHE_USE, "two"));
 }
@@ -273,7 +274,7 @@ static void the_least_recently_used_entries_are_removed(void **state)
     facet_compiler_destroy(compiler);
 }
 
-/* --- many ------------------------------------------------------------------------------------------------------- */
+/* --- threads and processes -------------------------------------------------------------------------------------- */
 
 static void *compile_slowly(void *argument)
 {
@@ -294,7 +295,7 @@ static void threads_that_want_the_same_image_compile_it_once(void **state)
     }
     assert_int_equal(compile_count(), 1);
     assert_int_equal(misses, 1);
-    assert_int_equal(files(".lock", NULL), 0);
+    assert_int_equal(count_files(".lock", NULL), 0);
 }
 
 static void processes_that_want_the_same_image_compile_it_once(void **state)
@@ -331,7 +332,7 @@ static void a_process_that_dies_while_compiling_blocks_no_other(void **state)
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(WEXITSTATUS(status), 9);
-    assert_int_equal(files(".lock", path), 1); /* the file remains, and is not locked */
+    assert_int_equal(count_files(".lock", path), 1); /* the file remains, and is not locked */
 
     struct facet_compiler_options options = {.size = sizeof options, .cache_dir = folder};
     struct facet_cache_key key = {{0}};
@@ -347,11 +348,11 @@ static void a_process_that_dies_while_compiling_blocks_no_other(void **state)
     assert_true(lock >= 0);
     assert_int_equal(facet_cache_lock(&cache, &key, 1000000), -1);
     facet_cache_unlock(&cache, &key, lock);
-    assert_int_equal(files(".lock", NULL), 0);
+    assert_int_equal(count_files(".lock", NULL), 0);
     facet_cache_close(&cache);
 }
 
-/* A process that has waited too long for another process's compile compiles, too, and both write the same entry. */
+/* A process that has waited too long for another's compile makes its own; then both write the same entry. */
 enum { WRITES_EACH = 200 };
 
 struct writer {
@@ -393,8 +394,8 @@ static void concurrent_writers_of_one_key_leave_one_whole_entry(void **state)
         pthread_join(threads[i], &failed);
         assert_null(failed);
     }
-    assert_int_equal(files(".kernel", NULL), 1);
-    assert_int_equal(files(".tmp", NULL), 0);
+    assert_int_equal(count_files(".kernel", NULL), 1);
+    assert_int_equal(count_files(".tmp", NULL), 0);
     facet_image_destroy(writer.image);
     facet_cache_close(&writer.cache);
     facet_compiler_destroy(compiler);
@@ -404,14 +405,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_CACHE(a_second_compile_is_a_hit),
-        WITH_CACHE(cache_modes_have_their_effects),
+        WITH_CACHE(only_some_cache_modes_read_or_write_the_cache),
         WITH_CACHE(warnings_are_shown_again),
         WITH_CACHE(a_header_is_known_by_its_contents),
         WITH_CACHE(a_header_that_appears_is_a_miss),
         WITH_CACHE(a_file_that_replaces_a_folder_is_a_miss),
         WITH_CACHE(images_that_depend_on_the_time_are_not_kept),
         WITH_CACHE(errors_come_with_all_remarks_and_are_not_kept),
-        WITH_CACHE(a_wrong_description_by_the_compiler_is_refused),
+        WITH_CACHE(wrong_descriptions_and_processors_that_the_compiler_lacks_are_refused),
         WITH_CACHE(a_damaged_entry_is_a_miss),
         WITH_CACHE(a_folder_in_place_of_an_entry_is_removed),
         WITH_CACHE(an_entry_of_another_key_is_a_miss),

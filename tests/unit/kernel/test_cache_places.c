@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a compile succeeds where the cache's folder or disk cannot be used, reports the reason, and leaves
- * nothing there.
+ * Owns: proofs that a compile whose cache has no usable folder or disk succeeds, reports the reason, and leaves nothing
+ * there.
  * Never: mounts anything that another process sees.
  */
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 /* --- unusable folders --------------------------------------------------------------------------------------------- */
 
-/* Expects each compile to be a miss, and the cache's status to give the reason. */
+/* Expects each compile to be a miss, and the cache to report the status `expected`. */
 static void expect_no_use(enum facet_status expected)
 {
     long before = compile_count();
@@ -19,7 +19,7 @@ static void expect_no_use(enum facet_status expected)
     assert_false(compile_hits_with(FACET_CACHE_USE, "ok", expected));
     assert_false(compile_hits_with(FACET_CACHE_USE, "ok", expected));
     assert_int_equal(compile_count(), before + 2);
-    assert_int_equal(files(".kernel", NULL) + files(".tmp", NULL) + files(".lock", NULL), 0);
+    assert_int_equal(count_files(".kernel", NULL) + count_files(".tmp", NULL) + count_files(".lock", NULL), 0);
 }
 
 static void a_folder_that_others_may_write_is_not_used(void **state)
@@ -79,12 +79,12 @@ static void put_line(const char *path, const char *text)
     int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     if (fd >= 0 && write(fd, text, strlen(text)) < 0)
-        (void)fd; /* the mount that follows reports the failure */
+        (void)fd; /* if this fails, the mount that follows fails too, and is checked */
     if (fd >= 0)
         close(fd);
 }
 
-/* A small disk in the folder's place, which only this process sees. Skips where that is not allowed. */
+/* Mounts a small disk in the folder's place, which only this process sees. Skips the test if that is not allowed. */
 static void mount_small_disk(void)
 {
     char map[32];
@@ -115,7 +115,7 @@ static void a_full_disk_gets_no_entry_and_keeps_those_it_has(void **state)
     close(fd);
     assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
     assert_false(compile_hits_with(FACET_CACHE_USE, "ok", FACET_NO_SPACE));
-    assert_int_equal(files(".tmp", NULL) + files(".lock", NULL), 0);
+    assert_int_equal(count_files(".tmp", NULL) + count_files(".lock", NULL), 0);
     assert_true(compile_hits(FACET_CACHE_USE, "before"));
     assert_int_equal(unlink(path), 0);
     assert_false(compile_hits(FACET_CACHE_USE, "ok"));
@@ -141,7 +141,7 @@ int main(void)
         WITH_CACHE(a_folder_of_another_user_is_not_used),
         WITH_CACHE(a_link_of_this_user_is_followed_and_another_users_is_not),
         WITH_CACHE(without_a_folder_nothing_is_cached),
-        /* the last two change the mounts of this process */
+        /* these two change the mounts of this process, and so come last */
         WITH_CACHE(a_full_disk_gets_no_entry_and_keeps_those_it_has),
         WITH_CACHE(a_folder_that_cannot_be_written_is_still_read),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the limits of the kernel compiler's children, and the reports about them.
+ * Owns: proofs of the limits of the kernel compiler's children, and of what it reports about these children.
  * Never: asserts how long a child takes.
  */
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void output_and_exit_status_are_returned(void **state)
     free(child.output);
 }
 
-/* A child that sleeps stands for a child that a busy machine does not run: neither uses processor time. */
+/* A child that sleeps uses as little processor time as a child that a busy machine does not run. */
 static void the_time_limit_counts_processor_time_alone(void **state)
 {
     struct facet_child child = {0};
@@ -62,7 +62,7 @@ static void a_child_that_works_or_writes_without_end_is_ended(void **state)
 
     (void)state;
     assert_int_equal(run_script("while :; do :; done", 1, &child, &error), FACET_TIMEOUT);
-    assert_string_equal(error.message, "sh: it ran for more than 1 s");
+    assert_string_equal(error.message, "sh: it used more than 1 s of processor time");
     assert_int_equal(run_script("while :; do echo more; done", 60, &child, &error), FACET_OUT_OF_RANGE);
     assert_null(child.output);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the built kernel compiler, through its one symbol: its images, its refusals and their wording.
+ * Owns: proofs of the built kernel compiler's images, refusals and wording. The tests call it through its one symbol.
  * Never: measures; needs a device.
  */
 #include "../../effort.h"
@@ -66,7 +66,7 @@ static void the_same_source_gives_the_same_bytes(void **state)
     }
 }
 
-/* No target can call a kernel as it is: PTX does not allow it, and for AMDGPU LLVM cannot compile it. */
+/* No target can call a kernel like a function: PTX does not allow it, and LLVM cannot compile it for AMDGPU. */
 static void kernels_may_call_kernels(void **state)
 {
     static const char source[] = "kernel void inner(global int *x) { x[get_global_id(0)] += 1; }\n"
@@ -225,7 +225,7 @@ static void expect_error(const char *source, const char *target, const char *con
     backend->clear(&result);
 }
 
-static void errors_have_their_place(void **state)
+static void errors_and_warnings_have_their_places(void **state)
 {
     static const char source[] = "#warning look here\nkernel void k(global int *x) {\n    x[0] = nothing;\n}\n";
     struct facet_backend_result result;
@@ -352,7 +352,7 @@ static void options_of_opencl_are_taken(void **state)
 static void functions_without_a_body_are_named(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 8; i++)
+    for (size_t i = 0; i < NATIVE_TARGETS; i++)
         if (!is_beyond(targets[i]))
             expect_error("void missing(int); kernel void k(global int *x) { missing(x[0]); }", targets[i], NULL,
                          FACET_CORRUPT, "'missing'");
@@ -374,7 +374,7 @@ static void expect_place(const char *source, const char *target, uint32_t index,
     backend->clear(&result);
 }
 
-/* Such refusals are found after clang's front end, when the code has no places in the source any more. */
+/* These refusals are made after clang's front end, when the code no longer has places in the source. */
 static void refusals_behind_the_front_end_have_a_place(void **state)
 {
     static const char called[] = "void missing(int);\n\nkernel void k(global int *x) {\n"
@@ -386,7 +386,7 @@ static void refusals_behind_the_front_end_have_a_place(void **state)
         "kernel void j(global int *x) { x[0] = 1; }\nkernel void k(global int *x) { x[0] = helper(x[1]); }\n";
 
     (void)state;
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < NATIVE_TARGETS; i++) {
         if (is_beyond(targets[i]))
             continue;
         expect_place(called, targets[i], 0, 4, 3, "printf()");
@@ -429,7 +429,7 @@ static void headers_come_from_given_folders_only(void **state)
 
 /* --- side effects ------------------------------------------------------------------------------------------------- */
 
-static void nothing_is_printed(void **state)
+static void a_compile_prints_nothing(void **state)
 {
     struct facet_backend_result result;
     struct facet_error error;
@@ -456,7 +456,7 @@ static void nothing_is_printed(void **state)
     close(fd);
 }
 
-/* A thread's failure: cmocka fails in the main thread only. */
+/* Carries a thread's failure to the main thread, since cmocka lets a test fail only there. */
 struct compile_log {
     char text[sizeof((struct facet_error *)0)->message + 64]; /* the message of the first compile that failed */
 };
@@ -484,7 +484,7 @@ static void threads_compile_at_the_same_time(void **state)
 {
     pthread_t threads[4];
     static struct compile_log
-        compile_log[COUNT(threads)]; /* static: when a thread fails the test, the others still write here */
+        compile_log[COUNT(threads)]; /* static, since threads may still write here after the test has failed */
 
     (void)state;
     for (size_t i = 0; i < COUNT(threads); i++)
@@ -498,8 +498,8 @@ static void threads_compile_at_the_same_time(void **state)
 
 /* --- goldens ------------------------------------------------------------------------------------------------------ */
 
-/* The first word of each line of PTX: the operations, without their registers. */
-static void shape_of(const struct facet_backend_result *result, char *ret_shape, size_t size)
+/* Writes the first word of each line of PTX: the operations, without their registers. */
+static void write_shape(const struct facet_backend_result *result, char *ret_shape, size_t size)
 {
     const char *at = result->image, *end = at + result->bytes;
     size_t used = 0;
@@ -529,7 +529,7 @@ static void ptx_has_the_recorded_shape(void **state)
     (void)state;
     snprintf(path, sizeof path, "%s/kernel-saxpy.ptx", getenv("FACET_TEST_GOLDEN"));
     compile_well(saxpy, "ptx:sm_90", &result);
-    shape_of(&result, shape, sizeof shape);
+    write_shape(&result, shape, sizeof shape);
     backend->clear(&result);
     FILE *file = fopen(path, getenv("FACET_TEST_UPDATE") ? "w+e" : "re");
     assert_non_null(file);
@@ -542,7 +542,7 @@ static void ptx_has_the_recorded_shape(void **state)
     assert_string_equal(shape, golden);
 }
 
-/* The nests are deeper than any caller's stack. Under a sanitizer they are smaller, since the parser is slow. */
+/* The nests are deeper than any caller's stack. Under a sanitizer, with which the parser is slow, they are smaller. */
 static void deep_sources_are_taken_or_refused(void **state)
 {
     enum { DEPTH = 100000 };
@@ -575,7 +575,7 @@ int main(void)
         cmocka_unit_test(kernels_may_call_kernels),
         cmocka_unit_test(descriptions_list_the_arguments_of_kernels),
         cmocka_unit_test(host_images_run),
-        cmocka_unit_test(errors_have_their_place),
+        cmocka_unit_test(errors_and_warnings_have_their_places),
         cmocka_unit_test(warnings_are_kept_and_can_be_errors),
         cmocka_unit_test(unknown_targets_and_options_are_refused_by_name),
         cmocka_unit_test(targets_that_llvm_19_lacks_are_refused_by_name),
@@ -584,7 +584,7 @@ int main(void)
         cmocka_unit_test(functions_without_a_body_are_named),
         cmocka_unit_test(refusals_behind_the_front_end_have_a_place),
         cmocka_unit_test(headers_come_from_given_folders_only),
-        cmocka_unit_test(nothing_is_printed),
+        cmocka_unit_test(a_compile_prints_nothing),
         cmocka_unit_test(threads_compile_at_the_same_time),
         cmocka_unit_test(deep_sources_are_taken_or_refused),
         cmocka_unit_test(ptx_has_the_recorded_shape), /* last: cmocka's skip() is "not ok" in TAP */

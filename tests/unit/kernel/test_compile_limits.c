@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that no source ends the process that compiles it, and that a source with too much, or beyond a target,
- * is refused at compile time, by name, value and limit or with its place.
- * Never: measures; asserts the result of a compile.
+ * Owns: proofs that no source ends the process that compiles it, and that a source that exceeds a limit, or needs what
+ * a target lacks, is refused at compile time. The refusal gives the name, value and limit, or the place in the source.
+ * Never: measures; runs the image that a compile gives.
  */
 #include <errno.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include "../../effort.h"
 #include "growing.h"
 
+/* Expects that the compiler still compiles a usual source, after it refused another. */
 static void expect_usual(const char *target)
 {
     struct facet_backend_result result;
@@ -21,26 +22,26 @@ static void expect_usual(const char *target)
 
 /* --- nests -------------------------------------------------------------------------------------------------------- */
 
-/* A parser would need more than 1 GiB of stack for so many levels. */
+/* Operators in a nest. A parser would need more than 1 GiB of stack for so many levels. */
 enum { DEEP = 1000000 };
 
 static const char prologue[] = "kernel void k(global int *o) { o[0] = ";
 
 static void deep_nests_are_refused(void **state)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "spirv:1.2"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "spirv:1.2"};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(some); i++) {
+    for (size_t i = 0; i < COUNT(some_targets); i++) {
         struct text source = {0};
 
-        if (is_beyond(some[i]))
+        if (is_beyond(some_targets[i]))
             continue;
         add(&source, prologue, 1);
         add(&source, "-~", DEEP / 2);
         add(&source, "o[1]; }\n", 1);
-        expect(&source, some[i], FACET_OUT_OF_RANGE, "nests too deep");
-        expect_usual(some[i]);
+        expect(&source, some_targets[i], FACET_OUT_OF_RANGE, "nests too deep");
+        expect_usual(some_targets[i]);
         free(source.bytes);
     }
 }
@@ -71,7 +72,8 @@ static void deep_conditions_are_refused(void **state)
     free(source.bytes);
 }
 
-/* These nests need more stack than most threads have. Under a sanitizer they are smaller, since the parser is slow. */
+/* These nests need more stack than most threads have. Under a sanitizer, with which the parser is slow, they are
+ * smaller. */
 static void less_deep_nests_are_compiled(void **state)
 {
     bool quick = effort(100, 0) < 100;
@@ -87,14 +89,15 @@ static void less_deep_nests_are_compiled(void **state)
 
 /* --- long sources ------------------------------------------------------------------------------------------------- */
 
-static void compile_long(const char *source, size_t more, const char *const *arguments, enum facet_status expected,
-                         struct facet_backend_result *ret_result)
+/* Compiles `source` and `empty_lines` empty lines. */
+static void compile_long(const char *source, size_t empty_lines, const char *const *arguments,
+                         enum facet_status expected, struct facet_backend_result *ret_result)
 {
     struct text text = {0};
     struct facet_error error;
 
     add(&text, source, 1);
-    add(&text, " \n", more);
+    add(&text, " \n", empty_lines);
     enum facet_status status =
         compile_bytes(FACET_SOURCE_OPENCL_C, text.bytes, text.used, "host", arguments, ret_result, &error);
     free(text.bytes);
@@ -132,7 +135,7 @@ static void write_header(const char *path, const char *text)
     fclose(file);
 }
 
-/* A result of any length must arrive whole from the copy of the process that compiles. */
+/* The compile runs in a copy of the process, from which a result of any length must arrive whole. */
 static void long_sources_compile_like_short_ones(void **state)
 {
     static const char source[] = "#include \"four.h\"\n#warning one\n#warning two\n"
@@ -184,7 +187,7 @@ static void long_modules_are_compiled_too(void **state)
     free(source.bytes);
 }
 
-/* A handler of SIGCHLD that waits for every child, as a program may have it. */
+/* A handler of SIGCHLD that waits for every child. A program may have such a handler. */
 static void reap_all_children(int signal)
 {
     int saved_errno = errno;
@@ -195,7 +198,8 @@ static void reap_all_children(int signal)
     errno = saved_errno;
 }
 
-/* The compiler must learn how the programs that it runs ended. Here one reports that a module names no memory model. */
+/* The compiler must learn how the programs that it runs ended. Here spirv-val reports that a module names no memory
+ * model: after its five words of header, the module has only "OpCapability Kernel". */
 static void expect_verdict(void)
 {
     static const uint32_t words[] = {0x07230203, 0x10000, 0, 10, 0, 2 << 16 | 17, 6};
@@ -209,7 +213,7 @@ static void expect_verdict(void)
     backend->clear(&result);
 }
 
-static void programs_may_wait_for_our_children(void **state)
+static void a_program_may_wait_for_children_of_the_compiler(void **state)
 {
     void (*const handlers[])(int) = {SIG_IGN, reap_all_children};
     bool validates = system("command -v spirv-val >/dev/null") == 0; /* NOLINT(cert-env33-c) */
@@ -232,16 +236,16 @@ static void programs_may_wait_for_our_children(void **state)
     free(deep.bytes);
 }
 
-static void *compile_one(void *long_one)
+static void *compile_in_thread(void *is_long)
 {
     struct facet_backend_result result;
 
-    compile_long(saxpy, long_one ? 100000 : 0, NULL, FACET_OK, &result);
+    compile_long(saxpy, is_long ? 100000 : 0, NULL, FACET_OK, &result);
     backend->clear(&result);
     return NULL;
 }
 
-static void many_compile_at_the_same_time(void **state)
+static void many_threads_compile_at_the_same_time(void **state)
 {
     enum { THREADS = 8 };
     pthread_t threads[THREADS];
@@ -249,78 +253,79 @@ static void many_compile_at_the_same_time(void **state)
 
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* a fork beside threads that begin and end may copy locks of the sanitizer that they hold */
+    skip(); /* a fork may copy locks of the sanitizer that threads hold while they begin or end */
 #endif
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, compile_one, i % 2 ? &yes : NULL), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, compile_in_thread, i % 2 ? &yes : NULL), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
 }
 
 /* --- beyond any image --------------------------------------------------------------------------------------------- */
 
-static void expect_everywhere(struct text *source, enum facet_status expected, const char *said)
+/* Expects a status, and a message that contains `fragment`, for a target of each vendor and for SPIR-V. */
+static void expect_for_all(struct text *source, enum facet_status expected, const char *fragment)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
 
-    for (size_t i = 0; i < COUNT(some); i++)
-        if (!is_beyond(some[i]))
-            expect(source, some[i], expected, said);
+    for (size_t i = 0; i < COUNT(some_targets); i++)
+        if (!is_beyond(some_targets[i]))
+            expect(source, some_targets[i], expected, fragment);
     free(source->bytes);
     *source = (struct text){0};
 }
 
-static void expect_natively(struct text *source, enum facet_status expected, const char *said)
+static void expect_for_all_but_spirv(struct text *source, enum facet_status expected, const char *fragment)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "amdgcn:gfx90a"};
 
-    for (size_t i = 0; i < COUNT(some); i++)
-        expect(source, some[i], expected, said);
+    for (size_t i = 0; i < COUNT(some_targets); i++)
+        expect(source, some_targets[i], expected, fragment);
     free(source->bytes);
     *source = (struct text){0};
 }
 
 static void add_arguments(struct text *source, unsigned count)
 {
-    char one[32];
+    char argument[32];
 
     add(source, "kernel void k(global int *o", 1);
     for (unsigned i = 1; i < count; i++) {
-        snprintf(one, sizeof one, ", int a%u", i);
-        add(source, one, 1);
+        snprintf(argument, sizeof argument, ", int a%u", i);
+        add(source, argument, 1);
     }
     add(source, ") { o[0] = 1; }\n", 1);
 }
 
-/* Expects a result of a kernel with one struct of that many bytes. */
-static void expect_struct(unsigned long long bytes, enum facet_status expected, const char *said)
+/* Expects a status and a message for a kernel with a struct of `bytes` bytes, behind a pointer of 8. */
+static void expect_struct(unsigned long long bytes, enum facet_status expected, const char *fragment)
 {
-    static const char *const some[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
+    static const char *const some_targets[] = {"host", "ptx:sm_90", "amdgcn:gfx90a", "spirv:1.2"};
     struct text source = {0};
     char text[256];
 
     snprintf(text, sizeof text,
              "typedef struct { char c[%llu]; } big;\nkernel void k(global char *o, big b) { o[0] = b.c[0]; }\n", bytes);
     add(&source, text, 1);
-    for (size_t i = 0; i < COUNT(some); i++)
-        if (strncmp(some[i], "amdgcn", 6) == 0 && bytes <= 65536 - 8 && is_llvm_19())
-            expect(&source, some[i], FACET_CORRUPT, "bytes; expected at most 4096: LLVM 19 takes very long");
-        else if (!is_beyond(some[i]))
-            expect(&source, some[i], expected, said);
+    for (size_t i = 0; i < COUNT(some_targets); i++)
+        if (strncmp(some_targets[i], "amdgcn", 6) == 0 && bytes <= 65536 - 8 && is_llvm_19())
+            expect(&source, some_targets[i], FACET_CORRUPT, "bytes; expected at most 4096: LLVM 19 takes very long");
+        else if (!is_beyond(some_targets[i]))
+            expect(&source, some_targets[i], expected, fragment);
     free(source.bytes);
 }
 
-static void arguments_have_limits(void **state)
+static void arguments_beyond_the_limits_are_refused(void **state)
 {
     struct text source = {0};
 
     (void)state;
     add_arguments(&source, 255); /* the most that SPIR-V takes */
-    expect_everywhere(&source, FACET_OK, "");
+    expect_for_all(&source, FACET_OK, "");
     add_arguments(&source, 1024);
-    expect_natively(&source, FACET_OK, "");
+    expect_for_all_but_spirv(&source, FACET_OK, "");
     add_arguments(&source, 20000);
-    expect_natively(&source, FACET_CORRUPT, "kernel 'k': it has 20000 arguments; expected at most 1024");
+    expect_for_all_but_spirv(&source, FACET_CORRUPT, "kernel 'k': it has 20000 arguments; expected at most 1024");
     add_arguments(&source, 256);
     if (!is_beyond("spirv:1.2"))
         expect(&source, "spirv:1.2", FACET_CORRUPT, "kernel 'k': it has 256 arguments; expected at most 255");
@@ -329,12 +334,12 @@ static void arguments_have_limits(void **state)
     expect_struct(65536 - 8, FACET_OK, "");
     expect_struct(65536 - 7, FACET_CORRUPT, "argument 'b' has 65529 bytes, behind 8 of others; expected at most 65536");
     expect_struct(1ull << 30, FACET_CORRUPT, "kernel 'k': argument 'b' has 1073741824 bytes");
-    expect_struct((1ull << 32) + 4, FACET_CORRUPT, ""); /* LLVM may word the refusal, and prints nothing */
+    expect_struct((1ull << 32) + 4, FACET_CORRUPT, ""); /* the wording may be LLVM's */
     add(&source, "typedef struct {} none; kernel void k(none n, global int *o) { o[0] = 1; }\n", 1);
-    expect_everywhere(&source, FACET_CORRUPT, "argument 'n' has 0 bytes");
+    expect_for_all(&source, FACET_CORRUPT, "argument 'n' has 0 bytes");
 }
 
-static void kernels_have_limits(void **state)
+static void kernels_beyond_the_limits_are_refused(void **state)
 {
     struct text source = {0};
     char line[64];
@@ -343,22 +348,22 @@ static void kernels_have_limits(void **state)
     add(&source, "kernel void k", 1);
     add(&source, "k", 1100);
     add(&source, "(global int *o) { o[0] = 1; }\n", 1);
-    expect_everywhere(&source, FACET_CORRUPT, "its name has 1101 bytes; expected at most 1024");
+    expect_for_all(&source, FACET_CORRUPT, "its name has 1101 bytes; expected at most 1024");
     add(&source, "kernel void k(global int *o", 1);
     add(&source, "o", 1100);
     add(&source, ") { }\n", 1);
-    expect_everywhere(&source, FACET_CORRUPT, "an argument's name has 1101 bytes; expected at most 1024");
+    expect_for_all(&source, FACET_CORRUPT, "an argument's name has 1101 bytes; expected at most 1024");
     add(&source, "__attribute__((reqd_work_group_size(8192, 1, 1))) kernel void k(global int *o) { }\n", 1);
-    expect_everywhere(&source, FACET_CORRUPT, "reqd_work_group_size 8192: expected 1 to 4096");
+    expect_for_all(&source, FACET_CORRUPT, "reqd_work_group_size 8192: expected 1 to 4096");
     for (unsigned i = 0; i < 4097; i++) {
         snprintf(line, sizeof line, "kernel void k%u(global int *o) { }\n", i);
         add(&source, line, 1);
     }
-    expect_everywhere(&source, FACET_CORRUPT, "4097 kernels; expected at most 4096");
+    expect_for_all(&source, FACET_CORRUPT, "4097 kernels; expected at most 4096");
 }
 
-/* A size of 4 GiB is 0 in 32 bits. */
-static void local_memory_has_limits(void **state)
+/* The size, 4 GiB, would be 0 in 32 bits. */
+static void local_memory_beyond_the_limits_is_refused(void **state)
 {
     struct text source = {0};
 
@@ -374,6 +379,7 @@ static void local_memory_has_limits(void **state)
 
 /* --- beyond a target ---------------------------------------------------------------------------------------------- */
 
+/* Expects `count` errors whose texts contain `text`, at lines and columns `positions`. */
 static void expect_positions(const char *source, const char *target, const char *text, const uint32_t positions[][2],
                              uint32_t count)
 {
@@ -397,16 +403,16 @@ static void assembly_is_refused_with_its_place(void **state)
         "int f(int x) {\n  int y; __asm__(\"mov.b32 %0, %1;\" : \"=r\"(y) : \"r\"(x)); return y; }\n"
         "kernel void k(global int *o) {\n  __asm__ volatile(\"nop\"); o[0] = f(o[1]); }\n";
     static const char outside[] = "__asm__(\"// x\");\nkernel void k(global int *o) { o[0] = 1; }\n";
-    static const char *const none[] = {"host", "amdgcn:gfx90a", "spirv:1.2"};
+    static const char *const refusing[] = {"host", "amdgcn:gfx90a", "spirv:1.2"};
     static const uint32_t positions[][2] = {{2, 10}, {4, 3}}, nowhere[][2] = {{0, 0}};
     struct facet_backend_result result;
 
     (void)state;
-    for (size_t i = 0; i < COUNT(none); i++) {
-        if (is_beyond(none[i]))
+    for (size_t i = 0; i < COUNT(refusing); i++) {
+        if (is_beyond(refusing[i]))
             continue;
-        expect_positions(source, none[i], "inline assembly is not supported for the target", positions, 2);
-        expect_positions(outside, none[i], "assembly outside of functions", nowhere, 1);
+        expect_positions(source, refusing[i], "inline assembly is not supported for the target", positions, 2);
+        expect_positions(outside, refusing[i], "assembly outside of functions", nowhere, 1);
     }
     compile_well(source, "ptx:sm_90", &result);
     assert_non_null(memmem(result.image, result.bytes, "mov.b32", 7));
@@ -427,15 +433,16 @@ static void printf_is_refused_for_spirv_too(void **state)
         expect_positions(source, "spirv:1.2", "printf() is not supported for the target 'spirv:1.2'", positions, 2);
 }
 
-/* Clang crashes on most of these sources, or refuses them. This process goes on in either case. */
+/* Expects that no target gets an image. Clang crashes on most of the sources, or refuses them; in either case, this
+ * process goes on. */
 static void expect_no_kernel(const char *source, const char *const *arguments)
 {
-    static const char *const some[] = {"host", "ptx:sm_75", "amdgcn:gfx90a"};
+    static const char *const some_targets[] = {"host", "ptx:sm_75", "amdgcn:gfx90a"};
     struct facet_backend_result result;
     struct facet_error error;
 
-    for (size_t i = 0; i < COUNT(some); i++) {
-        assert_int_not_equal(compile(source, some[i], arguments, &result, &error), FACET_OK);
+    for (size_t i = 0; i < COUNT(some_targets); i++) {
+        assert_int_not_equal(compile(source, some_targets[i], arguments, &result, &error), FACET_OK);
         assert_true(error.message[0]);
         assert_null(result.image);
         backend->clear(&result);
@@ -464,7 +471,7 @@ static void a_variable_that_is_a_kernel_is_an_error(void **state)
     expect_usual("host");
 }
 
-/* The place of a crash is the line that clang had just read, also where a macro made that line. */
+/* The place of a crash is where clang had just read, also if a macro made that text. */
 static void a_crash_has_a_place(void **state)
 {
     static const char *const sources[][2] = {
@@ -485,7 +492,7 @@ static void a_crash_has_a_place(void **state)
     }
 }
 
-/* A superfluous word is inserted at each place of a source, as a typing error may. */
+/* A superfluous word, like a typing error, is inserted at each space of a source. */
 static void a_superfluous_word_does_not_end_the_process(void **state)
 {
     static const char *const words[] = {"kernel ", "__attribute__((nvptx_kernel)) ", "( ", "} "};
@@ -526,7 +533,8 @@ static void a_header_s_variable_that_is_a_kernel_is_an_error(void **state)
     rmdir(folder);
 }
 
-/* One source includes a pipe without a writer, the other adds 2^34 numbers: neither ends within a second. */
+/* One source includes a pipe without a writer, the other source adds 2^34 numbers: neither compile would end within a
+ * second. */
 static void a_compile_that_takes_too_long_is_ended(void **state)
 {
     char folder[] = "/tmp/facet-test-XXXXXX", path[64], doubled[4096] = "#define A0 +1\n";
@@ -571,11 +579,11 @@ int main(void)
         cmocka_unit_test(less_deep_nests_are_compiled),
         cmocka_unit_test(long_sources_compile_like_short_ones),
         cmocka_unit_test(long_modules_are_compiled_too),
-        cmocka_unit_test(programs_may_wait_for_our_children),
-        cmocka_unit_test(many_compile_at_the_same_time),
-        cmocka_unit_test(arguments_have_limits),
-        cmocka_unit_test(kernels_have_limits),
-        cmocka_unit_test(local_memory_has_limits),
+        cmocka_unit_test(a_program_may_wait_for_children_of_the_compiler),
+        cmocka_unit_test(many_threads_compile_at_the_same_time),
+        cmocka_unit_test(arguments_beyond_the_limits_are_refused),
+        cmocka_unit_test(kernels_beyond_the_limits_are_refused),
+        cmocka_unit_test(local_memory_beyond_the_limits_is_refused),
         cmocka_unit_test(assembly_is_refused_with_its_place),
         cmocka_unit_test(printf_is_refused_for_spirv_too),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs of the built kernel compiler with modules instead of source texts: LLVM IR and SPIR-V, sound and broken.
+ * Owns: proofs of how the built kernel compiler takes or refuses modules of LLVM IR and SPIR-V, valid and broken ones.
  * Never: measures; needs a device.
  */
 #include "compiling.h"
@@ -154,7 +154,7 @@ static void intrinsics_that_compute_are_taken(void **state)
     compile_for("ptx:sm_75", source, FACET_OK, "", "");
 }
 
-/* Code may run when an image is loaded, or where no check is made. */
+/* The code of some of these modules would run when an image is loaded; that of others would make no checks. */
 static void code_that_no_check_sees_is_refused(void **state)
 {
     static const struct {
@@ -202,7 +202,7 @@ static void code_that_no_check_sees_is_refused(void **state)
 
 /* --- types and aliases -------------------------------------------------------------------------------------------- */
 
-/* Compiles at every level: some types are refused only in code that is not optimized. */
+/* Compiles at every optimization level, since some types are refused only in code that is not optimized. */
 static void compile_at_all_levels(const char *target, const char *source, enum facet_status expected, const char *text)
 {
     static const char *const levels[][2] = {{"-O0", NULL}, {"-O1", NULL}, {"-O2", NULL}, {"-O3", NULL}};
@@ -219,7 +219,7 @@ static void compile_at_all_levels(const char *target, const char *source, enum f
     }
 }
 
-/* Reads a value of the type, combines it with itself by `add`, and writes the result. */
+/* A module that reads a value of the type, combines it with itself by the operation `add`, and writes the result. */
 #define TWICE(type, add)                                                                                               \
     MODULE KERNEL "  %v = load " type ", ptr addrspace(1) %x\n"                                                        \
                   "  %w = " add " " type " %v, %v\n"                                                                   \
@@ -249,8 +249,8 @@ static void types_that_no_target_has_are_refused(void **state)
                 compile_for(targets[t], modules[i].source, FACET_CORRUPT, modules[i].fragment, "expected");
 }
 
-/* Each struct holds the previous one twice: as a tree, the last has 2^60 nodes. */
-static void types_that_grow_by_sharing_take_no_time(void **state)
+/* Each struct holds the previous one twice: as a tree, the last struct has 2^60 nodes, too many to visit one by one. */
+static void types_that_grow_by_sharing_are_compiled(void **state)
 {
     char source[8192] = MODULE "%t0 = type { i32 }\n";
     size_t used = strlen(source);
@@ -329,7 +329,8 @@ static void broken_modules_are_refused(void **state)
     expect_refused(77, saxpy, strlen(saxpy), FACET_INVALID_ARGUMENT, "source kind 77");
 }
 
-/* LLVM has no code for this on PTX and calls its fatal-error handler. The compile must fail, and later ones succeed. */
+/* For PTX, LLVM cannot make code of this intrinsic and calls its fatal-error handler. The compile must fail, and later
+ * compiles must succeed. */
 static void code_that_llvm_gives_up_on_is_an_error(void **state)
 {
     static const char source[] = "declare void @llvm.set.rounding(i32)\n"
@@ -370,7 +371,7 @@ int main(void)
         cmocka_unit_test(intrinsics_that_compute_are_taken),
         cmocka_unit_test(code_that_no_check_sees_is_refused),
         cmocka_unit_test(types_that_no_target_has_are_refused),
-        cmocka_unit_test(types_that_grow_by_sharing_take_no_time),
+        cmocka_unit_test(types_that_grow_by_sharing_are_compiled),
         cmocka_unit_test(integers_of_128_bits_are_for_all_but_spirv),
         cmocka_unit_test(aliases_resolve_to_their_targets),
         cmocka_unit_test(broken_modules_are_refused),

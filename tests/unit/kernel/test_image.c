@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of images from bytes: formats, descriptions, and refusals. */
+/* Owns: the tests of reading images from bytes: of their formats and descriptions, and of what is refused. */
 #include <elf.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
     "{\"name\": \"i\", \"type\": \"image2d_t\", \"kind\": \"image\", \"offset\": 24, \"bytes\": 8, \"access\": "       \
     "[\"write\"]}]}, {\"name\": \"nothing\", \"argument_bytes\": 0, \"arguments\": []}]}"
 
-/* An object with the section table in front, the names behind it, and the description last. */
+/* An ELF object: the section table comes first, the sections' names are behind it, and the description is last. */
 struct object {
     Elf64_Ehdr header;
     Elf64_Shdr sections[3];
@@ -188,7 +188,7 @@ static void wrong_descriptions_are_refused(void **state)
         {"{\"target\"", "[\"target\"", "not JSON"},
         {"host:znver5", "sparc", "target 'sparc'"},
         {"\"kernels\": [", "\"kernel\": [", "kernels: expected a list"},
-        {"\"name\": \"scan\"", "\"name\": \"nothing\"", "name: expected a kernel once"},
+        {"\"name\": \"scan\"", "\"name\": \"nothing\"", "name: expected a name that no other kernel has"},
         {"\"name\": \"scan\"", "\"name\": \"\"", "name: expected a text"},
         {"\"name\": \"scan\"", "\"name\": 5", "name: expected a text"},
         {"\"name\": \"n\"", "\"name\": \"a\\u001b\"", "name: expected a text without control"},
@@ -199,11 +199,11 @@ static void wrong_descriptions_are_refused(void **state)
         {"\"argument_bytes\": 32, ", "", "argument_bytes: expected a whole number"},
         {"\"local_bytes\": 256", "\"local_bytes\": 2147483648", "local_bytes: expected"},
         {"[64, 1, 1]", "[64, 1]", "required_group_size: expected three"},
-        {"[64, 1, 1]", "[64, 0, 1]", "required_group_size: expected all"},
+        {"[64, 1, 1]", "[64, 0, 1]", "required_group_size: expected three numbers that are all"},
         {"[64, 1, 1]", "[4097, 1, 1]", "required_group_size: expected three"},
         {"[\"barriers\", \"unheard_of\"]", "[1]", "flags: expected"},
         {"\"kind\": \"value\"", "\"kind\": \"magic\"", "kind: expected value, global"},
-        {"\"offset\": 8, \"bytes\": 8", "\"offset\": 8, \"bytes\": 4", "bytes: expected the width"},
+        {"\"offset\": 8, \"bytes\": 8", "\"offset\": 8, \"bytes\": 4", "bytes: expected 8 for memory"},
         {"\"offset\": 8", "\"offset\": 3", "offset: expected"},
         {"\"offset\": 24", "\"offset\": 4294967295", "offset: expected"},
         {"\"arguments\": []", "\"arguments\": {}", "arguments: expected a list"},

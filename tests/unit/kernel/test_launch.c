@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of ranges and of typed launches, against a provider that only records its calls. */
+/* Owns: the tests of ranges and of typed launches. Their provider only records its calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,8 @@
     "{\"name\": \"tile\", \"argument_bytes\": 0, \"required_group_size\": [8, 8, 1], \"arguments\": []},"              \
     "{\"name\": \"wide\", \"argument_bytes\": 4097, \"arguments\": []}]}\n"
 
-/* A checked image for the host: 8 bytes of the block hold two numbers for each local argument. */
+/* A checked image for the host. For each local argument, 8 bytes of the block hold two numbers: where its memory
+ * begins, and how many bytes were set. */
 #define CHECKED                                                                                                        \
     ".version 8.0\n// facet: {\"target\": \"host:znver4\", \"check\": true, \"kernels\": ["                            \
     "{\"name\": \"sum\", \"argument_bytes\": 16, \"local_bytes\": 100, \"arguments\": ["                               \
@@ -78,7 +79,7 @@ static const struct facet_execution_ops execution = {
     .size = sizeof execution, .load = fake_load, .unload = fake_unload, .launch = fake_launch};
 static const struct facet_provider provider = {.size = sizeof provider, .execution = &execution};
 
-/* Replaces the session's function, which is not linked. */
+/* This and the next function replace those of the session, which are not linked. */
 const struct facet_provider *facet_session_provider(const struct facet_session *session)
 {
     return &provider;
@@ -149,7 +150,7 @@ static void a_launch_carries_all_arguments_and_sizes(void **state)
     assert_memory_equal(seen.launch.group, ((uint32_t[]){16, 2, 1}), 12);
     assert_memory_equal(seen.launch.offset, ((uint32_t[]){5, 0, 0}), 12);
     assert_int_equal(seen.launch.argument_bytes, 40);
-    assert_int_equal(seen.launch.local_bytes, 256 + 128);
+    assert_int_equal(seen.launch.local_bytes, 256 + 128); /* 129 and 4 bytes, each rounded up to a multiple of 128 */
     memcpy(&value, seen.arguments, 4);
     memcpy(&address, seen.arguments + 8, 8);
     memcpy(&first, seen.arguments + 16, 4);
@@ -165,7 +166,7 @@ static void a_launch_carries_all_arguments_and_sizes(void **state)
     facet_kernel_destroy(NULL);
 }
 
-/* The launch carries the size that was set for each local argument, while its memory is rounded up. */
+/* For each local argument, the launch carries the size that was set, although its memory is rounded up. */
 static void a_checked_launch_says_how_long_local_memory_is(void **state)
 {
     struct facet_kernel *kernel = load_from(CHECKED, "sum", FACET_OK, NULL);
@@ -179,7 +180,7 @@ static void a_checked_launch_says_how_long_local_memory_is(void **state)
     facet_kernel_destroy(kernel);
 }
 
-static void kernels_that_are_not_there_are_refused(void **state)
+static void kernels_that_cannot_be_loaded_are_refused(void **state)
 {
     struct facet_error error = {0};
 
@@ -284,6 +285,7 @@ static void wrong_ranges_are_refused(void **state)
         struct facet_range range;
         const char *argument;
     } bad[] = {
+        /* each range has one fault, in the member `argument` */
         {{.dimensions = 1, .global = {UINT64_C(1) << 31}}, "global"},
         {{.dimensions = 2, .global = {4, 0}}, "global"},
         {{.dimensions = 1, .global = {100}, .group = {64}}, "global"},
@@ -322,7 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_launch_carries_all_arguments_and_sizes, clear_seen),
         cmocka_unit_test_setup(a_checked_launch_says_how_long_local_memory_is, clear_seen),
-        cmocka_unit_test_setup(kernels_that_are_not_there_are_refused, clear_seen),
+        cmocka_unit_test_setup(kernels_that_cannot_be_loaded_are_refused, clear_seen),
         cmocka_unit_test_setup(arguments_of_a_wrong_kind_or_size_are_refused, clear_seen),
         cmocka_unit_test_setup(nothing_is_launched_before_all_arguments_are_set, clear_seen),
         cmocka_unit_test(chosen_groups_divide_the_range),

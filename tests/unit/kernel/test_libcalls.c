@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the functions that code generators call on old processors. They are compiled for the oldest processor
- * and compared with the functions of the C library.
- * Never: distinguishes NaNs. FACET_LIB_DIR names the folder of the archives.
+ * Owns: tests of the functions that code generators call for operations that old processors lack. The functions are
+ * compiled for the oldest processor and compared with those of the C library. FACET_LIB_DIR names the folder of the
+ * archives.
+ * Never: distinguishes one NaN from another.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -85,7 +86,8 @@ static float float_of(uint32_t bits)
     return value;
 }
 
-/* A sign, an exponent of [low, high], and few or many digits, since halfway cases have few. */
+/* Returns a number with a random sign, an exponent of [low, high], and in half of the cases few digits, since numbers
+ * halfway between two results have few. */
 static double random_number(int low, int high)
 {
     uint64_t bits = random_bits();
@@ -167,7 +169,8 @@ static void fma_of_special_numbers_is_exact(void **state)
     }
 }
 
-/* Products and sums of any size: near each other, far apart, too small for a normal number, and near overflow. */
+/* The products and the numbers that are added have any size: near each other, far apart, too small for a normal number,
+ * and near overflow. */
 static void fma_is_exact(void **state)
 {
     fma_func ours = (fma_func)find_function("fma");
@@ -219,7 +222,7 @@ static const struct rounding {
 } roundings[] = {
     {"floor", floor, floorf},   {"ceil", ceil, ceilf}, {"trunc", trunc, truncf},
     {"round", round, roundf},   {"rint", rint, rintf}, {"nearbyint", nearbyint, nearbyintf},
-    {"roundeven", rint, rintf}, /* to nearest even, which is the default direction of rint() */
+    {"roundeven", rint, rintf}, /* rint() rounds to the nearest even number by default */
 };
 
 static void check_rounding(const struct rounding *rounding, round_func ours, roundf_func ours_of_float, double x)
@@ -227,9 +230,10 @@ static void check_rounding(const struct rounding *rounding, round_func ours, rou
     float narrow = (float)x;
 
     if (!same_bits(ours(x), rounding->of_double(x)))
-        fail_msg("%s(%a) = %a", rounding->name, x, ours(x));
+        fail_msg("%s(%a) = %a, expected %a", rounding->name, x, ours(x), rounding->of_double(x));
     if (!same_float(ours_of_float(narrow), rounding->of_float(narrow)))
-        fail_msg("%sf(%a) = %a", rounding->name, (double)narrow, (double)ours_of_float(narrow));
+        fail_msg("%sf(%a) = %a, expected %a", rounding->name, (double)narrow, (double)ours_of_float(narrow),
+                 (double)rounding->of_float(narrow));
 }
 
 static void rounding_equals_the_c_librarys(void **state)
@@ -259,8 +263,8 @@ typedef float (*widen_func)(uint16_t bits);
 
 enum { HALF_INFINITY = 0x7c00, HALF_SIGN = 0x8000 };
 
-/* The value of a half's bits without a sign. The bits of infinity give the value that would follow the largest. */
-static double value_of(unsigned bits)
+/* The value of a half's bits without a sign. The bits of infinity give the value that would follow the largest half. */
+static double half_value(unsigned bits)
 {
     unsigned exponent = bits >> 10;
 
@@ -280,11 +284,11 @@ static void check_narrow(double x, unsigned want)
     }
 }
 
-/* Checks each half, the middle between it and the next, and the floats and doubles nearest to that middle. */
+/* Checks each half, the middle between it and the next half, and the floats and doubles nearest to that middle. */
 static void narrowing_gives_the_nearest_half(void **state)
 {
     for (unsigned bits = 0; bits < HALF_INFINITY; bits++) {
-        double half = value_of(bits), middle = (half + value_of(bits + 1)) / 2;
+        double half = half_value(bits), middle = (half + half_value(bits + 1)) / 2;
 
         check_narrow(half, bits);
         check_narrow(middle, bits + (bits & 1));
@@ -307,21 +311,22 @@ static void every_half_is_widened_exactly(void **state)
     widen_func ours = (widen_func)find_function("widen");
 
     for (unsigned bits = 0; bits < HALF_SIGN; bits++) {
-        float want = bits > HALF_INFINITY ? NAN : bits == HALF_INFINITY ? INFINITY : (float)value_of(bits);
+        float want = bits > HALF_INFINITY ? NAN : bits == HALF_INFINITY ? INFINITY : (float)half_value(bits);
 
         if (!same_float(ours((uint16_t)bits), want) || !same_float(ours((uint16_t)(bits | HALF_SIGN)), -want))
-            fail_msg("half %#x is %a", bits, (double)ours((uint16_t)bits));
+            fail_msg("half %#x or its negative is not widened to %a or its negative; half %#x gives %a", bits,
+                     (double)want, bits, (double)ours((uint16_t)bits));
     }
 }
 
 /* --- integers of 128 bits ----------------------------------------------------------------------------------------- */
 
 typedef unsigned __int128 wide;
-typedef __int128 whole;
+typedef __int128 signed_wide;
 typedef wide (*divide_func)(wide a, wide b);
-typedef whole (*divide_whole_func)(whole a, whole b);
+typedef signed_wide (*divide_signed_func)(signed_wide a, signed_wide b);
 
-/* A number of any length in bits, or, in half of the cases, next to a power of two. */
+/* Returns a number of any length in bits or, in half of the cases, a power of two or one of its neighbours. */
 static wide wide_bits(void)
 {
     wide bits = (wide)random_bits() << 64 | random_bits();
@@ -332,14 +337,14 @@ static wide wide_bits(void)
 
 static void check_division(wide a, wide b)
 {
-    whole x = (whole)a, y = (whole)b;
+    signed_wide x = (signed_wide)a, y = (signed_wide)b;
 
     if (b == 0 || (y == -1 && a == (wide)1 << 127))
         return;
     assert_true(((divide_func)find_function("__udivti3"))(a, b) == a / b);
     assert_true(((divide_func)find_function("__umodti3"))(a, b) == a % b);
-    assert_true(((divide_whole_func)find_function("__divti3"))(x, y) == x / y);
-    assert_true(((divide_whole_func)find_function("__modti3"))(x, y) == x % y);
+    assert_true(((divide_signed_func)find_function("__divti3"))(x, y) == x / y);
+    assert_true(((divide_signed_func)find_function("__modti3"))(x, y) == x % y);
 }
 
 static void integers_of_128_bits_are_divided(void **state)
@@ -352,8 +357,9 @@ static void integers_of_128_bits_are_divided(void **state)
         check_division(-a, b);
         check_division(a, a);
     }
-    ((divide_func)find_function("__udivti3"))(7, 0); /* must return */
-    ((divide_whole_func)find_function("__modti3"))(-7, 0);
+    /* A division by zero must return; its result is undefined. */
+    ((divide_func)find_function("__udivti3"))(7, 0);
+    ((divide_signed_func)find_function("__modti3"))(-7, 0);
 }
 
 /* --- the library -------------------------------------------------------------------------------------------------- */
@@ -377,7 +383,7 @@ static void functions_of_the_library_are_supplied(void **state)
     LLVMContextDispose(context);
 }
 
-/* Halves are passed as bits, since not every C compiler has the type. */
+/* Halves are passed as bits, since not every C compiler has a type for them. */
 static const char half_text[] = "declare half @facet_libcall___truncsfhf2(float)\n"
                                 "declare half @facet_libcall___truncdfhf2(double)\n"
                                 "declare float @facet_libcall___extendhfsf2(half)\n"
@@ -391,7 +397,7 @@ static const char half_text[] = "declare half @facet_libcall___truncsfhf2(float)
                                 "  %h = bitcast i16 %b to half\n"
                                 "  %f = call float @facet_libcall___extendhfsf2(half %h)\n  ret float %f\n}\n";
 
-/* Supplies a function as to an image, but visible, so that the JIT finds it. */
+/* Supplies a function like one of an image, but makes it visible, so that the JIT finds it. */
 static void supply_function(LLVMModuleRef module, const char *name)
 {
     struct facet_error error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that lowered kernels compute the results of each work-item alone, at every level and width.
- * Never: measures. Each kernel of lower/kernels.ll is compiled in process, run, and compared with plain C.
+ * Owns: proofs that a lowered kernel gives each work-item the result that it would have alone, at every level and
+ * width. Each kernel of lower/kernels.ll is compiled in process, run, and compared with plain C. Never: measures.
  */
 #include "lower/lowered.h"
 
@@ -30,6 +30,7 @@ static void pass_barrier(void *check)
 static const struct facet_host_check allowing = {
     .size = sizeof(allowing), .access = allow_access, .barrier = pass_barrier};
 
+/* Each mode: the optimization level, features added to the machine's, and whether accesses are checked. */
 static const struct mode modes[] = {{0, "", 0},         {1, "", 0}, {2, "-avx512f", 0}, {3, "", 0},
                                     {3, "-avx512f", 0}, {0, "", 1}, {3, "", 1}};
 
@@ -44,10 +45,10 @@ static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GL
 static const struct facet_lower_argument asked_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
                                                               {FACET_ARGUMENT_VALUE, 8, 4}};
 
-/* Sizes that are multiples of a vector, smaller than one, and between multiples. */
+/* Numbers of items that are multiples of a vector's lanes, smaller than one vector, and between multiples. */
 static const uint32_t group_sizes[][3] = {{64, 1, 1}, {16, 4, 1}, {1, 1, 1}, {7, 3, 2}, {50, 1, 1}, {8, 8, 1}};
 
-/* The kernel that was loaded last; it serves all sizes of groups. */
+/* The kernel that was loaded last: it is used again for each size of groups. */
 static struct loaded last_loaded;
 
 static struct loaded load_kernel(const struct mode *mode, const char *name,
@@ -65,7 +66,8 @@ static struct loaded load_kernel(const struct mode *mode, const char *name,
 
 #define FOR_EACH_MODE(mode, size)                                                                                      \
     for (const struct mode *mode = modes; mode < modes + sizeof(modes) / sizeof(*modes); mode++)                       \
-        for (const uint32_t *size = group_sizes[0]; size < group_sizes[6 - 1] + 3; size += 3)
+        for (const uint32_t *size = group_sizes[0];                                                                    \
+             size < group_sizes[sizeof(group_sizes) / sizeof(*group_sizes) - 1] + 3; size += 3)
 
 static void test_items_beyond_the_bound_do_nothing(void **state)
 {
@@ -138,7 +140,7 @@ static void test_divergent_loop_runs_each_item_to_its_end(void **state)
         lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
         for (uint32_t i = 0; i < 3 * size[0]; i++)
             assert_int_equal(output[i], steps_of((uint32_t)input[i], i));
-        assert_int_equal(output[3 * size[0]], -7);
+        assert_int_equal(output[3 * size[0]], UNWRITTEN);
     }
 }
 
@@ -188,8 +190,8 @@ static void test_atomic_additions_lose_nothing(void **state)
     }
 }
 
-/* Computes what the kernel `rotated` does, with all items of a group in step. */
-static void rotate_expected(const int *x, int *out, uint32_t items, int rounds)
+/* Computes what the kernel `rotated` does, by making each step for all items of a group before the next step. */
+static void compute_rotated(const int *x, int *out, uint32_t items, int rounds)
 {
     static int mine[4096][4], sum[4096], local[4096];
 
@@ -224,12 +226,13 @@ static void test_state_is_kept_across_barriers(void **state)
         lowered_fill(17, 50);
         lowered_run(&loaded, &block, (uint32_t[]){2, 3, 1}, (uint32_t[]){size[0], size[1], 1}, items * 4, NULL);
         for (uint32_t g = 0; g < 6; g++)
-            rotate_expected(input + (size_t)g * items, expect + (size_t)g * items, items, 9);
+            compute_rotated(input + (size_t)g * items, expect + (size_t)g * items, items, 9);
         assert_memory_equal(output, expect, (size_t)6 * items * sizeof(int));
     }
 }
 
-static void test_divergent_barrier_ends_the_group(void **state)
+/* The items' own results are undefined. The run must end, and must not write behind them. */
+static void test_group_with_a_divergent_barrier_ends(void **state)
 {
     (void)state;
     FOR_EACH_MODE (mode, size) {
@@ -238,7 +241,7 @@ static void test_divergent_barrier_ends_the_group(void **state)
 
         lowered_fill(19, 2);
         lowered_run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
-        assert_int_equal(output[size[0]], -7);
+        assert_int_equal(output[size[0]], UNWRITTEN);
     }
 }
 
@@ -249,15 +252,14 @@ static void test_work_item_functions_give_each_dimension(void **state)
         struct loaded loaded = load_kernel(mode, "asked", asked_arguments);
 
         for (uint32_t d = 0; d < 4; d++) {
-            uint32_t asked = d;
             struct {
                 void *out;
                 uint32_t d;
-            } block = {output, asked};
+            } block = {output, d};
 
             lowered_fill(23, 2);
             lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
-            for (uint32_t i = 0; i < 3 * size[0]; i++)
+            for (uint32_t i = 0; i < 3 * size[0]; i++) /* global id + 10 * group size + 1000 * number of groups */
                 assert_int_equal(output[i], d == 0 ? i + 10 * size[0] + 3000 : 1010);
         }
     }
@@ -277,38 +279,39 @@ static void test_guarded_division_is_exact(void **state)
     }
 }
 
-static int inside_of(int i)
+static int expected_inside(int i)
 {
     return input[i - 1] + 3 * input[2 * i] + 7 * input[i / 2] - input[i + 1] + 1000000 / (input[2 * i + 1] | 1);
 }
 
-static void check_inside(int all, int low, int high)
+/* Items in [low, high) take the branch of the kernel `inside`. */
+static void check_inside(int items, int low, int high)
 {
-    for (int i = 0; i < all; i++) {
+    for (int i = 0; i < items; i++) {
         bool in = i >= low && i < high;
-        int after = in ? (inside_of(i) + 11 * input[low]) ^ (i + 1) : (-1 + 55) ^ 9;
+        int after = in ? (expected_inside(i) + 11 * input[low]) ^ (i + 1) : (-1 + 55) ^ 9;
 
-        assert_true(output[i] == (in ? inside_of(i) : -1) && output[WORDS + i] == after);
+        assert_true(output[i] == (in ? expected_inside(i) : -1) && output[WORDS + i] == after);
     }
 }
 
-/* Takes a branch with all lanes in some chunks, with some lanes in others, and with none in others. */
-static void test_a_branch_taken_by_some_lanes_is_right(void **state)
+/* All lanes of some chunks take the branch; of other chunks some lanes, or none, take it. */
+static void test_a_branch_taken_by_some_lanes_gives_each_items_result(void **state)
 {
-    static const int places[][2] = {{1, 170}, {16, 32}, {17, 33}, {5, 6}, {32, 32}, {1, 4000}};
+    static const int ranges[][2] = {{1, 170}, {16, 32}, {17, 33}, {5, 6}, {32, 32}, {1, 4000}}; /* [first, end) items */
 
     (void)state;
     lowered_fill(3, 1000);
     FOR_EACH_MODE (mode, size) {
         struct loaded loaded = load_kernel(mode, "inside", scaled_arguments);
 
-        for (size_t place = 0; place < sizeof(places) / sizeof(*places); place++) {
-            const int *at = places[place];
-            struct block block = {.first = input, .second = output, .a = (uint32_t)at[0], .b = (uint32_t)at[1]};
+        for (size_t r = 0; r < sizeof(ranges) / sizeof(*ranges); r++) {
+            const int *range = ranges[r];
+            struct block block = {.first = input, .second = output, .a = (uint32_t)range[0], .b = (uint32_t)range[1]};
 
             memset(output, -1, sizeof(output));
             lowered_run(&loaded, &block, (uint32_t[]){3, 1, 1}, (uint32_t[]){size[0], 1, 1}, 0, NULL);
-            check_inside(3 * (int)size[0], at[0], at[1]);
+            check_inside(3 * (int)size[0], range[0], range[1]);
         }
     }
 }
@@ -334,12 +337,12 @@ static void test_simple_kernels_are_vectorized(void **state)
 #define ASK(f, d)                                                                                                      \
     " %x = call i32 @__facet_" f "(i32 " d ")\n %b = getelementptr i32, ptr %p, i32 %x\n store i32 7, ptr %b\n"
 
-/* Only kernels whose one query in dimension x is the global id can run in rows. */
+/* In rows run only kernels without barriers, loops and a required size that ask for no ids in x but the global ones. */
 static void test_rows_need_global_ids_alone(void **state)
 {
     static const struct {
         const char *text;
-        uint32_t required;
+        uint32_t required; /* items of the required group size; 0: none */
         bool rows;
     } cases[] = {
         {GLOBAL KERNEL STORE, 0, true},
@@ -439,7 +442,7 @@ static void test_unknown_and_recursive_calls_are_refused(void **state)
         "\"again\"");
 }
 
-/* Sizes are counted in 32 bits: a larger one is refused, never wrapped around. */
+/* Sizes are counted in 32 bits: a larger size, here 4000 bytes more than 4 GiB, is refused, never wrapped around. */
 static void test_memory_beyond_32_bits_is_refused(void **state)
 {
     (void)state;
@@ -484,7 +487,8 @@ static void test_large_private_memory_is_scratch_memory(void **state)
     }
 }
 
-/* Lowers an atomic instruction for a processor; `remaining` is the atomic instruction that it becomes, "" for none. */
+/* Lowers an atomic instruction on local memory (%h) or global memory (%p) for a processor. `remaining` is the atomic
+ * instruction that it becomes, "" for none. */
 static void check_atomic(const char *processor, const char *instruction, const char *remaining)
 {
     struct mode mode = {.optimize = 3, .features = ""};
@@ -512,8 +516,9 @@ static void check_atomic(const char *processor, const char *instruction, const c
     LLVMContextDispose(context);
 }
 
-/* Local memory is visible only to its group, and needs few atomics. A wrap at the largest number equals an addition. */
-static void test_operations_that_stay_atomic(void **state)
+/* Local memory is visible only to its group, and needs few atomics. An increment or decrement that wraps at the largest
+ * number (-1) equals an addition or subtraction of 1. */
+static void test_only_operations_that_need_it_stay_atomic(void **state)
 {
     (void)state;
     check_atomic("znver4", "add ptr %h, i32 %n", "");
@@ -539,14 +544,14 @@ static int unload_last(void **state)
     return 0;
 }
 
-static void test_lanes_of_a_processor(void **state)
+static void test_lanes_follow_the_processor_and_its_features(void **state)
 {
     static const struct {
         const char *processor, *features;
         uint32_t lanes;
     } cases[] = {
         {"emeraldrapids", "", 16},
-        {"emeraldrapids", "-amx-tile,-avx512fp16", 16}, /* only half precision is missing of AVX-512 */
+        {"emeraldrapids", "-amx-tile,-avx512fp16", 16}, /* of AVX-512, only half precision is missing */
         {"emeraldrapids", "-avx512fp16,-avx512f,-avx512bw", 8},
         {"znver4", "-avx512f", 8},
         {"znver3", "", 8},
@@ -566,18 +571,18 @@ static void test_lanes_of_a_processor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lanes_of_a_processor),
+        cmocka_unit_test(test_lanes_follow_the_processor_and_its_features),
         cmocka_unit_test(test_items_beyond_the_bound_do_nothing),
         cmocka_unit_test(test_barriers_in_a_loop_order_the_items),
         cmocka_unit_test(test_divergent_loop_runs_each_item_to_its_end),
         cmocka_unit_test(test_private_memory_is_each_items_own),
         cmocka_unit_test(test_atomic_additions_lose_nothing),
-        cmocka_unit_test(test_operations_that_stay_atomic),
+        cmocka_unit_test(test_only_operations_that_need_it_stay_atomic),
         cmocka_unit_test(test_state_is_kept_across_barriers),
-        cmocka_unit_test(test_divergent_barrier_ends_the_group),
+        cmocka_unit_test(test_group_with_a_divergent_barrier_ends),
         cmocka_unit_test(test_work_item_functions_give_each_dimension),
         cmocka_unit_test(test_guarded_division_is_exact),
-        cmocka_unit_test(test_a_branch_taken_by_some_lanes_is_right),
+        cmocka_unit_test(test_a_branch_taken_by_some_lanes_gives_each_items_result),
         cmocka_unit_test(test_simple_kernels_are_vectorized),
         cmocka_unit_test(test_rows_need_global_ids_alone),
         cmocka_unit_test(test_loop_of_loads_is_unrolled_not_vectorized),

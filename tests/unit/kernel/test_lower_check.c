@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that a checked kernel checks each access to memory that is not private, and reports each that leads out
- * of its variable or local argument with its place in the source. A refused access has no effect.
+ * Owns: proofs that a checked kernel checks each access to memory that is not private; that it reports each access
+ * beyond a variable or local argument, with the access's place in the source; and that a refused access has no effect.
  * Never: judges accesses (providers/cpu/check.c does).
  */
 #include "lower/lowered.h"
@@ -13,7 +13,7 @@
 
 enum { ITEMS = 24, LINES = 64, ARGUMENT_INTS = 7 };
 
-/* How often each line made its check, and the line whose checks are refused for odd items. */
+/* What the checks of each source line reported. The checks of `refused_line` are refused for odd items; 0: none is. */
 struct recorder {
     const struct facet_host_site *sites;
     uint32_t refused_line;
@@ -71,23 +71,25 @@ static struct recorder run_recorded(const struct mode *mode, const char *name, u
     return run_with(mode, name, lowered_pointers, 0, refused_line);
 }
 
-/* Checks the memory of an item after the kernel `each`. */
+/* Checks the memory of an item after the kernel `each`. Line 11 writes to output[item], and each line after it writes
+ * 64 elements further on. Lines 13 and 17 write what the atomics of lines 12 and 16 read; a refused read gives 0. */
 static void expect_each(int item, uint32_t refused_line)
 {
-    uint32_t no = item % 2 ? refused_line : 0;
-    int loaded = no == 10 ? 0 : input[item];
+    uint32_t refused = item % 2 ? refused_line : 0;
+    int loaded = refused == 10 ? 0 : input[item];
 
-    assert_int_equal(output[item], no == 11 ? -7 : loaded);
-    assert_int_equal(output[64 + item], no == 12 ? -7 : -2);
-    assert_int_equal(output[128 + item], no == 13 ? -7 : no == 12 ? 0 : -7);
-    assert_int_equal(output[192 + item], no == 14 ? -7 : input[item]);
-    assert_int_equal(output[256 + item], no == 15 ? -7 : 0x01010101);
-    assert_int_equal(output[320 + item], no == 16 ? -7 : 9);
-    assert_int_equal(output[384 + item], no == 17 ? -7 : no == 16 ? 0 : -7);
+    assert_int_equal(output[item], refused == 11 ? UNWRITTEN : loaded);
+    assert_int_equal(output[64 + item], refused == 12 ? UNWRITTEN : UNWRITTEN + 5);
+    assert_int_equal(output[128 + item], refused == 13 ? UNWRITTEN : refused == 12 ? 0 : UNWRITTEN);
+    assert_int_equal(output[192 + item], refused == 14 ? UNWRITTEN : input[item]);
+    assert_int_equal(output[256 + item], refused == 15 ? UNWRITTEN : 0x01010101);
+    assert_int_equal(output[320 + item], refused == 16 ? UNWRITTEN : 9);
+    assert_int_equal(output[384 + item], refused == 17 ? UNWRITTEN : refused == 16 ? 0 : UNWRITTEN);
 }
 
 static void test_each_access_is_checked(void **state)
 {
+    /* The flags of the checks of lines 10 to 17. */
     static const uint32_t flags[] = {0,
                                      FACET_CHECK_WRITE,
                                      FACET_CHECK_WRITE | FACET_CHECK_ATOMIC,
@@ -102,7 +104,7 @@ static void test_each_access_is_checked(void **state)
         struct recorder recorder = run_recorded(&modes[w], "each", 0);
 
         for (uint32_t line = 10; line <= 17; line++) {
-            assert_int_equal(recorder.check_count[line], line == 14 ? 2 * ITEMS : ITEMS);
+            assert_int_equal(recorder.check_count[line], line == 14 ? 2 * ITEMS : ITEMS); /* line 14 reads and writes */
             assert_int_equal(recorder.items[line], (UINT64_C(1) << ITEMS) - 1);
             assert_int_equal(recorder.flags[line], flags[line - 10]);
             assert_int_equal(recorder.last_bytes[line], 4);
@@ -134,11 +136,11 @@ static void test_accesses_to_private_memory_are_not_checked(void **state)
         assert_int_equal(recorder.check_count[21], 0);
         for (uint32_t line = 22; line <= 23; line++) {
             assert_int_equal(recorder.check_count[line], ITEMS / 2);
-            assert_int_equal(recorder.items[line], UINT64_C(0x555555));
+            assert_int_equal(recorder.items[line], UINT64_C(0x555555)); /* the even items */
         }
         assert_int_equal(recorder.check_count[24], ITEMS);
         for (int i = 0; i < ITEMS; i++) {
-            assert_int_equal(output[i], i % 2 ? -7 : i);
+            assert_int_equal(output[i], i % 2 ? UNWRITTEN : i);
             assert_int_equal(output[64 + i], i % 2 ? 2 * i : i + 77);
         }
     }
@@ -150,8 +152,9 @@ static uint64_t item_range(int first, int end)
     return (UINT64_C(1) << end) - (UINT64_C(1) << first);
 }
 
-/* In `wild` each item writes to element item - 2 of 4 ints. Odd items then read that element, and even ones element
- * item - 3 of 8 ints. Last, each fills the first 2 * (item - 2) bytes of the 4 ints. The recorder allows all this. */
+/* In `wild`, each item writes to element item - 2 of 4 private ints. Then odd items read that element, and even items
+ * read element item - 3 of 8 other ints. Last, each item fills the first 2 * (item - 2) bytes of the 4 ints. The
+ * recorder allows every access, yet accesses beyond the variables have no effect. */
 static void test_accesses_beyond_a_private_variable_are_reported(void **state)
 {
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555);
@@ -176,7 +179,7 @@ static void test_accesses_beyond_a_private_variable_are_reported(void **state)
     }
 }
 
-static void test_local_memory_and_barriers(void **state)
+static void test_accesses_to_local_memory_and_barriers_are_checked(void **state)
 {
     (void)state;
     for (size_t w = 0; w < sizeof(modes) / sizeof(*modes); w++) {
@@ -192,10 +195,11 @@ static void test_local_memory_and_barriers(void **state)
     }
 }
 
-/* In `ends` each item accesses element item - 2 of 5 ints of local memory (line 52), of a local argument (53) and of 5
- * ints of constant memory (54). Odd items then access one of 3 ints of local memory, even ones one of 5 other constants
- * (56). Last come the last constant (57) and the place behind it (58). Sizes in memory are rounded up, so that only the
- * checks find these accesses. */
+/* In `ends`, each item accesses element item - 2 of 5 ints of local memory (line 52), of a local argument (line 53),
+ * and of 5 ints of constant memory (line 54). On line 56, odd items access that element of 3 other ints of local
+ * memory, and even items that of 5 other constants. At the end, each item reads the last constant (line 57) and the int
+ * behind it (line 58). Variables take more memory than their sizes, which are rounded up, so that only the checks find
+ * accesses beyond them. */
 static void expect_ends(const struct recorder *recorder)
 {
     const uint64_t odd = UINT64_C(0xaaaaaa), even = UINT64_C(0x555555), all = item_range(0, ITEMS);
@@ -240,7 +244,7 @@ int main(void)
         cmocka_unit_test(test_a_refused_access_has_no_effect),
         cmocka_unit_test(test_accesses_to_private_memory_are_not_checked),
         cmocka_unit_test(test_accesses_beyond_a_private_variable_are_reported),
-        cmocka_unit_test(test_local_memory_and_barriers),
+        cmocka_unit_test(test_accesses_to_local_memory_and_barriers_are_checked),
         cmocka_unit_test(test_accesses_beyond_local_memory_and_constants_are_reported),
     };
 

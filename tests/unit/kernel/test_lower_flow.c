@@ -14,34 +14,36 @@
 
 #include <llvm-c/Target.h>
 
+/* Each mode: the optimization level, features added to the machine's, and whether accesses are checked. */
 static const struct mode modes[] = {{0, "", 0}, {1, "", 0}, {3, "", 0}, {3, "-avx512f", 0}};
-static const uint32_t sizes[] = {64, 16, 50, 7, 1};
+static const uint32_t group_sizes[] = {64, 16, 50, 7, 1};
 
 static const struct facet_lower_argument local_arguments[] = {{FACET_ARGUMENT_GLOBAL, 0, 8},
                                                               {FACET_ARGUMENT_GLOBAL, 8, 8},
                                                               {FACET_ARGUMENT_LOCAL, 16, 4},
                                                               {FACET_ARGUMENT_VALUE, 20, 4}};
 
-/* Runs one group of each size in each way; `compare` checks the results. */
+/* Runs one group of each size in each mode, with `value` as the value argument; `compare` checks the results. */
 static void run_in_all_modes(const char *name, const struct facet_lower_argument *arguments, uint32_t value,
                              void (*compare)(int items, int value))
 {
     for (const struct mode *mode = modes; mode < modes + sizeof(modes) / sizeof(*modes); mode++) {
         struct loaded loaded = lowered_load(mode, LOWER_FLOW, name, arguments, NULL);
 
-        for (size_t s = 0; s < sizeof(sizes) / sizeof(*sizes); s++) {
+        for (size_t s = 0; s < sizeof(group_sizes) / sizeof(*group_sizes); s++) {
             const struct block block = {.first = input, .second = output, .b = value};
-            uint32_t size[3] = {sizes[s], 1, 1}, grid[3] = {1, 1, 1};
+            uint32_t size[3] = {group_sizes[s], 1, 1}, grid[3] = {1, 1, 1};
 
             lowered_fill(41, 90);
-            lowered_run(&loaded, &block, grid, size, sizes[s] * 4, NULL);
-            compare((int)sizes[s], (int)value);
+            lowered_run(&loaded, &block, grid, size, group_sizes[s] * 4, NULL);
+            compare((int)group_sizes[s], (int)value);
         }
         lowered_unload(&loaded);
     }
 }
 
-static int expected_tangle(int x)
+/* What the kernel `tangled` gives for x: odd numbers enter the loop in its half "a", even numbers in the other half. */
+static int expected_tangled(int x)
 {
     bool in_a = x & 1;
 
@@ -56,8 +58,8 @@ static void compare_tangled(int items, int value)
 {
     (void)value;
     for (int i = 0; i < items; i++)
-        assert_int_equal(output[i], expected_tangle(input[i]));
-    assert_int_equal(output[items], -7);
+        assert_int_equal(output[i], expected_tangled(input[i]));
+    assert_int_equal(output[items], UNWRITTEN);
 }
 
 static void compare_tangled_barriers(int items, int value)
@@ -110,7 +112,7 @@ static void compare_picked(int items, int value)
     for (int i = 0; i < items; i++)
         for (int e = 0; e < 4; e++)
             assert_int_equal(output[4 * i + e], e ? input[4 * i + e] + e + 1 : input[4 * i + i % 4] + i % 4 + 1);
-    assert_int_equal(output[4 * items], -7);
+    assert_int_equal(output[4 * items], UNWRITTEN);
 }
 
 static void compare_copied(int items, int value)
@@ -120,7 +122,7 @@ static void compare_copied(int items, int value)
         for (int e = 0; e < 10; e++)
             if (e != 1 && e != 9) /* padding */
                 assert_int_equal(output[10 * i + e], input[10 * i + e] + (e == 4 + i % 5));
-    assert_int_equal(output[10 * items], -7);
+    assert_int_equal(output[10 * items], UNWRITTEN);
 }
 
 static void compare_beside(int items, int value)
@@ -134,13 +136,13 @@ static void compare_beside(int items, int value)
     }
 }
 
-static void test_loop_with_two_entries(void **state)
+static void test_loop_with_two_entries_gives_each_items_result(void **state)
 {
     (void)state;
     run_in_all_modes("tangled", lowered_pointers, 0, compare_tangled);
 }
 
-static void test_loop_with_two_entries_and_barriers(void **state)
+static void test_loop_with_two_entries_may_hold_barriers(void **state)
 {
     (void)state;
     for (uint32_t start = 0; start < 4; start++)
@@ -159,9 +161,9 @@ static void test_element_is_picked_by_index(void **state)
     run_in_all_modes("picked", lowered_pointers, 0, compare_picked);
 }
 
-static void test_indices_that_mostly_grow_by_one(void **state)
+static void test_indices_that_mostly_grow_by_one_load_the_right_values(void **state)
 {
-    static const uint32_t distances[] = {0, 1, 2, 16, 17, 32, 64};
+    static const uint32_t distances[] = {0, 1, 2, 16, 17, 32, 64}; /* elements; a vector has up to 16 lanes */
 
     (void)state;
     for (size_t i = 0; i < sizeof(distances) / sizeof(*distances); i++)
@@ -223,16 +225,16 @@ static int64_t narrow_to_bits(int64_t value, uint32_t bits, bool is_signed)
 /* Returns false where the result is undefined. */
 static bool divide_bits(int64_t a, int64_t b, uint32_t bits, const char *operation, int64_t *ret_result)
 {
-    bool is_signed = operation[0] == 's', rest = operation[1] == 'r';
+    bool is_signed = operation[0] == 's', remainder = operation[1] == 'r';
 
     a = narrow_to_bits(a, bits, is_signed);
     b = narrow_to_bits(b, bits, is_signed);
     if (b == 0 || (is_signed && b == -1 && a == INT64_MIN >> (64 - bits)))
         return false;
     if (is_signed)
-        *ret_result = rest ? a % b : a / b;
+        *ret_result = remainder ? a % b : a / b;
     else
-        *ret_result = (int64_t)(rest ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b);
+        *ret_result = (int64_t)(remainder ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b);
     return true;
 }
 
@@ -247,7 +249,7 @@ static void pass_barrier(void *check)
     (void)check;
 }
 
-/* Loads a kernel "k" from text, through a file. */
+/* Writes the text of a kernel "k" to a file and loads it. */
 static struct loaded load_text(const struct mode *mode, const char *text)
 {
     static const struct facet_host_check allowing = {
@@ -264,7 +266,7 @@ static struct loaded load_text(const struct mode *mode, const char *text)
     return loaded;
 }
 
-/* Writes a kernel that divides integers of `bits`, or vectors of two of them, in even items only. */
+/* Writes a kernel whose even items, and no others, divide integers of `bits` bits, or vectors of two such integers. */
 static void write_division(char *text, size_t size, uint32_t bits, const char *operation, bool vector)
 {
     const char *cast = bits == 64 ? "bitcast" : "trunc";
@@ -293,7 +295,8 @@ static void write_division(char *text, size_t size, uint32_t bits, const char *o
              bits);
 }
 
-/* With both values of `swap`, each pair of numbers is in an item that divides, and in an item that does not. */
+/* `swap` is 0 or 1: with one of them, an item that divides has a given pair of numbers; with the other, one that does
+ * not. */
 static void compare_division(const struct loaded *loaded, uint32_t bits, const char *operation, uint32_t swap)
 {
     static int64_t pairs[PAIRS][2], results[PAIRS];
@@ -315,15 +318,15 @@ static void compare_division(const struct loaded *loaded, uint32_t bits, const c
 
 static void test_division_never_traps(void **state)
 {
-    static const struct mode all[] = {{0, "", 0}, {1, "", 0}, {2, "", 0}, {3, "", 0}, {0, "", 1}, {3, "", 1}};
+    static const struct mode all_modes[] = {{0, "", 0}, {1, "", 0}, {2, "", 0}, {3, "", 0}, {0, "", 1}, {3, "", 1}};
     static const char *const operations[] = {"sdiv", "udiv", "srem", "urem"};
     char text[2048];
 
     (void)state;
-    for (uint32_t w = 0; w < sizeof(all) / sizeof(*all); w++)
-        for (uint32_t i = 0; i < 32; i++) {
+    for (uint32_t w = 0; w < sizeof(all_modes) / sizeof(*all_modes); w++)
+        for (uint32_t i = 0; i < 32; i++) { /* 4 operations, of integers or of vectors, of 8, 16, 32 or 64 bits */
             write_division(text, sizeof(text), 8u << i / 8, operations[i % 4], i / 4 % 2);
-            struct loaded loaded = load_text(&all[w], text);
+            struct loaded loaded = load_text(&all_modes[w], text);
 
             compare_division(&loaded, 8u << i / 8, operations[i % 4], 0);
             compare_division(&loaded, 8u << i / 8, operations[i % 4], 1);
@@ -331,7 +334,7 @@ static void test_division_never_traps(void **state)
         }
 }
 
-/* One block of 8000 loads and sums: more than the code generator takes at once. */
+/* A single basic block of 8000 loads and sums has more instructions than the code generator takes at once. */
 static void test_a_block_of_8000_terms_is_compiled(void **state)
 {
     enum { TERMS = 8000 };
@@ -355,7 +358,7 @@ static void test_a_block_of_8000_terms_is_compiled(void **state)
     for (int i = 0; i < TERMS; i++)
         expected += (uint32_t)input[i];
     lowered_run(&loaded, &block, (uint32_t[]){1, 1, 1}, (uint32_t[]){1, 1, 1}, 0, NULL);
-    assert_int_equal((uint32_t)output[0], expected - 7);
+    assert_int_equal((uint32_t)output[0], expected - 7); /* -7: the value of output[0] before, UNWRITTEN */
     lowered_unload(&loaded);
     free(text);
 }
@@ -363,11 +366,11 @@ static void test_a_block_of_8000_terms_is_compiled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_with_two_entries),
-        cmocka_unit_test(test_loop_with_two_entries_and_barriers),
+        cmocka_unit_test(test_loop_with_two_entries_gives_each_items_result),
+        cmocka_unit_test(test_loop_with_two_entries_may_hold_barriers),
         cmocka_unit_test(test_switch_takes_each_case),
         cmocka_unit_test(test_element_is_picked_by_index),
-        cmocka_unit_test(test_indices_that_mostly_grow_by_one),
+        cmocka_unit_test(test_indices_that_mostly_grow_by_one_load_the_right_values),
         cmocka_unit_test(test_copied_struct_keeps_its_fields),
         cmocka_unit_test(test_unsupported_flow_is_refused),
         cmocka_unit_test(test_division_never_traps),

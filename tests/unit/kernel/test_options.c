@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of a compile's options, of detecting sources, and of keys. */
+/* Owns: the tests of a compile's options, of detecting a source's kind, and of the keys of the kernel cache. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -129,7 +129,7 @@ static void compiled_code_is_refused_as_a_source(void **state)
     }
 }
 
-/* Where the length is impossible, such as a negative number, not one byte of the source is read. */
+/* If the length is impossible, for example a negative number as a size_t, not one byte of the source is read. */
 static void absurd_lengths_are_out_of_range(void **state)
 {
     static const size_t lengths[] = {FACET_COMPILE_BYTES_MOST + 1, (size_t)1 << 40, SIZE_MAX};
@@ -156,7 +156,7 @@ static void absurd_lengths_are_out_of_range(void **state)
 
 /* --- keys ------------------------------------------------------------------------------------------------------- */
 
-static void key_of(const char *source, const struct facet_compile_options *options, uint64_t compiler, char text[33])
+static void write_key(const char *source, const struct facet_compile_options *options, uint64_t compiler, char text[33])
 {
     struct facet_compile_job job;
     struct facet_cache_key key;
@@ -185,13 +185,13 @@ static void options_that_change_the_code_change_the_key(void **state)
     char keys[COUNT + 2][33], again[33];
 
     for (size_t i = 0; i < COUNT; i++)
-        key_of("k", &options[i], 1, keys[i]);
-    key_of("l", &options[0], 1, keys[COUNT]);
-    key_of("k", &options[0], 2, keys[COUNT + 1]);
+        write_key("k", &options[i], 1, keys[i]);
+    write_key("l", &options[0], 1, keys[COUNT]);
+    write_key("k", &options[0], 2, keys[COUNT + 1]);
     for (size_t i = 0; i < COUNT + 2; i++)
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(keys[i], keys[j]);
-    key_of("k", &options[0], 1, again);
+    write_key("k", &options[0], 1, again);
     assert_string_equal(again, keys[0]);
 }
 
@@ -202,9 +202,9 @@ static void the_environment_can_ask_for_checks(void **state)
     struct facet_error error = {0};
     char keys[2][33];
 
-    key_of("k", NULL, 1, keys[0]);
+    write_key("k", NULL, 1, keys[0]);
     setenv("FACET_CHECK", "1", 1);
-    key_of("k", NULL, 1, keys[1]);
+    write_key("k", NULL, 1, keys[1]);
     assert_string_not_equal(keys[0], keys[1]);
     assert_int_equal(make_job(NULL, &job, NULL), FACET_OK);
     assert_int_equal(job.request.check, 1);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the code that the kernel compiler rewrites before LLVM reads it (remap.c, spirv.c), and of its files
- * (files.c). Never: needs LLVM. */
+/*
+ * Owns: proofs of how the kernel compiler rewrites LLVM IR and SPIR-V before LLVM or llvm-spirv reads them (remap.c,
+ * spirv.c), and of its temporary files (files.c).
+ * Never: needs LLVM.
+ */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,11 +104,13 @@ static void repeated_declarations_are_found_in_proportion(void **state)
 
     (void)state;
     if (many > few * FACTOR_MOST)
-        fail_msg("%d declarations: %.4f s, %d: %.4f s; expected at most %d times as long", FEW_DECLARATIONS, few,
-                 FEW_DECLARATIONS * FACTOR, many, FACTOR_MOST);
+        fail_msg("%d declarations take %.4f s, %d take %.4f s; expected at most %d times as long", FEW_DECLARATIONS,
+                 few, FEW_DECLARATIONS * FACTOR, many, FACTOR_MOST);
 }
 #endif
 
+/* After the header of five words: types %1 of 32 bits and %2 of 64 bits, type %3 of Booleans, and null constants of
+ * each of these types (%4, %5, %6) and of a type %9 that is not a number (%7). The last must stay. */
 static void null_constants_of_spirv_are_written_as_numbers(void **state)
 {
     static const uint32_t words[] = {0x07230203,
@@ -135,9 +140,10 @@ static void null_constants_of_spirv_are_written_as_numbers(void **state)
                                      3 << 16 | 46,
                                      9,
                                      7};
+    /* What must stand instead of the null constants, from words[15] on: OpConstant, OpConstant, OpConstantFalse. */
     static const uint32_t tail[] = {4 << 16 | 43, 1, 4, 0, 5 << 16 | 43, 2, 5, 0, 0, 3 << 16 | 42, 3, 6,
                                     3 << 16 | 46, 9, 7};
-    /* LLVM's generator also creates types that are not numbers. */
+    /* A null constant that is not a number keeps its three words; a word behind them is dropped. */
     static const uint32_t longer[] = {0x07230203, 0x10200, 0, 20, 0, 4 << 16 | 46, 9, 7, 0};
     uint32_t *made = NULL;
     size_t count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tests of targets' names. */
+/* Owns: the tests of reading, completing and refusing the names of targets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,7 @@ static void names_are_completed(void **state)
         const char *text, *name, *processor;
         enum facet_target_family family;
     } good[] = {
+        /* what is given, its full name, and the processor and family in it */
         {"host", "host", "", FACET_TARGET_HOST},
         {"host:x86-64-v3", "host:x86-64-v3", "x86-64-v3", FACET_TARGET_HOST},
         {"host:znver5", "host:znver5", "znver5", FACET_TARGET_HOST},

@@ -4,7 +4,7 @@
  *
  * Owns: sin, cos, exp, log and functions made of them, to 2^-17 of the value; sin and cos for |x| < 2^13, beyond which
  *       they lose digits until they are merely between -1 and 1; tan and powr lose a few bits more.
- * Never: right for infinities and NaN, which that option rules out, or exact below 2^-126.
+ * Never: handles infinities and NaN, which that option rules out; is exact below 2^-126.
  */
 #include "vectors.h"
 

@@ -48,7 +48,7 @@ static float narrow_float(float x)
     return x;
 }
 
-/* Rounded to odd: the last bit is set if bits were lost, so that rounding again is as exact as rounding once. */
+/* Rounds to odd: the last bit is set if bits were lost, so that rounding again is as exact as rounding once. */
 static float narrow_double(double x)
 {
     float near = (float)x;

@@ -178,9 +178,11 @@ ARRANGE(i, int, int4)
 
 /* --- coordinates ------------------------------------------------------------------------------------------------ */
 
+/* The bits of a sampler (FACET_SAMPLER_*): MODE is the mask of the addressing mode, EDGE to MIRRORED are its values. */
 enum { NORMALIZED = 1, MODE = 14, EDGE = 2, BORDER = 4, REPEAT = 6, MIRRORED = 8, LINEAR = 0x20 };
 
-/* Clamped, also NaN, so that it fits an int: -2 and size + 1 are outside of the image like any number beyond them. */
+/* Clamps a coordinate, also NaN, so that it fits an int: -2 and size + 1 are outside of the image like any number
+ * beyond them. */
 static float near(float at, uint size)
 {
     return fmin(fmax(at, -2.0f), (float)size + 1.0f);
@@ -387,7 +389,7 @@ static void store_i(ulong address, uint type, uint i, int value)
 SCATTER(f, float4)
 SCATTER(i, int4)
 
-/* --- functions for kernels. `F`, `I`: the type of coordinates; `full`: them as four numbers; `layer`: of an array. */
+/* --- functions for kernels. `F`, `I`: the coordinates' type; `full`: the coordinates as four numbers ------------- */
 
 #define READ(kind, I, pixel)                                                                                           \
     PUBLIC float4 read_imagef(read_only kind##_t image, I c)                                                           \

@@ -145,6 +145,7 @@ static double add_numbers(struct number x, struct number y)
     return round_to_double(sum);
 }
 
+/* Neither zero, nor infinite, nor NaN. */
 static bool is_usual(double x)
 {
     ulong exponent = as_ulong(x) >> 52 & 0x7ff;

@@ -15,7 +15,7 @@
 #define ROUND_D 0x1.8p52
 #define NAN_F   as_float(0x7fc00000)
 
-/* Keeps NaN. */
+/* Clamps x to [low, high]; NaN stays NaN. */
 static float limit(float x, float low, float high)
 {
     x = x < low ? low : x;
@@ -153,7 +153,7 @@ static double log2_wide(float x)
     return p * s + parts.exponent;
 }
 
-/* For |x| < 1000. */
+/* 2^x for |x| < 1000. */
 static double exp2_inside(double x)
 {
     double rounded = x + ROUND_D, r = x - (rounded - ROUND_D), p = 0x1.00dc4a532fb8ep-16;

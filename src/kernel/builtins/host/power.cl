@@ -19,7 +19,7 @@ struct two {
     double high, low;
 };
 
-/* Keeps NaN. */
+/* Clamps x to [low, high]; NaN stays NaN. */
 static double limit(double x, double low, double high)
 {
     x = x < low ? low : x;
@@ -104,7 +104,7 @@ struct split {
     long exponent;
 };
 
-/* Numbers beyond 1200 stand for zero and infinity, and NaN for either. */
+/* 2^x. An x beyond 1200 gives a result that scale() makes zero or infinity; NaN gives any result. */
 static struct split exp2_two(struct two x)
 {
     double at = limit(x.high, -1200.0, 1200.0), rounded = at + ROUND;
@@ -134,7 +134,7 @@ static double scale(double x, long n)
 
 /* --- powers ----------------------------------------------------------------------------------------------------- */
 
-/* |x|^y, zeros and infinities included. The y that is put in its place has the same result. */
+/* |x|^y, zeros and infinities included. A y beyond 2^70 has the same result as 2^70. */
 static double power(double x, double y)
 {
     double a = fabs(x), far = limit(y, -0x1p70, 0x1p70), edge = (a == 0.0) == (y > 0.0) ? 0.0 : (double)INFINITY;

@@ -4,7 +4,7 @@
  *
  * Owns: the long division of one float by another, 24 bits of the quotient at a time. It is done in double, in which no
  *       float is subnormal.
- * Never: rounds.
+ * Never: rounds a result, since every step is exact.
  */
 #include "vectors.h"
 

@@ -14,7 +14,7 @@ PUBLIC long mad_sat(long a, long b, long c)
     return high == (long)sum >> 63 ? (long)sum : (high < 0 ? LONG_MIN : LONG_MAX);
 }
 
-/* In double, which holds every result, so that the result is rounded once. */
+/* Computes in double, which holds every result, so that the result is rounded once. */
 PUBLIC float ldexp(float x, int n)
 {
     long exponent = clamp(n, -400, 400);

@@ -1,6 +1,7 @@
-; What checked images are asked about, each access with a line of its own.
-; each: every kind of access to global memory.  either: pointers that may be private.  shared: local memory and barriers.
-; wild: private variables, by indices that are not all inside.  ends: local variables, a local argument, constants.
+; Kernels for test_lower_check.c. Each access has a source line of its own, by which the test tells the checks apart.
+; each makes every kind of access to global memory.  either uses pointers that may be private.
+; shared uses local memory and barriers.  wild accesses private variables by indices that are not all inside.
+; ends does so with local variables, a local argument, and constants.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 @__facet_local.shared.h = internal global [64 x i32] undef, align 4
 @__facet_local.ends.h = internal global [5 x i32] undef, align 4

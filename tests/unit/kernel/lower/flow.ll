@@ -1,8 +1,9 @@
-; Control flow and values that no OpenCL C compiler makes of tidy sources, but that IR may bring.
-; tangled: a loop with two entries, taken item by item.  tangled_barriers: one, the same for all items, with a barrier in
-; each half.  switched: a switch with fall-through in a loop.  picked: an element of a vector by an index.
-; beside: indices that mostly grow by one from item to item (clamped, exchanged, wrapped around, halved), and not always.
-; copied: a struct in private memory, copied as a whole.
+; Control flow and values that no OpenCL C compiler makes of plain sources, but that LLVM IR from elsewhere may contain.
+; tangled has a loop with two entries, of which each item takes its own.
+; tangled_barriers has such a loop, with a barrier in each half; all items take the same entry.
+; switched has a switch with fall-through in a loop.  picked reads an element of a vector by an index.
+; beside loads by indices that grow by one from most items to the next (clamped, exchanged, wrapped around, halved).
+; copied copies a struct in private memory as a whole.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
 define void @tangled(ptr %in, ptr %out) {

@@ -1,10 +1,12 @@
 ; What clang makes of small kernels, stripped as lower.h says, with the work-item functions inlined.
-; scaled: a bound.  sums: barriers in a loop.  steps: a loop that items leave at different times, with break and continue.
-; sorted: private memory, and loops in loops.  counts: atomics on local and global memory in divergent flow.
-; rotated: state across barriers, private memory included, and a barrier that is not always there.
-; parted: a barrier that not all items reach (undefined, but must end).  asked: ids of a dimension that is not constant.
-; divided: a division that must not be made for all items.  inside: most chunks take an if with all their lanes: with
-; neighbours, fields, half of an index and a division in it, and values of it that are used behind it.
+; scaled does nothing in items beyond a bound.  sums has barriers in a loop.
+; steps has a loop with break and continue, which items leave at different times.
+; sorted has private memory, and loops in loops.  counts has atomics on local and global memory in divergent flow.
+; rotated keeps state, also in private memory, across barriers, one of which not every round reaches.
+; parted has a barrier that not all items reach: its result is undefined, but it must end.
+; asked gives ids of a dimension that is not constant.  divided has a division that must not be made for all items.
+; inside has an if that all lanes of most chunks take. In the if, it divides, and loads neighbours, fields, and elements
+; at half of an index; values from the if are used behind it.
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 @__facet_local.counts.h = internal global [16 x i32] undef, align 4
 

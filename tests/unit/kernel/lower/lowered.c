@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See lowered.h. */
+/* Implements lowered.h with LLVM's just-in-time compiler. */
 #include "lowered.h"
 
 #include <stdio.h>
@@ -33,19 +33,19 @@ const char *lowered_processor;
 
 static LLVMTargetMachineRef make_machine(const char *more)
 {
-    char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *own = LLVMGetHostCPUFeatures();
+    char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *host = LLVMGetHostCPUFeatures();
     char features[8192];
     LLVMTargetRef target;
     LLVMTargetMachineRef machine;
     char *message = NULL;
 
     assert_int_equal(LLVMGetTargetFromTriple(triple, &target, &message), 0);
-    snprintf(features, sizeof(features), "%s%s%s", own, *more ? "," : "", more);
+    snprintf(features, sizeof(features), "%s%s%s", host, *more ? "," : "", more);
     machine = LLVMCreateTargetMachine(target, triple, lowered_processor ? lowered_processor : cpu, features,
                                       LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
     LLVMDisposeMessage(triple);
     LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(own);
+    LLVMDisposeMessage(host);
     return machine;
 }
 
@@ -150,6 +150,6 @@ void lowered_fill(uint32_t seed, int below)
     for (size_t i = 0; i < WORDS * 8; i++) {
         seed = seed * 1664525u + 1013904223u;
         input[i] = (int)(seed >> 8) % below;
-        output[i] = -7;
+        output[i] = UNWRITTEN;
     }
 }
