@@ -250,7 +250,8 @@ static bool higher_priority_comes(uint32_t actions, uint64_t groups, uint64_t *r
     return task_of(*ret_low).status == FACET_EXECUTION_RUNNING;
 }
 
-/* With the action the task of higher priority goes first; without, it waits. Returns the number of groups of the other. */
+/* With the action, the task of higher priority goes first; without, it waits. Returns the work-groups of the other
+ * task. */
 static uint64_t higher_priority_is_let_in(uint32_t actions, struct facet_balancer_task *ret_low,
                                           struct facet_balancer_task *ret_high)
 {
