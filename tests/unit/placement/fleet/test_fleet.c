@@ -155,7 +155,7 @@ static void test_migration_moves_as_few_as_it_can(void **state)
     assert_int_equal(count, 1);
     assert_int_equal(at.node, 1);
     assert_int_equal(moves[0].from.node, 1);
-    assert_int_equal(fleet->plans[0].first_alloc, 1);
+    assert_int_equal(fleet->details[0].first_alloc, 1);
     assert_int_equal(fleet->allocs[1].next, 0);
     assert_int_equal(fleet->allocs[0].previous, 1);
     assert_int_equal(fleet->allocs[0].next, FLEET_NONE);

@@ -32,7 +32,7 @@ static void check_nodes(const struct facet_fleet *fleet)
         const struct fleet_node *node = &fleet->nodes[i];
         uint32_t sum = 0;
 
-        assert_true(node->cpu_left <= fleet->plans[i].cpu && node->memory_left <= fleet->plans[i].memory);
+        assert_true(node->cpu_left <= fleet->details[i].cpu && node->memory_left <= fleet->details[i].memory);
         for (uint32_t gpu = 0; gpu < node->gpus; gpu++) {
             assert_true(node->left[gpu] <= 1000);
             sum += node->left[gpu];
@@ -50,7 +50,7 @@ static void check_grants(const struct facet_fleet *fleet)
 
     memset(granted, 0, sizeof granted);
     for (uint32_t node = 0; node < fleet->node_count; node++)
-        for (uint32_t i = fleet->plans[node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next)
+        for (uint32_t i = fleet->details[node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next)
             for (uint32_t gpu = 0; gpu < FACET_FLEET_GPUS; gpu++)
                 granted[node][gpu] += (fleet->allocs[i].gpus >> gpu & 1) * fleet->shapes[fleet->allocs[i].shape].milli;
     for (uint32_t node = 0; node < fleet->node_count; node++)
