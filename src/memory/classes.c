@@ -64,10 +64,12 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
     while (classes->count < (pools ? pools : FACET_MEMORY_POOLS)) {
         uint64_t bytes = units_of(classes->count) * smallest;
 
-        /
-            *Sixteen such blocks must be less than 4 GiB
-                 .By default the pools end at blocks of BLOCK_PAGES_MAX *pages : larger *requests get whole pages.* /
-            if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_MIN) || (!pools && bytes > page_bytes * BLOCK_PAGES_MAX)) break;
+        /*
+         * Sixteen such blocks must be less than 4 GiB. By default the pools end at blocks of BLOCK_PAGES_MAX pages:
+         * larger requests get whole pages.
+         */
+        if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_MIN) || (!pools && bytes > page_bytes * BLOCK_PAGES_MAX))
+            break;
         classes->class[classes->count++] = make_class(bytes, page_bytes, pool_bytes);
     }
     return FACET_OK;
