@@ -7,7 +7,7 @@
 
 enum { PIECE = 4096, WORD = 8, WORDS = 64, UNKNOWN = 0x7fffffff };
 
-/* Two pieces of memory, a stream beside them, and another worker's context. */
+/* A context with a stream and two pieces of memory, another worker's context, and the expected and read bytes. */
 struct area {
     struct facet_check *check;
     uint64_t context, other, stream, address;

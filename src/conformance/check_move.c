@@ -9,10 +9,11 @@
 
 enum { WORD = 64, ROUNDS = 16, MOST_PAGES = 64 };
 
-/* The memory that a kernel writes while it moves. */
+/* The size of the memory that moves while a kernel writes it. */
 #define USED_BYTES (UINT64_C(4) << 20)
 
-/* Five reserved pages at `at`: two are mapped to pages of `one`, two to pages of `two`; the fifth is unmapped. */
+/* Five reserved pages at address `at`: two are mapped to pages of `one`, two to pages of `two`; the fifth is unmapped.
+ */
 struct move {
     struct facet_check *check;
     const struct facet_memory_ops *ops;
@@ -182,7 +183,7 @@ struct page_sets {
     struct move *move;
     struct facet_check_kernel kernel;
     uint64_t count, sets[2];
-    uint64_t *words; /* as many as there are */
+    uint64_t *words; /* the content of the range, as it was read */
 };
 
 static bool prepare_sets(struct page_sets *page_sets)
@@ -223,7 +224,7 @@ static enum facet_status move_under_launch(struct page_sets *page_sets, uint64_t
     return status;
 }
 
-static bool is_all(const struct page_sets *page_sets, uint64_t value)
+static bool has_only_words(const struct page_sets *page_sets, uint64_t value)
 {
     uint64_t count = page_sets->count * page_sets->move->page / sizeof(uint64_t);
 
@@ -245,7 +246,7 @@ static void move_often(struct page_sets *page_sets)
             facet_check_status(check, FACET_OK, status);
             return;
         }
-        if (!is_all(page_sets, i + 1)) {
+        if (!has_only_words(page_sets, i + 1)) {
             facet_check_judge(check, false, "expected: everything that launch %" PRIu64 " wrote\ngot: less", i + 1);
             return;
         }

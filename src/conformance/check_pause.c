@@ -3,8 +3,8 @@
  * Pausing a context (since ABI 1.4).
  *
  * Owns: queues that a pause holds, and a window onto their results: memory that a second context shares.
- * Never: reads through the paused context, because such a read waits for everything that it has queued. Never: asserts
- * how long anything takes; it compares two readings.
+ * Never: reads through the paused context, because such a read waits for all work queued in that context; asserts how
+ * long work takes: two readings are compared instead.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -74,7 +74,7 @@ static bool in_order(const struct facet_launch_record *record, uint64_t before_n
            before_ns <= record->end_ns;
 }
 
-static bool is_sound_time(const struct facet_launch_record *record)
+static bool is_possible_time(const struct facet_launch_record *record)
 {
     return record->busy_ns > 0 && record->longest_ns <= record->busy_ns && record->units > 0;
 }
@@ -108,7 +108,7 @@ static void judge_all(struct facet_check *check, const struct facet_check_kernel
                                    record->queued_ns, record->start_ns, record->end_ns, i);
         if (record->groups != GROUPS)
             facet_check_tally_miss(&tallies[2], "expected: %d\ngot: %" PRIu64, GROUPS, record->groups);
-        if (!is_sound_time(record))
+        if (!is_possible_time(record))
             facet_check_tally_miss(&tallies[3], "expected: some of each\ngot: %" PRIu64 " ns, %" PRIu64 " ns, %" PRIu32,
                                    record->busy_ns, record->longest_ns, record->units);
         if (!is_whole_record(record, kernel))

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "conformance/check.h"
 
-enum { WARM_UP = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 200, PATIENCE = 100 };
+enum { WARM_UP = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 200, ATTEMPTS_MAX = 100 };
 
 /* After this time no further round begins, so a runtime that takes seconds to open is opened fewer times. */
 #define ROUNDS_NS            (3 * FACET_NS_PER_S)
@@ -84,7 +84,7 @@ static struct usage settled_usage(uint32_t threads)
     const struct timespec pause = facet_ns_timespec(10 * FACET_NS_PER_MS);
     struct usage now = current_usage();
 
-    for (int i = 0; i < PATIENCE && now.threads > threads; i++) {
+    for (int i = 0; i < ATTEMPTS_MAX && now.threads > threads; i++) {
         nanosleep(&pause, NULL);
         now = current_usage();
     }

@@ -124,8 +124,8 @@ static uint32_t check_count(struct facet_check *check, const struct facet_check_
 
     begin_list_rule(check, list, "no room at all says how many there are");
     enum facet_status status = list->call(check, list->subject, NULL, list->struct_size, 0, &count);
-    bool sound = (status == FACET_OK && count == 0) || (status == FACET_TOO_SMALL && count > 0);
-    if (!facet_check_judge(check, sound && count <= FACET_CHECK_ITEMS,
+    bool is_answer = (status == FACET_OK && count == 0) || (status == FACET_TOO_SMALL && count > 0);
+    if (!facet_check_judge(check, is_answer && count <= FACET_CHECK_ITEMS,
                            "expected: too_small and a count of 1 to %u, or ok and 0\ngot: %s and a count of %" PRIu32,
                            FACET_CHECK_ITEMS, facet_status_name(status), count))
         return UINT32_MAX;
