@@ -32,7 +32,8 @@ enum facet_status base_require_stream(struct facet_provider_instance *instance, 
         return status;
     struct base_stream *stream = find_stream(instance, context, number, false);
     if (!stream)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": there is none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": expected a stream or module that exists",
+                              number);
     *ret_stream = stream;
     return FACET_OK;
 }
@@ -50,7 +51,8 @@ static enum facet_status make_stream(struct facet_provider_instance *instance, u
         *ret_number = one->number;
         return FACET_OK;
     }
-    return facet_kit_fail(error, FACET_NO_SPACE, "%d streams and modules", BASE_STREAMS);
+    return facet_kit_fail(error, FACET_NO_SPACE, "a limit of %d streams and modules is reached: destroy one first",
+                          BASE_STREAMS);
 }
 
 static enum facet_status base_load(struct facet_provider_instance *instance, uint64_t context, const void *image,
