@@ -255,7 +255,7 @@ static void check_partition_in_use(struct facet_check *check)
 /* Runs the four cases of partition_life.c, each on a device without partitions. */
 static void check_partition_life(struct facet_check *check)
 {
-    static void (*const stages[])(struct facet_check *) = {facet_check_partition_everywhere,
+    static void (*const stages[])(struct facet_check *) = {facet_check_partition_every_placement,
                                                            facet_check_partition_free_flags, facet_check_partition_fill,
                                                            facet_check_partition_random};
 

@@ -2,7 +2,7 @@
 /*
  * Opening and closing a provider many times.
  *
- * Owns: counting this process's resources before and after.
+ * Owns: counting this process's resources before and after those rounds.
  * Never: counts resources that a runtime keeps after its first use as a leak; only growth with each round is one.
  */
 #include <dirent.h>
@@ -105,7 +105,7 @@ void facet_check_leaks(struct facet_check *check)
     struct usage before = current_usage();
     uint32_t made = open_and_close_rounds(check, LEAST_ROUNDS, MOST_ROUNDS);
     struct usage after = settled_usage(before.threads);
-    facet_check_judge(check, made >= LEAST_ROUNDS, "expected: %d times at least\ngot: %" PRIu32, LEAST_ROUNDS, made);
+    facet_check_judge(check, made >= LEAST_ROUNDS, "expected: at least %d rounds\ngot: %" PRIu32, LEAST_ROUNDS, made);
     EXPECT_TRUE(check, "device.close: leaves no descriptor open", after.descriptors <= before.descriptors,
                 "expected: %" PRIu32 " open descriptors after %" PRIu32 " rounds\ngot: %" PRIu32, before.descriptors,
                 made, after.descriptors);

@@ -68,7 +68,7 @@ static void check_partition(struct facet_check *check, const struct facet_partit
                                facet_status_name(status));
 }
 
-void facet_check_partition_everywhere(struct facet_check *check)
+void facet_check_partition_every_placement(struct facet_check *check)
 {
     struct facet_check_tally tallies[TALLY_COUNT] = {
         [CREATED] = {.text = "partition.create: every template at every placement"},

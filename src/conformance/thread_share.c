@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rounds of partitions and limits, for which threads compete. Never: uses another thread's. */
+/*
+ * Owns: the rounds of partitions and limits, for which the threads compete.
+ * Never: uses a partition or limit of another thread.
+ */
 #include <string.h>
 
 #include "conformance/thread.h"
