@@ -16,7 +16,7 @@
 
 #define MODEL_TENANTS 16
 #define MODEL_STEP_NS UINT64_C(10000)
-#define MODEL_QUEUE   8
+#define MODEL_QUEUE   8 /* the most launches that a tenant has in flight */
 
 struct model_tenant {
     uint64_t kernel_ns;                    /* length of its kernels, alone on the device */
