@@ -9,7 +9,7 @@
 #include "fixtures.h"
 
 #define NODES  150u
-#define LIVE   400u
+#define LIVE   400u /* jobs at a time */
 #define STEPS  effort(130000, 5000)
 #define CHECKS 6500u
 
@@ -140,7 +140,7 @@ static void random_walk(uint32_t policy)
     facet_fleet_destroy(fleet);
 }
 
-static void test_a_million_steps_keep_the_fleet_sound(void **state)
+static void test_a_million_steps_keep_the_fleet_consistent(void **state)
 {
     (void)state;
     for (uint32_t policy = 0; policy < FACET_PLACEMENT_POLICIES; policy++)
@@ -149,7 +149,7 @@ static void test_a_million_steps_keep_the_fleet_sound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_fleet_sound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_fleet_consistent)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
