@@ -205,10 +205,10 @@ def group_options(name):
 
 def test_that_defect_is_found(name):
     def defect():
-        patience = {"deadline": 5} if name == "hangs" else {}
-        status, answer = results(name, *group_options(name), **patience)
+        options = {"deadline": 5} if name == "hangs" else {}
+        status, answer = results(name, *group_options(name), **options)
         if status == 0:  # the defect shows in another group
-            status, answer = results(name, **patience)
+            status, answer = results(name, **options)
         equal(status, 1, "exit status")
         contains("\n".join(failed(answer)), DEFECTS[name])
     defect.__name__ = f"the defect {name} is found"

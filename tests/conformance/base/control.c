@@ -61,7 +61,8 @@ enum facet_status base_cancel_launch(struct facet_provider_instance *instance, u
             base_finish(one, i, FACET_BAD_STATE, 0);
             return FACET_OK;
         }
-    return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);
+    return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": expected one that waits in the stream",
+                          sequence);
 }
 
 /* A launch keeps the device until it ends, which `preempt` 0 demands and `preempt` 1 allows. */

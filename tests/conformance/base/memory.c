@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts, pages, maps and copies of the base device. Never: gives an address twice. */
+/* Owns: contexts, pages, maps and copies of the base device. Never: gives out an address twice. */
 #include <stdlib.h>
 
 #include "base.h"
@@ -61,7 +61,7 @@ static enum facet_status base_create_context(struct facet_provider_instance *ins
         *ret_context = one->number;
         return FACET_OK;
     }
-    return facet_kit_fail(error, FACET_BUSY, "%d contexts", BASE_CONTEXTS);
+    return facet_kit_fail(error, FACET_BUSY, "all %d contexts are in use", BASE_CONTEXTS);
 }
 
 static void drop_pages(struct base_pages *pages)
@@ -418,7 +418,7 @@ static enum facet_status base_map(struct facet_provider_instance *instance, uint
     if (!reservation_of(instance, context, address, bytes))
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "address 0x%" PRIx64 ": not inside one reservation", address);
     if (is_mapped(instance, context, address, bytes))
-        return facet_kit_fail(error, FACET_BUSY, "something is mapped there");
+        return facet_kit_fail(error, FACET_BUSY, "expected addresses at which nothing is mapped");
     /* A mapping for each page, so that any part can be unmapped. */
     for (uint64_t at = 0; at < bytes; at += BASE_PAGE)
         if (!make_map(instance, context, address + at, pages, offset + at, BASE_PAGE))
