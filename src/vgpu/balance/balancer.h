@@ -187,7 +187,7 @@ struct facet_balancer {
     struct facet_job_list unplaced; /* no member takes anything */
 
     struct facet_buffer **buffers;                 /* index: the lower 32 bits of a buffer's number, minus 1 */
-    uint32_t buffers_capacity, buffers_used_below; /* all indices below used_below are taken */
+    uint32_t buffers_capacity, buffers_used_below; /* all indices below buffers_used_below are taken */
     uint32_t buffer_generation;
     uint64_t release_count; /* events that may have freed a member's memory: a job ended, a buffer arrived */
 

@@ -48,8 +48,7 @@ static enum facet_status driver_open(int wrong)
     return status;
 }
 
-/* Functions without a status return nothing or a bool. Each is called all_succeeded a function that makes a status of
- * it. */
+/* Functions without a status return nothing or a bool. Each is called through a function that makes a status of it. */
 static enum facet_status driver_close(int wrong)
 {
     if (wrong == 0)

@@ -19,7 +19,7 @@ static uint32_t wait_for_samples(uint32_t id, uint64_t after_ns, struct facet_sa
             return count;
         nap(MS);
     }
-    fail_msg("no samples");
+    fail_msg("vGPU %u has fewer than %u samples after 30 s", id, wanted);
     return 0;
 }
 
@@ -433,7 +433,7 @@ static void shares_follow_demand(void **state)
     struct facet_kernel *burn = vgpu_kernel(1, "burn", vgpu_memory(1, 8), 2000),
                         *other_burn = vgpu_kernel(2, "burn", vgpu_memory(2, 8), 2000);
     executions[0] = vgpu_launch(1, 0, burn, 1u << 30);
-    vgpu_launch(1, 0, burn, 1); /* waits: demand */
+    vgpu_launch(1, 0, burn, 1); /* waits, which counts as demand */
     for (uint64_t waited = 0; waited < WAIT_NS && vgpu_info(1).given_milli <= 200; waited += 5 * MS)
         nap(5 * MS);
     assert_true(vgpu_info(1).given_milli > 200);
