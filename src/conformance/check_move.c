@@ -204,7 +204,8 @@ static bool prepare_sets(struct page_sets *page_sets)
                      map_pages(move, move->at, page_sets->sets[0], 0, page_sets->count));
 }
 
-/* Launches a kernel that writes `value` everywhere; meanwhile half of the pages move singly, the rest at once. */
+/* Launches a kernel that writes `value` to all words; meanwhile half of the pages move one by one, the rest together.
+ */
 static enum facet_status move_under_launch(struct page_sets *page_sets, uint64_t value, uint64_t to)
 {
     struct move *move = page_sets->move;

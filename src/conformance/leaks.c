@@ -3,7 +3,7 @@
  * Opening and closing a provider many times.
  *
  * Owns: counting this process's resources before and after those rounds.
- * Never: counts resources that a runtime keeps after its first use as a leak; only growth with each round is one.
+ * Never: counts resources that a runtime keeps after its first use as a leak; only growth with each round is a leak.
  */
 #include <dirent.h>
 #include <inttypes.h>

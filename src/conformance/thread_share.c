@@ -7,7 +7,7 @@
 
 #include "conformance/thread.h"
 
-/* Creates and destroys a partition. Destroying fails if another thread was given the same one. */
+/* Creates and destroys a partition. Destroying fails if another thread was given the same partition. */
 void facet_thread_use_partitions(struct facet_check_thread *thread)
 {
     const char *template_id = thread->team->smallest ? thread->team->smallest : "no such template";

@@ -207,8 +207,8 @@ _Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_SHARDS, "three
 
 /*
  * facet_slot_shard.inflight has the number of launches in the low bits and their charge above. So one addition admits a
- * launch and returns the state before it. The end of a launch subtracts the amount that was added. So an overflow makes
- * only the values wrong that are read until then. For the same reason the words of several shards may be added up.
+ * launch and returns the state before it. The end of a launch subtracts the amount that was added, so an overflow makes
+ * wrong only what is read before that end. For the same reason the words of several shards may be added up.
  */
 #define FACET_INFLIGHT_BITS 24
 

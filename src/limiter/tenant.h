@@ -272,9 +272,9 @@ static inline void facet_tenant_refused(struct facet_tenant *tenant, uint64_t ch
 }
 
 /*
- * Records, while work is in flight, since when its device time is not reported: a process that is killed is charged
- * from then on. Without this call it is charged from when it last had nothing in flight. An earlier time than the
- * recorded one is ignored.
+ * Records the time from which on device time of the work in flight is unreported: a process that is killed is charged
+ * from that time on. Without this call it is charged from the time when it last had nothing in flight. A time before
+ * the recorded one is ignored.
  */
 void facet_tenant_set_unsettled_since(struct facet_tenant *tenant, uint64_t since_ns);
 

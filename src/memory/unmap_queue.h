@@ -3,8 +3,8 @@
  * Freed pages that the device has yet to unmap.
  *
  * Owns: each space's list of these pages, and asking the device to unmap them.
- * Never: asks while it holds a lock that threads wait for that do not free in the same space; gives an address or a
- * frame out again before the device has unmapped it.
+ * Never: makes a thread wait for the device that does not free in the same space; gives out an address or a frame
+ * again before the device has unmapped it.
  */
 #ifndef FACET_MEMORY_UNMAP_QUEUE_H
 #define FACET_MEMORY_UNMAP_QUEUE_H

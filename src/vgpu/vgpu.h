@@ -52,8 +52,8 @@ struct facet_vgpu {
     struct facet_vgpu_stream *stream;
 
     pthread_mutex_t pin_lock;    /* protects the members up to `last_program_pin`; held for list operations only */
-    struct facet_vgpu_pin *pins; /* those of launches in flight, where memory swaps */
-    struct facet_vgpu_pin *program_pins; /* those that the program asked for */
+    struct facet_vgpu_pin *pins; /* of launches in flight, where memory swaps */
+    struct facet_vgpu_pin *program_pins; /* pins that the program asked for */
     uint32_t program_pin_count;
     uint64_t last_program_pin;
 

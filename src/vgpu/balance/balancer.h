@@ -145,7 +145,7 @@ struct facet_member {
     struct facet_runner runners[FACET_BALANCER_DEPTH + 1];
     pthread_cond_t work;
 
-    /* The vGPU's settings when it became a member; those named `_now` are as actions have changed them since. */
+    /* The vGPU's settings when it became a member. Names with `_now`: the values that actions have set since. */
     uint32_t request_milli, limit_milli, launches, units_bound, units, units_least, units_device;
     uint32_t share_milli, share_now_milli, units_now;
     bool share_changed, units_changed;

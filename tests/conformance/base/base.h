@@ -3,7 +3,7 @@
  * A provider that keeps every rule. It has one made-up device in memory, with every operation of the ABI.
  *
  * Owns: the device, and the tables that each broken provider takes over and breaks in one place (broken/).
- * Never: ships; it is linked into test objects only.
+ * Never: is installed; it is linked into test objects only.
  */
 #ifndef FACET_TEST_BASE_H
 #define FACET_TEST_BASE_H

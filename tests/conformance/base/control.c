@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: bounds, pausing, waiting between streams, cancelling one launch, policies. Never: runs anything; run.c does. */
+/* Owns: bounds, pausing, waiting between streams, cancelling one launch, policies. Never: runs queued work; run.c does.
+ */
 #include "base.h"
 
 enum facet_status base_set_bounds(struct facet_provider_instance *instance, uint64_t context, uint32_t units,

@@ -493,7 +493,7 @@ static enum facet_status balancer_get_actions(int wrong)
 /* ---- the table ---- */
 
 /* Wrong arguments are numbered from 0. The first `refused` ones must be answered with FACET_INVALID_ARGUMENT. The next
- * ones, up to `wrong_count`, may get any answer, as most of these pointers may be NULL. */
+ * ones, up to `wrong_count`, may get any answer, because most of these pointers may be NULL. */
 struct function {
     const char *name;
     enum facet_status (*call)(int wrong);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the proof that a balancer leaves nothing behind when memory or threads run out: each allocation of its life
- * fails in turn, in any thread, as link_args wrap the functions. Never: fails more than one of these calls at a time.
+ * fails in turn, in any thread; link_args wraps the functions that fail. Never: fails more than one of these calls at a
+ * time.
  */
 #include "world.h"
 

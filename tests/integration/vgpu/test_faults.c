@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that when any inner call fails, the caller gets a status, nothing is left behind, and other vGPUs are
- * undisturbed. Never: fails a release, as no caller could recover from that.
+ * undisturbed. Never: fails a release, because no caller could recover from that.
  *
  * The library's allocations fail through the linker's --wrap. The provider's operations fail through a table that
  * replaces the provider's own.

@@ -2,7 +2,7 @@
 /*
  * A model of one device and its tenants, to drive a policy through simulated time.
  *
- * Owns: simulated kernels, completions and demands. Never: real time, threads or randomness.
+ * Owns: simulated kernels, completions and demands. Never: uses real time, threads or randomness.
  *
  * The device runs the launches in flight either one after the other in order of submission (serial), or all at once at
  * equal speed (processor sharing). An operating system shares a CPU device among tenants in the second way.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs, in virtual time, of how long launches wait under the fair policy. Beside other tenants, at most one
- * launch in a hundred waits 5 ms if no kernel is longer than 1 ms. Never: real time.
+ * launch in a hundred waits 5 ms if no kernel is longer than 1 ms. Never: uses real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the turn-taking policies over a modelled device of several units. Never: real time. */
+/* Owns: proofs of the turn-taking policies over a modelled device of several units. Never: uses real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

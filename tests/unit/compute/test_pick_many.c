@@ -25,7 +25,7 @@ static uint64_t draw_below(uint64_t *seed, uint64_t below)
 
 /* ---- the answers of a plain loop over all entities ---- */
 
-/* The loop works on a copy, since asking when a cap opens also fills its bucket. */
+/* The loop works on a copy, because asking when a cap opens also fills its bucket. */
 static struct facet_pick copied;
 
 static int reference_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: proofs of the actions of rebalancing, that it converges, and that it is as good as an exhaustive search on
- * small cases. Never: real time, or a randomness that differs from run to run. */
+ * small cases. Never: uses real time, or random numbers that differ from run to run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

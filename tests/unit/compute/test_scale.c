@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the promises of scaling, checked against random demands. Never: real time, or a randomness that differs from
- * run to run.
+ * Owns: the promises of scaling, checked against random demands. Never: uses real time, or random numbers that differ
+ * from run to run.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs, in virtual time, that the published device time never exceeds the time that passed, and that no time of
- * work that overlaps no other work is lost. Never: real time.
+ * work that overlaps no other work is lost. Never: uses real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -78,7 +78,7 @@ static void test_the_returned_wait_is_exact(void **state)
     assert_true(waits > 10000);
 }
 
-/* A worker that always wants more gets all of its share, since it pays each debt once. */
+/* A worker that always wants more gets all of its share, because it pays each debt once. */
 static void test_the_whole_share_is_given(void **state)
 {
     for (size_t s = 0; s < SHARE_COUNT; s++) {

@@ -216,7 +216,7 @@ static void test_corrupt_bell_is_made_anew(void **state)
     struct stat device, linked;
     char path[128];
 
-    /* The bell is unmapped first, since reading a mapping of a truncated file raises SIGBUS. */
+    /* The bell is unmapped first, because reading a mapping of a truncated file raises SIGBUS. */
     facet_bell_unmap(fixture->bell_map);
     assert_int_equal(truncate(fixture->bell, 0), 0);
     assert_int_equal(facet_bell_make(fixture->bell, &bell, NULL), FACET_OK);

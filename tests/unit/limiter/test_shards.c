@@ -159,7 +159,7 @@ static void *report_main(void *argument)
     return NULL;
 }
 
-/* No reader sees a shard below zero, since a launch leaves the shard in which its thread counted it. */
+/* No reader sees a shard below zero, because a launch leaves the shard in which its thread counted it. */
 static void test_no_reader_sees_a_shard_below_zero(void **state)
 {
     static struct worker workers[THREADS];

@@ -72,7 +72,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Like set_up(), with memory that is committed at once: here in small pages, since the chunks are small. */
+/* Like set_up(), with memory that is committed at once: here in small pages, because the chunks are small. */
 static int set_up_committed(void **state)
 {
     static struct fixture fixture;

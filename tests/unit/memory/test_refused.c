@@ -49,7 +49,7 @@ static enum facet_status memory_open_host(int wrong)
     return status;
 }
 
-/* The session is never used, since an earlier argument is refused. */
+/* The session is never used, because an earlier argument is refused. */
 static enum facet_status memory_open_device(int wrong)
 {
     const struct facet_memory_config config = {.size = SIZE(3, config)};

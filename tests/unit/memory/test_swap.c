@@ -190,7 +190,7 @@ static void test_wrong_pins_are_refused(void **state)
     assert_null(pin);
 }
 
-/* A page counts its pins. A pin that would overflow the count is refused, since the page would seem to have none. */
+/* A page counts its pins. A pin that would overflow the count is refused, because the page would seem to have none. */
 static void test_pins_are_counted(void **state)
 {
     enum { PINS_MAX = 65535 }; /* of one page */
