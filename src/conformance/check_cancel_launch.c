@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: cancelling one launch (since ABI 1.4) of a queue that a pause holds, so that the launch cannot have begun.
- * Never: counts a launch that completed before the call as cancelled.
+ * Owns: the checks of cancelling one launch (since ABI 1.4) of a queue that a pause holds, so that the launch cannot
+ * have begun. Never: counts a launch that completed before the call as cancelled.
  */
 #include <inttypes.h>
 

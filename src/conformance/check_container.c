@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `container`. Never: opens a listed item. */
+/* Owns: the checks of the table `container`. Never: opens a listed item. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

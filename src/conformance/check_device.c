@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `device` without topology. Never: changes a device, except by a partition that causes an event. */
+/* Owns: the checks of the table `device` without topology. Never: changes a device, except by a partition that causes
+ * an event. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: transfers in the order of a stream (since ABI 1.2). Never: asserts when a transfer is done, only its order. */
+/* Owns: the checks of transfers in the order of a stream (since ABI 1.2). Never: asserts when a transfer is done, only
+ * its order. */
 #include <inttypes.h>
 #include <string.h>
 

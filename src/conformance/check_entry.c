@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the entry point, the file's exports, open and close. Never: needs a device. */
+/* Owns: the checks of the entry point, the file's exports, open and close. Never: needs a device. */
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>

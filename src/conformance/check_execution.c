@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `execution`. Never: launches a kernel that the provider did not publish. */
+/* Owns: the checks of the table `execution`. Never: launches a kernel that the provider did not publish. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `limit`: hard limits of workers, and their enforcement. Never: lifts a limit that it did not set. */
+/* Owns: the checks of the table `limit`: hard limits of workers, and their enforcement. Never: lifts a limit that it
+ * did not set. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

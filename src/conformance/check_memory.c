@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts, plain memory and copies of the table `memory`. Never: fills a device: small pieces are enough. */
+/* Owns: the checks of contexts, plain memory and copies of the table `memory`. Never: fills a device: small pieces are
+ * enough. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

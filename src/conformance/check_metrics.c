@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `metrics`. Never: expects a value, only that a reading is plausible. */
+/* Owns: the checks of the table `metrics`. Never: expects a value, only that a reading is plausible. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages that move while they are used (since ABI 1.3). Never: assumes a page size, or how long a move takes. */
+/* Owns: the checks of pages that move while they are used (since ABI 1.3). Never: assumes a page size, or how long a
+ * move takes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `partition`: templates and placements, refusals, uuids, use. Never: removes a partition that existed
- * before.
+ * Owns: the checks of the table `partition`: templates and placements, refusals, uuids, use. Never: removes a partition
+ * that existed before.
  */
 #include <inttypes.h>
 #include <stdlib.h>

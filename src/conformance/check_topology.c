@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the group `topology`: nodes and links. Never: assumes a vendor's fabric. */
+/* Owns: the checks of nodes and links. Never: assumes a vendor's fabric. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
