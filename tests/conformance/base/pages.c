@@ -14,7 +14,7 @@ enum facet_status base_share_pages(struct facet_provider_instance *instance, uin
         return status;
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages || pages->context != context)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": expected pages that exist", number);
     pages->shared = true;
     return FACET_OK;
 }
@@ -59,7 +59,7 @@ enum facet_status base_move_pages(struct facet_provider_instance *instance, uint
         return status;
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": expected pages that exist", number);
     status = check_move(instance, context, address, pages, offset, bytes, error);
     for (uint64_t at = 0; status == FACET_OK && at < bytes; at += BASE_PAGE) {
         struct base_map *map = base_map_at(instance, context, address + at);

@@ -213,7 +213,7 @@ static enum facet_status base_destroy(struct facet_provider_instance *instance, 
         *one = (struct facet_partition_info){0};
         return FACET_OK;
     }
-    return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': there is none", uuid);
+    return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': expected a partition that exists", uuid);
 }
 
 const struct facet_partition_ops base_partition = {

@@ -32,8 +32,7 @@ enum facet_status base_require_stream(struct facet_provider_instance *instance, 
         return status;
     struct base_stream *stream = find_stream(instance, context, number, false);
     if (!stream)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": expected a stream or module that exists",
-                              number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": expected a stream that exists", number);
     *ret_stream = stream;
     return FACET_OK;
 }
@@ -91,7 +90,7 @@ static enum facet_status base_unload(struct facet_provider_instance *instance, u
         return status;
     struct base_stream *one = find_stream(instance, context, module, true);
     if (!one)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": there is none", module);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": expected a module that exists", module);
     if (is_queued(instance, module))
         return facet_kit_fail(error, FACET_BUSY, "module %" PRIu64 ": a launch of it waits", module);
     *one = (struct base_stream){0};
@@ -152,7 +151,8 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected %zu", launch->size,
                                 offsetof(struct facet_launch, offset));
     if (status == FACET_OK && !find_stream(instance, context, launch->module, true))
-        status = facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": there is none", launch->module);
+        status =
+            facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": expected a module that exists", launch->module);
     if (status == FACET_OK)
         status = check_launch(launch, arguments, error);
     if (status != FACET_OK)
