@@ -252,7 +252,7 @@ uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint6
 struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error);
 /*
  * Makes all buffers that a job needs valid on its runner's member. FACET_BAD_STATE: the job was cancelled.
- FACET_DEVICE_LOST: the job's member is lost or, with *ret_broken, a buffer's content is, so that the job cannot run
+ * FACET_DEVICE_LOST: the job's member is lost or, with *ret_broken, a buffer's content is, so that the job cannot run
  * anywhere. The caller does not hold the lock.
  */
 enum facet_status facet_job_bring_buffers(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,

@@ -18,7 +18,7 @@ struct facet_vgpu;
 
 /*
  * Begins a call that lets the device read or change memory: managed pages at the host go back to the device first, and
- come back only after facet_managed_leave(), which takes *ret_entered (it may be NULL). Until that call the caller
+ * come back only after facet_managed_leave(), which takes *ret_entered (it may be NULL). Until that call the caller
  * must not follow a pointer to managed memory.
  */
 enum facet_status facet_managed_enter(struct facet_vgpu *vgpu, struct facet_managed **ret_entered,
