@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the measure of load, and the choice of a member for new work. Never: corrects a distribution later (rebalance.c
- * does); see balance.h.
+ * Owns: the measure of load, and the choice of a member for new work; see balance.h. Never: moves work that has a
+ * member: rebalance.c plans that.
  */
 #include "compute/balance.h"
 

@@ -21,24 +21,25 @@
  *                   weights, each is less than one piece of work ahead of or behind its proportion
  *     locality      the least sum of the wait and of the time to copy those of the work's argument bytes that lie
  *                   elsewhere. Among equals the member that holds most of the bytes
- * None sends work to a member that is paused, lost, without units, or whose queue is full. Among equals: lowest index.
+ * No strategy sends work to a member that is paused, lost, without units, or whose queue is full. Among equals the
+ * lowest index decides.
  *
  * facet_balance_rebalance() is called every interval. Imbalance is how far the longest expected wait is above the mean,
- * in milli of the mean, over the members that are neither paused nor lost. Above `threshold_milli` it is brought below
- * `settle_milli`, if that can be done by actions that each gain more than they cost:
- *     MIGRATE       a queued piece of work goes to another member
- *     ADJUST_SHARE  a member's share changes: the part that idle members of the same device do not use is lent
- *     SCALE_UNITS   a member works with more units, or, when it is idle, with its units_least
- *     PREEMPT       a running piece of work makes room for a waiting one of higher priority (off by default)
+ * in milli of the mean, over the members that have units and are neither paused nor lost. Above `threshold_milli` it is
+ * brought below `settle_milli`, if that can be done by actions that each gain more than they cost: MIGRATE       a
+ * queued piece of work goes to another member ADJUST_SHARE  a member's share changes: the part that idle members of the
+ * same device do not use is lent SCALE_UNITS   a member works with more units, or, when it is idle, with its
+ * units_least PREEMPT       a running piece of work makes room for a waiting one of higher priority (off by default)
  * Three cases need no imbalance: works of a lost member migrate, lent guarantees go back at once when their owner has
  * work, and work that waits behind work of lower priority is let in.
  *
- * It does not oscillate. An action's gain is how much it lowers the longest wait among the members that it concerns, so
- * that each action makes the sorted list of waits smaller. Balancing begins above one level and ends below another. A
- * work moves at most `moves_max` times and never back to its previous member; these bounds do not hold for works of a
- * lost member.
+ * Rebalancing does not oscillate. An action's gain is how much it lowers the longest wait among the members that it
+ * concerns, so that each action makes the sorted list of waits smaller. Balancing begins above one level and ends below
+ * another. A work moves at most `moves_max` times and never back to its previous member; these bounds do not hold for
+ * works of a lost member.
  *
- * All times are nanoseconds of one monotonic clock. Not thread-safe: under one lock, or on copies.
+ * All times are nanoseconds of one monotonic clock. Not thread-safe: callers hold one lock, or
+ * work on copies.
  */
 #ifndef FACET_COMPUTE_BALANCE_H
 #define FACET_COMPUTE_BALANCE_H
@@ -74,7 +75,7 @@ struct facet_balance_config {
     const uint64_t *pair_bytes_per_s; /* [from * members + to]; bytes_per_s counts for an entry of 0, or if NULL */
 };
 
-/* least_loaded, 200 and 100 milli, every 100 ms. */
+/* least_loaded; from above 200 milli down to 100; every 100 ms. */
 extern const struct facet_balance_config facet_balance_defaults;
 
 struct facet_balance_member {
@@ -88,7 +89,7 @@ struct facet_balance_member {
     uint32_t queue_max;      /* a queue of this length accepts no more work; 0: no bound */
     uint32_t active_kernels; /* running */
     uint32_t utilization_milli, memory_milli;
-    uint32_t weight; /* of `weighted`; 0: that strategy chooses the member never */
+    uint32_t weight; /* of `weighted`; 0: `weighted` never chooses the member */
 
     uint32_t units, units_least, units_most;          /* how many units work for the member at a time */
     uint32_t share_milli, request_milli, limit_milli; /* its present part of the device; guarantee; cap */
@@ -143,8 +144,8 @@ const char *facet_balance_kind_name(enum facet_balance_kind kind); /* "migrate";
 void facet_balance_init(struct facet_balance *balance, const struct facet_balance_config *config);
 
 /*
- * Time until a new piece of work could begin. For a member that lent its share the guarantee counts, as it goes back on
- * demand.
+ * Time until a new piece of work could begin. For a member that lent all of its share the guarantee counts, because the
+ * member gets it back on demand.
  */
 uint64_t facet_balance_wait_ns(const struct facet_balance_member *member);
 

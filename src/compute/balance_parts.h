@@ -16,7 +16,7 @@ uint64_t facet_balance_sum(uint64_t left, uint64_t right);
 
 /* The member's units times its share in milli; at least 1. */
 uint64_t facet_balance_speed(const struct facet_balance_member *member);
-/* Whether the member is neither paused nor lost: then its wait counts. */
+/* Whether the member has units and is neither paused nor lost: only then its wait counts. */
 bool facet_balance_takes_part(const struct facet_balance_member *member);
 /* Whether the member takes part and its queue has room. */
 bool facet_balance_accepts(const struct facet_balance_member *member);

@@ -36,7 +36,7 @@ const struct facet_fair_config facet_fair_queue = {
 /* A best-effort client's weight when guarantees leave nothing. */
 #define BEST_EFFORT_MIN_MILLI 20u
 
-/* How often within a turn the work in flight is checked. */
+/* How many times in a turn the work in flight is checked. */
 #define TURN_CHECKS 4u
 
 static bool client_wants(const struct facet_fair_client *client)
@@ -266,6 +266,7 @@ static uint64_t turn_ns(const struct facet_fair *fair, const struct facet_fair_c
         facet_max_u64(fair->config.least_turn_ns, fair->config.round_ns * client->weight_milli / fair->round_milli));
 }
 
+/* A turn of the client in virtual time. */
 static int64_t turn_rank(const struct facet_fair *fair, const struct facet_fair_client *client)
 {
     return (int64_t)(turn_ns(fair, client) * FACET_MILLI_WHOLE / client->weight_milli);
@@ -408,12 +409,12 @@ static uint32_t leases_held(struct facet_fair *fair, uint64_t now_ns)
 /* When the device reaches work that is launched now: after the work that is about to drain. */
 static uint64_t next_start_ns(struct facet_fair *fair, uint64_t now_ns)
 {
-    uint64_t comes = now_ns;
+    uint64_t start_ns = now_ns;
 
     EACH_CLIENT (fair, client)
         if (facet_fair_by_work(fair) && client->draining && !client->overrun)
-            comes = facet_max_u64(comes, ends_ns(fair, client));
-    return comes;
+            start_ns = facet_max_u64(start_ns, ends_ns(fair, client));
+    return start_ns;
 }
 
 static void grant_turns(struct facet_fair *fair, uint64_t now_ns)
@@ -478,10 +479,10 @@ static uint64_t turn_deadline(const struct facet_fair *fair, const struct facet_
 
     if (facet_fair_by_work(fair)) {
         uint64_t filled_ns = deadline - facet_min_u64(deadline, client->demand.inflight_ns);
-        uint64_t look_ns = facet_min_u64(facet_max_u64(filled_ns, now_ns + fair->config.handover_ns),
-                                         now_ns + turn_ns(fair, client) / TURN_CHECKS);
+        uint64_t check_ns = facet_min_u64(facet_max_u64(filled_ns, now_ns + fair->config.handover_ns),
+                                          now_ns + turn_ns(fair, client) / TURN_CHECKS);
 
-        deadline = facet_min_u64(deadline, client->lease_start_ns > now_ns ? client->lease_start_ns : look_ns);
+        deadline = facet_min_u64(deadline, client->lease_start_ns > now_ns ? client->lease_start_ns : check_ns);
     }
     return client_wants(client) ? deadline : facet_min_u64(deadline, idle_since_ns(client) + fair->config.grace_ns);
 }

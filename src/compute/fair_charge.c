@@ -3,10 +3,11 @@
  * Owns: charging the time since the last step to the clients that used it. Never: decides anything; see fair.h for the
  * model.
  *
- * Walks the device's timeline: clients that are on the device at once share the charge, so no moment is charged twice.
- * A client that was let in before the previous work was expected to end pays only from that end on, so an early wake-up
- * does not change the charges, which the order of a round follows. A late report of an end does not change them either:
- * a step before the report assumes that the work goes on, and the charge is corrected once the end is known.
+ * Charging follows the device's timeline: clients that are on the device at once share the charge, so no moment is
+ * charged twice. A client that was let in before the previous work was expected to end pays only from that end on, so
+ * an early wake-up does not change the charges, which the order of a round follows. A late report of an end does not
+ * change them either: a step before the report assumes that the work goes on, and the charge is corrected once the end
+ * is known.
  */
 #include "compute/fair_parts.h"
 

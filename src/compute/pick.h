@@ -5,21 +5,23 @@
  * Owns: virtual times, turns, caps and priorities of the entities that compete for one device.
  * Never: reads a clock, sleeps or allocates, or depends on the kind of work. State and time in, decisions out.
  *
- * `fair` (compute/fair.h) grants leases to clients whose work it can only follow from outside. This room instead
- * answers which entity has the next turn, and learns afterwards how much the turn cost. Units of the device (threads of
+ * `fair` (compute/fair.h) grants leases to clients whose work it can only follow from outside. These functions instead
+ * answer which entity has the next turn, and learn afterwards how much the turn cost. Units of the device (threads of
  * an executor, the one queue of a stream scheduler) ask in turn; several may serve the same entity.
  *
  * Policies:
- *     fair          least device time per weight. A priority level is a bounded head start, so that guarantees hold; an
- * entity that comes back starts level with the others round_robin   turns go around, whatever they cost priority the
- * higher priority always; among equals as `fair` fifo          the entity that has wanted the device for longest, until
- * it wants nothing more Caps hold with all policies. No policy lets the device idle while an entity is ready and under
- * its cap.
+ *     fair          the least device time per weight. A priority level is a bounded head start, so that guarantees
+ *                   hold. An entity that comes back starts level with the others
+ *     round_robin   turns go around, whatever they cost
+ *     priority      the highest priority always; among equals like `fair`
+ *     fifo          the entity that has wanted the device for longest, until it wants nothing more
+ * Caps hold with all policies. No policy lets the device idle while an entity is ready and under its cap.
  *
- * A decision's cost grows with the entities that want the device, not with all that exist: a thousand idle ones are
+ * A decision's cost grows with the entities that want the device, not with all that exist: idle entities are
  * skipped, sixty-four in a step.
  *
- * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe: under one lock.
+ * All times are nanoseconds of one monotonic clock; shares are milli of the device. Not thread-safe:
+ * callers hold one lock.
  */
 #ifndef FACET_COMPUTE_PICK_H
 #define FACET_COMPUTE_PICK_H
@@ -49,7 +51,7 @@ struct facet_pick_config {
     uint64_t reopen_ns;   /* an emptied bucket opens again once it holds its gain over this time */
 };
 
-/* Policy `fair`, one unit. */
+/* Policy `fair`, with one unit. */
 extern const struct facet_pick_config facet_pick_defaults;
 
 struct facet_pick_share {
@@ -60,9 +62,9 @@ struct facet_pick_share {
 };
 
 enum facet_pick_want {
-    FACET_PICK_IDLE = 0,   /* nothing */
-    FACET_PICK_SERVED = 1, /* its present turns suffice: competes, but takes no further turn */
-    FACET_PICK_READY = 2,  /* another turn */
+    FACET_PICK_IDLE = 0,   /* it wants nothing */
+    FACET_PICK_SERVED = 1, /* its present turns suffice: it competes, but takes no further turn */
+    FACET_PICK_READY = 2,  /* it wants another turn */
 };
 
 struct facet_pick_entity {

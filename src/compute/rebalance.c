@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the decision that balancing is due, and the choice of the most valuable action. Never: carries an action out;
- * see balance.h.
+ * Owns: the decision that balancing is due, and the choice of the most valuable action; see balance.h. Never: carries
+ * an action out: it only writes the plan.
  */
 #include <stddef.h>
 
@@ -40,7 +40,7 @@ static bool is_movable(const struct facet_balance_plan *plan, const struct facet
     return !work->running && work->moves < plan->balance->config.moves_max;
 }
 
-/* Such a member takes its share back when it gets work, and the borrower's wait would grow. */
+/* Whether the member lent a part of its share: with new work it takes that back, and the borrower's wait would grow. */
 static bool has_lent(const struct facet_balance_member *member)
 {
     return member->queued_ns == 0 && member->active_kernels == 0 && member->share_milli < member->request_milli;
@@ -141,7 +141,7 @@ static bool find_priority_inversion(const struct facet_balance_plan *plan, int m
     return running && waiting && running->priority < waiting->priority;
 }
 
-/* Only members without a free unit: a free unit takes the waiting work anyway. */
+/* Preempts only on members without a free unit: a free unit takes the waiting work anyway. */
 static void preempt_work(struct facet_balance_plan *plan)
 {
     uint64_t cost = plan->balance->config.move_ns;
@@ -221,7 +221,7 @@ static void propose_move(const struct facet_balance_plan *plan, struct facet_bal
                             wait_with(&plan->members[to], work->expected_ns, 0));
 
     if (!facet_balance_accepts(&plan->members[to]) || after + best->net_ns >= longest_ns)
-        return; /* before the cost is computed, which may take long */
+        return; /* returns before the cost is computed, which may take long */
     propose_step(best, (struct move){.work = work,
                                      .to = to,
                                      .gain_ns = longest_ns - after,
@@ -364,7 +364,7 @@ static bool use_idle_capacity(struct facet_balance_plan *plan)
     return facet_balance_lend(plan, &waits) || scale_up(plan, &waits);
 }
 
-static bool move_one(struct facet_balance_plan *plan)
+static bool move_one_work(struct facet_balance_plan *plan)
 {
     struct facet_balance_waits waits = facet_balance_waits(plan->members, plan->count);
 
@@ -379,7 +379,7 @@ static void reduce_imbalance(struct facet_balance_plan *plan)
         ;
     if (imbalance_of(plan) <= settled || facet_balance_search(plan))
         return;
-    while (room_in_plan(plan) > 0 && imbalance_of(plan) > settled && move_one(plan))
+    while (room_in_plan(plan) > 0 && imbalance_of(plan) > settled && move_one_work(plan))
         ;
 }
 

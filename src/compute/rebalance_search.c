@@ -10,14 +10,14 @@
 
 #define SEARCH_WORKS   10u
 #define SEARCH_MEMBERS 8u
-#define SEARCH_STEPS   10000u
+#define SEARCH_STEPS   10000u /* calls of place_work() */
 
 struct search {
     struct facet_balance_plan *plan;
     struct facet_balance_work *works[SEARCH_WORKS];
     int start_members[SEARCH_WORKS], best[SEARCH_WORKS];
     uint32_t works_found, steps;
-    uint64_t longest_ns;                        /* before anything moves */
+    uint64_t longest_ns;                        /* the longest wait before anything moves */
     uint64_t imbalance_milli, cost_ns, gain_ns; /* of the best distribution; at first, of the present one */
     bool found;
 };
@@ -40,7 +40,7 @@ static bool gather_work(struct facet_balance_plan *plan, struct search *search)
     return search->works_found > 0;
 }
 
-static bool queues_hold(const struct facet_balance_plan *plan)
+static bool queues_fit(const struct facet_balance_plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++)
         if (plan->members[i].queue_max > 0 && plan->members[i].queue_length > plan->members[i].queue_max)
@@ -48,7 +48,8 @@ static bool queues_hold(const struct facet_balance_plan *plan)
     return true;
 }
 
-/* Compares a complete distribution with the best: even enough first, then the lowest cost. */
+/* Keeps a complete distribution that is better than the best so far: by imbalance down to settle_milli, then by cost.
+ */
 static void judge_placement(struct search *search, uint64_t cost_ns)
 {
     const struct facet_balance_plan *plan = search->plan;
@@ -62,7 +63,7 @@ static void judge_placement(struct search *search, uint64_t cost_ns)
     if (imbalance > search->imbalance_milli ||
         (imbalance == search->imbalance_milli && search->found && cost_ns >= search->cost_ns))
         return;
-    if (!queues_hold(plan))
+    if (!queues_fit(plan))
         return;
     search->found = true;
     search->imbalance_milli = imbalance;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the steps of residence.h. Never: asks for more than is missing; ends a turn early. */
+/* Owns: the steps of residence.h. Never: asks a client for more than is missing, or ends a turn early. */
 #include "compute/residence.h"
 
 #include <stddef.h>
@@ -102,8 +102,8 @@ static bool client_owes(const struct facet_residence_client *client)
 /* ---- waiting for clients that give way ---- */
 
 /*
- * patience_ns begins anew whenever a client gives memory. The time spent waiting for a stuck client does not count as
- * moving.
+ * A client's time of patience_ns begins anew whenever it gives memory. The time spent waiting for a stuck client does
+ * not count as moving.
  */
 static void watch_residents(struct facet_residence *residence, uint64_t now_ns)
 {
@@ -286,22 +286,22 @@ static bool may_be_asked(const struct facet_residence *residence, const struct f
 static struct facet_residence_client *next_to_send_out(struct facet_residence *residence, uint64_t now_ns)
 {
     struct facet_residence_client *best = NULL;
-    enum readiness best_is = NOT_READY;
+    enum readiness best_readiness = NOT_READY;
 
     EACH_CLIENT (residence, client) {
-        enum readiness is = readiness_of(residence, client, now_ns);
+        enum readiness readiness = readiness_of(residence, client, now_ns);
 
-        if (!may_be_asked(residence, client) || is == NOT_READY)
+        if (!may_be_asked(residence, client) || readiness == NOT_READY)
             continue;
-        if (!best || is < best_is || (is == best_is && client->vtime > best->vtime)) {
+        if (!best || readiness < best_readiness || (readiness == best_readiness && client->vtime > best->vtime)) {
             best = client;
-            best_is = is;
+            best_readiness = readiness;
         }
     }
     return best;
 }
 
-/* Bytes that were asked for and have not gone yet, without those of stuck clients. */
+/* The bytes that clients were asked for and have not given yet, except those of stuck clients. */
 static uint64_t requested_bytes(struct facet_residence *residence)
 {
     uint64_t bytes = 0;

@@ -44,6 +44,7 @@ struct facet_residence_config {
     uint64_t leave_ns; /* the wait after a client's memory went, before the incoming client gets FACET_RESIDENCE_LAST */
     uint64_t patience_ns; /* how long a client that was asked may give nothing; 0: forever */
 };
+/* Turns of 0.1 s or more and 20 times what moving took; a client is stuck after 30 s. */
 extern const struct facet_residence_config facet_residence_defaults;
 
 /* A client's demand, read from its segment just before a step. */
@@ -85,7 +86,7 @@ struct facet_residence {
 void facet_residence_init(struct facet_residence *residence, const struct facet_residence_config *config,
                           uint64_t now_ns);
 
-/* `weight_milli` 0 counts as best effort. Index, or -1 when all FACET_RESIDENCE_CLIENTS are used. */
+/* Returns the client's index; -1: all FACET_RESIDENCE_CLIENTS are used. `weight_milli` 0 counts as best effort. */
 int facet_residence_add(struct facet_residence *residence, uint32_t weight_milli);
 void facet_residence_remove(struct facet_residence *residence, int client);
 void facet_residence_set_weight(struct facet_residence *residence, int client, uint32_t weight_milli);

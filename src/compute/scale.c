@@ -39,8 +39,8 @@ static void note_pressure(const struct facet_scale_config *config, struct facet_
  * The next value from `present` towards `needed`: up at once, down one step when the member has been calm for long
  * enough.
  */
-static uint32_t settle_share(const struct facet_scale_config *config, const struct facet_scale_member *member,
-                             uint32_t present, uint32_t needed, uint32_t step)
+static uint32_t approach_needed(const struct facet_scale_config *config, const struct facet_scale_member *member,
+                                uint32_t present, uint32_t needed, uint32_t step)
 {
     if (needed >= present)
         return needed;
@@ -59,7 +59,7 @@ static uint32_t wanted_milli(const struct facet_scale_config *config, const stru
     uint32_t needed =
         member->busy_milli > 0 ? min_u32((uint64_t)member->busy_milli + config->headroom_milli, limit) : 0;
 
-    return settle_share(config, member, min_u32(member->share_milli, limit), needed, config->step_milli);
+    return approach_needed(config, member, min_u32(member->share_milli, limit), needed, config->step_milli);
 }
 
 /* The units that amount to `milli` of the device. */
@@ -69,8 +69,8 @@ static uint32_t units_for(const struct facet_scale_config *config, uint32_t mill
 }
 
 /*
- * A pressed member wants the units that its share can keep busy, and one more each window; a calm member those that it
- * kept busy.
+ * A pressed member wants the units that its share can keep busy, and at least one more each window; a calm member wants
+ * the units that it kept busy.
  */
 static uint32_t wanted_units(const struct facet_scale_config *config, const struct facet_scale_member *member)
 {
@@ -81,13 +81,14 @@ static uint32_t wanted_units(const struct facet_scale_config *config, const stru
 
     if (member->pressed)
         return min_u32(max_u32(present + 1, units_for(config, member->share_milli)), member->units_most);
-    return max_u32(min_u32(settle_share(config, member, present, min_u32(busy, present), 1), member->units_most),
+    return max_u32(min_u32(approach_needed(config, member, present, min_u32(busy, present), 1), member->units_most),
                    member->units_least);
 }
 
 /* ---- dealing out ---- */
 
-/* One resource that is divided: each member's floor, its want, and the field for the result. */
+/* A resource that is divided among the members: functions for a member's floor, its want, and the field of the result.
+ */
 struct deal {
     struct facet_scale_member *members;
     uint32_t count;
@@ -129,7 +130,8 @@ static uint64_t unsatisfied_weight(const struct deal *deal)
     return sum;
 }
 
-/* One round that divides `left` by weight; a member that needs less than its part leaves the surplus to the others. */
+/* Divides `left` once by weight and returns what remains; a member that needs less than its part leaves the surplus to
+ * the others. */
 static uint64_t deal_round(const struct deal *deal, uint64_t left, uint64_t weights)
 {
     uint64_t rest = left;

@@ -19,7 +19,7 @@ __extension__ typedef unsigned __int128 settle_wide;
          client++)                                                                                                     \
         if (client->used)
 
-static uint64_t credit_above(uint64_t left, uint64_t right)
+static uint64_t subtract_floored(uint64_t left, uint64_t right)
 {
     return left > right ? left - right : 0;
 }
@@ -49,13 +49,13 @@ static uint64_t device_time_ns(const struct facet_settle_client *client, uint64_
  */
 static uint64_t unsettled_ns(const struct facet_settle_client *client)
 {
-    return device_time_ns(client, credit_above(client->demand.measured_ns, client->total.measured_ns));
+    return device_time_ns(client, subtract_floored(client->demand.measured_ns, client->total.measured_ns));
 }
 
-/* The most that the work in flight can still add to the measured time. */
+/* The most that the work in flight can add to the measured time if it ended now. */
 static uint64_t unmeasured_max_ns(const struct facet_settle_client *client, uint64_t now_ns)
 {
-    return client->demand.begun_ns ? device_time_ns(client, credit_above(now_ns, client->demand.begun_ns)) : 0;
+    return client->demand.begun_ns ? device_time_ns(client, subtract_floored(now_ns, client->demand.begun_ns)) : 0;
 }
 
 /*
@@ -63,7 +63,7 @@ static uint64_t unmeasured_max_ns(const struct facet_settle_client *client, uint
  */
 static uint64_t charged_ns(const struct facet_settle_client *client)
 {
-    return credit_above(client->demand.charged_ns, client->credited_charge_ns);
+    return subtract_floored(client->demand.charged_ns, client->credited_charge_ns);
 }
 
 static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t elapsed_ns, uint64_t now_ns)
@@ -71,7 +71,7 @@ static uint64_t wanted_ns(const struct facet_settle_client *client, uint64_t ela
     uint64_t most_ns = client->charged_by_policy ? charged_ns(client) : device_time_ns(client, elapsed_ns);
     uint64_t use_ns = add_saturating(unsettled_ns(client), unmeasured_max_ns(client, now_ns));
 
-    return facet_min_u64(facet_min_u64(most_ns, elapsed_ns), credit_above(use_ns, client->credit_ns));
+    return facet_min_u64(facet_min_u64(most_ns, elapsed_ns), subtract_floored(use_ns, client->credit_ns));
 }
 
 /* Gives out the time that has passed; when clients want more, in proportion to their wants. */
@@ -93,7 +93,7 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
 /* Adds the time that the client claimed to its settled time. */
 static void take_claim_over(struct facet_settle *settle, struct facet_settle_client *client)
 {
-    uint64_t claimed_ns = facet_min_u64(credit_above(client->demand.claimed_ns, client->total.settled_ns),
+    uint64_t claimed_ns = facet_min_u64(subtract_floored(client->demand.claimed_ns, client->total.settled_ns),
                                         facet_min_u64(unsettled_ns(client), settle->claimable_ns));
 
     client->total.settled_ns += claimed_ns;
@@ -104,8 +104,8 @@ static void take_claim_over(struct facet_settle *settle, struct facet_settle_cli
 /* Returns the time from `from_ns` to `now_ns` that is not claimed, and adds the claimed part to claimable_ns. */
 static uint64_t unclaimed_ns(struct facet_settle *settle, uint64_t from_ns, uint64_t now_ns)
 {
-    uint64_t passed_ns = credit_above(now_ns, from_ns);
-    uint64_t claimed_ns = facet_min_u64(credit_above(settle->claimed_until_ns, from_ns), passed_ns);
+    uint64_t passed_ns = subtract_floored(now_ns, from_ns);
+    uint64_t claimed_ns = facet_min_u64(subtract_floored(settle->claimed_until_ns, from_ns), passed_ns);
 
     settle->claimable_ns += claimed_ns;
     return passed_ns - claimed_ns;
@@ -119,7 +119,7 @@ void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_unti
 /* Gives the time without a scheduler to the first clients that report work that ran in it. */
 static void settle_missed_time(struct facet_settle *settle, struct facet_settle_client *client)
 {
-    uint64_t missing_ns = credit_above(unsettled_ns(client), client->credit_ns);
+    uint64_t missing_ns = subtract_floored(unsettled_ns(client), client->credit_ns);
     uint64_t granted_ns = client->covers_missed_time ? facet_min_u64(settle->missed_ns, missing_ns) : 0;
 
     client->credit_ns += granted_ns;
@@ -169,7 +169,7 @@ static uint64_t publish_small_lags(struct facet_settle *settle, uint64_t left_ns
 /* Small lags go first, so that one long launch does not delay the other clients' numbers. */
 void facet_settle_publish(struct facet_settle *settle, uint64_t now_ns)
 {
-    uint64_t left_ns = credit_above(now_ns, settle->published_at_ns);
+    uint64_t left_ns = subtract_floored(now_ns, settle->published_at_ns);
     uint32_t count, before = 0;
 
     settle->published_at_ns += left_ns;
@@ -186,7 +186,7 @@ void facet_settle_init(struct facet_settle *settle, uint64_t now_ns)
     *settle = (struct facet_settle){.last_step_ns = now_ns, .published_at_ns = now_ns};
 }
 
-static bool has_clients(struct facet_settle *settle, const struct facet_settle_client *except)
+static bool has_other_clients(struct facet_settle *settle, const struct facet_settle_client *except)
 {
     EACH_CLIENT (settle, client)
         if (client != except)
@@ -197,9 +197,9 @@ static bool has_clients(struct facet_settle *settle, const struct facet_settle_c
 /* The time before the first client was added had no scheduler; steps give out only the time after that. */
 static void begin_after_missed(struct facet_settle *settle, const struct facet_settle_client *client, uint64_t now_ns)
 {
-    if (!has_clients(settle, client))
+    if (!has_other_clients(settle, client))
         settle->last_step_ns = settle->published_at_ns = facet_max_u64(settle->last_step_ns, now_ns);
-    settle->unpublished_ns = credit_above(settle->last_step_ns, client->total.at_ns);
+    settle->unpublished_ns = subtract_floored(settle->last_step_ns, client->total.at_ns);
     settle->missed_ns = unclaimed_ns(settle, client->total.at_ns, settle->last_step_ns);
     settle->missed_time_found = true;
 }

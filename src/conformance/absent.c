@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: calls with a device that does not exist, of every operation that takes a device.
- * Never: names an operation. They are picked from the list of all, so that a new one is checked, or does not compile.
+ * Never: names an operation: they are picked from FACET_OPERATIONS, so that a new operation is checked, or does not
+ * compile.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -46,7 +47,8 @@ enum { ANSWER_SIZE = 512 };
 #define ROOM_RET_ITEMS(name, type)  +sizeof(uint32_t)
 #define ROOM_RET_TEXT(name)         +sizeof(uint32_t)
 
-/* IF_DEVICE(M, table, op, arguments) is M(table, op, arguments) if the first argument is a device, or else nothing. */
+/* IF_DEVICE(M, table, op, arguments) is M(table, op, arguments) if the first argument is a device; otherwise nothing.
+ */
 #define IF_DEVICE(M, ...)        JOIN(IF_, FIRST_OF(__VA_ARGS__))(M, __VA_ARGS__)
 #define FIRST_OF(table, op, ...) HEAD_OF(__VA_ARGS__, )
 #define HEAD_OF(first, ...)      FIRST first
@@ -70,7 +72,7 @@ enum { ANSWER_SIZE = 512 };
 #define DEFINE_IF_DEVICE(...) IF_DEVICE(DEFINE, __VA_ARGS__)
 FACET_OPERATIONS(DEFINE_IF_DEVICE)
 
-struct call {
+struct absent_call {
     const char *table;
     enum facet_operation_id operation;
     size_t room;
@@ -80,11 +82,11 @@ struct call {
 #define LIST(table, op, ...)                                                                                           \
     {#table, FACET_OPERATION_##table##_##op, 0 FACET_EACH(ROOM, __VA_ARGS__), call_##table##_##op},
 #define LIST_IF_DEVICE(...) IF_DEVICE(LIST, __VA_ARGS__)
-static const struct call calls[] = {FACET_OPERATIONS(LIST_IF_DEVICE)};
+static const struct absent_call calls[] = {FACET_OPERATIONS(LIST_IF_DEVICE)};
 
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
-static void judge_absent_call(struct facet_check *check, const struct call *call, uint32_t device,
+static void judge_absent_call(struct facet_check *check, const struct absent_call *call, uint32_t device,
                               struct facet_error *error)
 {
     _Alignas(max_align_t) unsigned char answer[ANSWER_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the cases of check_activity.c, which belong to the group `metrics`. Never: reads a metric by itself. */
+/* Owns: declaring the cases of check_activity.c, which belong to the group `metrics`. Never: declares another case. */
 #ifndef FACET_CONFORMANCE_ACTIVITY_H
 #define FACET_CONFORMANCE_ACTIVITY_H
 

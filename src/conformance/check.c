@@ -13,7 +13,7 @@
 
 enum { POISON = 0xa5 };
 
-/* When this fails, the watcher has ended, and no other process could receive the message. */
+/* Ends this process when the write fails: then the watcher has ended, and no other process receives messages. */
 static void send_message(const struct facet_check *check, const struct facet_check_message *message)
 {
     ssize_t written;
@@ -121,7 +121,8 @@ bool facet_check_refused(struct facet_check *check, enum facet_status expected, 
 {
     if (got != expected || facet_check_untouched(out, bytes))
         return facet_check_status(check, expected, got);
-    return facet_check_judge(check, false, "expected: %s and an output that is left alone\ngot: an output written to",
+    return facet_check_judge(check, false,
+                             "expected: %s and an output that is left alone\ngot: an output that was written to",
                              facet_status_name(expected));
 }
 
@@ -143,7 +144,7 @@ void facet_check_report_tallies(struct facet_check *check, const struct facet_ch
         EXPECT_TRUE(check, tallies[i].text, !tallies[i].failed, "%s", tallies[i].first_miss);
 }
 
-/* Calls with a struct whose `size` is `stated`, in larger room. True when nothing beyond `stated` bytes was written. */
+/* Calls with a struct whose `size` is `stated`, in a larger buffer. True: nothing beyond `stated` bytes was written. */
 static bool fill_stated(struct facet_check *check, uint32_t stated, size_t room, facet_check_fill_func call,
                         const void *subject, unsigned char *bytes, enum facet_status *ret_status)
 {

@@ -26,7 +26,7 @@ struct facet_check_identity {
     char uuid[64], name[128];
 };
 
-/* A list with a larger count is treated as garbage. */
+/* A larger count of a list is taken as an error of the provider. */
 #define FACET_CHECK_ITEMS 4096u
 
 /* The provider under test. Operations that it does not offer are NULL here. */
@@ -53,13 +53,14 @@ struct facet_check {
 
     struct facet_device_info *devices;
     uint32_t device_count;
-    uint32_t device;                              /* under test, an index of `devices` */
-    struct facet_check_identity *earlier_devices; /* as another process saw them before; NULL: it failed, or none ran */
+    uint32_t device; /* the device under test: an index of `devices` */
+    struct facet_check_identity
+        *earlier_devices; /* what another process saw before; NULL: that process failed, or none ran */
     uint32_t earlier_count;
     bool several_kinds; /* several kinds of devices are under test, so texts name the device */
 
-    struct facet_error error; /* the provider's error of the call under way */
-    char text[160];           /* the assertion under way */
+    struct facet_error error; /* the provider's error in the present call */
+    char text[160];           /* the text of the present assertion */
     bool quiet; /* one group reports the assertions common to all groups; the others report only failures */
 };
 
@@ -81,7 +82,7 @@ extern const struct facet_check_group facet_check_entry, facet_check_device, fac
     facet_check_partition, facet_check_limit, facet_check_metrics, facet_check_container, facet_check_memory,
     facet_check_mapping, facet_check_execution, facet_check_math, facet_check_snapshot, facet_check_threads;
 
-/* check.c: assertions. `begin` is part of the macros below. */
+/* check.c: assertions. The macros below call facet_check_begin() first. */
 void facet_check_begin(struct facet_check *check, const char *format, ...) FACET_PRINTF(2, 3);
 bool facet_check_judge(struct facet_check *check, bool passed, const char *format, ...) FACET_PRINTF(3, 4);
 bool facet_check_status(struct facet_check *check, enum facet_status expected, enum facet_status got);
@@ -148,7 +149,7 @@ struct facet_check_list {
     const void *subject;
 };
 
-/* All items, in memory to free(); NULL after a failed assertion. An empty list is not NULL. */
+/* Returns all items, which the caller frees; NULL after a failed assertion. An empty list is not NULL. */
 void *facet_check_fetch(struct facet_check *check, const struct facet_check_list *list, uint32_t *ret_count);
 /* Asserts every rule of lists. */
 void facet_check_list_rules(struct facet_check *check, const struct facet_check_list *list);

@@ -18,9 +18,9 @@
 #include "base/clock.h"
 #include "conformance/kernel.h"
 
-enum { PAUSE_MS = 10, PATIENCE = 300 };
+enum { PAUSE_MS = 10, ATTEMPTS_MAX = 300 }; /* 3 s of readings, PAUSE_MS apart */
 
-/* Large enough to stand out from a runtime's own memory. */
+/* The most memory that is taken: enough to stand out from a runtime's own memory. */
 #define MOST_BYTES (UINT64_C(64) << 20)
 
 static void pause_briefly(void)
@@ -60,7 +60,7 @@ static void expect_rise(struct facet_check *check, const char *text, uint64_t be
     uint64_t value = before;
 
     facet_check_begin(check, "%s", text);
-    for (int i = 0; i < PATIENCE && value <= before && read_metrics(check, &now) == FACET_OK; i++) {
+    for (int i = 0; i < ATTEMPTS_MAX && value <= before && read_metrics(check, &now) == FACET_OK; i++) {
         value = value_of(&now);
         if (value <= before)
             pause_briefly();
@@ -78,7 +78,7 @@ static uint64_t read_busy_ns(const struct facet_device_metrics *metrics)
     return metrics->busy_ns;
 }
 
-/* A context with memory of its own. */
+/* Creates a context and allocates memory in it. */
 static bool take_memory(struct facet_check *check, uint64_t *ret_context)
 {
     uint64_t bytes = facet_check_info(check)->memory_bytes / 8, address;
@@ -108,7 +108,7 @@ void facet_check_activity_memory(struct facet_check *check)
         facet_check_drop_context(check, context);
 }
 
-static void run_one(struct facet_check *check, uint64_t context)
+static void run_kernel_once(struct facet_check *check, uint64_t context)
 {
     struct facet_check_kernel kernel = {0};
     struct facet_device_metrics before;
@@ -142,15 +142,15 @@ void facet_check_activity_busy(struct facet_check *check)
     }
     if (!facet_check_context(check, FACET_CHECK_WORKER, &context))
         return;
-    run_one(check, context);
+    run_kernel_once(check, context);
     facet_check_drop_context(check, context);
 }
 
 /*
- * The process that started the provider's process `pid`: the last argument of its program (session/child.c). -1:
- * unknown.
+ * Returns the process that started the provider's process `pid`, which is the last argument of that process's program
+ * (session/child.c). -1: unknown.
  */
-static int32_t starter_of(int32_t pid)
+static int32_t find_starter(int32_t pid)
 {
     char path[64], text[8192];
 
@@ -163,9 +163,9 @@ static int32_t starter_of(int32_t pid)
 }
 
 /* Whether `pid` is the provider's process: this one, or the child that this one started for it. */
-static bool is_ours(const struct facet_check *check, int32_t pid)
+static bool is_provider_process(const struct facet_check *check, int32_t pid)
 {
-    return (check->isolated ? starter_of(pid) : pid) == (int32_t)getpid();
+    return (check->isolated ? find_starter(pid) : pid) == (int32_t)getpid();
 }
 
 static enum facet_status call_processes(struct facet_check *check, const void *subject, void *items, uint32_t item_size,
@@ -177,7 +177,7 @@ static enum facet_status call_processes(struct facet_check *check, const void *s
 
 enum sight { NOT_LISTED, WITHOUT_MEMORY, LISTED };
 
-/* How the provider's process is listed; of several entries, for several workers, one with memory is enough. */
+/* How the provider's process is listed. It may have an entry for each worker: one with memory is enough. */
 static enum sight find_own_process(struct facet_check *check)
 {
     const struct facet_check_list list = {"metrics.processes", sizeof(struct facet_process_metrics), true,
@@ -187,7 +187,7 @@ static enum sight find_own_process(struct facet_check *check)
     FACET_CLEANUP_FREE struct facet_process_metrics *all = facet_check_fetch(check, &list, &count);
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_ours(check, all[i].pid))
+        if (!is_provider_process(check, all[i].pid))
             continue;
         bool shows = !(all[i].valid & FACET_PROCESS_HAS_MEMORY) || all[i].memory_used_bytes > 0;
         if (best != LISTED)
@@ -204,7 +204,7 @@ void facet_check_activity_process(struct facet_check *check)
 
     if (take_memory(check, &context)) {
         check->quiet = true; /* each reading is an assertion that was made before */
-        for (int i = 0; i < PATIENCE && (sight = find_own_process(check)) != LISTED; i++)
+        for (int i = 0; i < ATTEMPTS_MAX && (sight = find_own_process(check)) != LISTED; i++)
             pause_briefly();
         check->quiet = quiet;
         EXPECT_TRUE(check, "metrics.processes: lists a process with memory on the device", sight != NOT_LISTED,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: bounds of a context (since ABI 1.4), checked by its records. Never: expects that launches overlap without them:
- * a device that runs one launch at a time keeps any bound. */
+/* Owns: checks of bounds of a context (since ABI 1.4), by the records of its launches. Never: expects that launches
+ * overlap without bounds: a device that runs one launch at a time keeps any bound. */
 #include <inttypes.h>
 
 #include "base/cleanup.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: cancelling one launch (since ABI 1.4) of a queue that a pause holds, so that the launch cannot have begun.
- * Never: counts a launch that completed before the call as cancelled.
+ * Owns: the checks of cancelling one launch (since ABI 1.4) of a queue that a pause holds, so that the launch cannot
+ * have begun. Never: counts a launch that completed before the call as cancelled.
  */
 #include <inttypes.h>
 
 #include "base/cleanup.h"
 #include "conformance/kernel.h"
 
-enum { VICTIM = 4, LAST = FACET_CHECK_QUEUE - 1 };
+enum { MIDDLE = 4, LAST = FACET_CHECK_QUEUE - 1 }; /* the launches that are cancelled, from 0 */
 
 static bool set_paused(struct facet_check *check, const struct facet_check_kernel *kernel, uint32_t paused)
 {
@@ -32,9 +32,9 @@ static void expect_others(struct facet_check *check, const struct facet_check_ke
     EXPECT_OK(check, "memory.read: what a queue wrote of which two were cancelled",
               facet_check_queue_words(check, kernel, address, words));
     for (uint32_t i = 0; i < FACET_CHECK_QUEUE; i++)
-        others += i != VICTIM && i != LAST && words[i] == i + 1;
-    EXPECT_TRUE(check, "execution.cancel_launch: what was cancelled never runs", words[VICTIM] == 0 && words[LAST] == 0,
-                "expected: words %d and %u as they were\ngot: %" PRIu64 " and %" PRIu64, VICTIM, LAST, words[VICTIM],
+        others += i != MIDDLE && i != LAST && words[i] == i + 1;
+    EXPECT_TRUE(check, "execution.cancel_launch: what was cancelled never runs", words[MIDDLE] == 0 && words[LAST] == 0,
+                "expected: words %d and %u as they were\ngot: %" PRIu64 " and %" PRIu64, MIDDLE, LAST, words[MIDDLE],
                 words[LAST]);
     EXPECT_NUMBER(check, "execution.cancel_launch: launches before and behind a cancelled one run",
                   FACET_CHECK_QUEUE - 2, others);
@@ -53,16 +53,19 @@ static void expect_records(struct facet_check *check, const struct facet_check_k
         return;
     facet_check_begin(check, "%s", tally.text);
     for (uint32_t i = 0; i < count; i++) {
-        bool meant = all[i].sequence == before + VICTIM + 1 || all[i].sequence == before + LAST + 1;
+        bool is_cancelled = all[i].sequence == before + MIDDLE + 1 || all[i].sequence == before + LAST + 1;
 
-        cancelled += meant;
-        if (all[i].status != (meant ? FACET_BAD_STATE : FACET_OK) || (meant && all[i].groups > 0))
-            facet_check_tally_miss(&tally, "expected: bad_state of %" PRIu64 " and %" PRIu64 "\ngot: %s of %" PRIu64,
-                                   before + VICTIM + 1, before + LAST + 1,
-                                   facet_status_name((enum facet_status)all[i].status), all[i].sequence);
+        cancelled += is_cancelled;
+        if (all[i].status != (is_cancelled ? FACET_BAD_STATE : FACET_OK) || (is_cancelled && all[i].groups > 0))
+            facet_check_tally_miss(
+                &tally, "expected: bad_state of launches %" PRIu64 " and %" PRIu64 " alone\ngot: %s of launch %" PRIu64,
+                before + MIDDLE + 1, before + LAST + 1, facet_status_name((enum facet_status)all[i].status),
+                all[i].sequence);
     }
     if (count != FACET_CHECK_QUEUE || cancelled != 2)
-        facet_check_tally_miss(&tally, "expected: %u, of which 2 were cancelled\ngot: %" PRIu32 ", of which %" PRIu32,
+        facet_check_tally_miss(&tally,
+                               "expected: %u records, 2 of cancelled launches\ngot: %" PRIu32 " records, %" PRIu32
+                               " of cancelled launches",
                                FACET_CHECK_QUEUE, count, cancelled);
     facet_check_report_tallies(check, &tally, 1);
 }
@@ -76,10 +79,10 @@ static void cancel_middle_launch(struct facet_check *check, const struct facet_c
     if (!set_paused(check, kernel, 1) || !EXPECT_OK(check, "execution.launch: of which two will be cancelled",
                                                     facet_check_queue_fill(check, kernel, address)))
         return;
-    EXPECT_OK(check, "execution.cancel_launch: one in the middle", cancel_one(check, kernel, before + VICTIM + 1));
+    EXPECT_OK(check, "execution.cancel_launch: one in the middle", cancel_one(check, kernel, before + MIDDLE + 1));
     EXPECT_OK(check, "execution.cancel_launch: the last one", cancel_one(check, kernel, before + LAST + 1));
     EXPECT_STATUS(check, "execution.cancel_launch: a second time is not found", FACET_NOT_FOUND,
-                  cancel_one(check, kernel, before + VICTIM + 1));
+                  cancel_one(check, kernel, before + MIDDLE + 1));
     EXPECT_STATUS(check, "execution.cancel_launch: a number that was not given yet is not found", FACET_NOT_FOUND,
                   cancel_one(check, kernel, before + LAST + 2));
     if (!set_paused(check, kernel, 0))

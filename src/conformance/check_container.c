@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `container`. Never: opens a listed item. */
+/* Owns: the checks of the table `container`. Never: opens a listed item. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static void check_items(struct facet_check *check, const char *text, const char 
         const char *fault = fault_of_item(&all[i]);
 
         if (fault)
-            facet_check_tally_miss(&tally, "expected: a sound item %" PRIu32 "\ngot: %s", i, fault);
+            facet_check_tally_miss(&tally, "expected: a well-formed item %" PRIu32 "\ngot: %s", i, fault);
     }
     facet_check_report_tallies(check, &tally, 1);
 }
@@ -65,7 +65,7 @@ static void check_device_items(struct facet_check *check)
     uint32_t whole = 0, empty = 0, got;
 
     facet_check_list_rules(check, &list);
-    check_items(check, "container.items: each is sound", NULL);
+    check_items(check, "container.items: each is well-formed", NULL);
     EXPECT_REFUSED(check, "container.items: an unknown partition is not found", FACET_NOT_FOUND, &got, sizeof got,
                    call_items(check, "no such partition", NULL, list.struct_size, 0, &got));
     call_items(check, NULL, NULL, list.struct_size, 0, &whole);
@@ -124,7 +124,7 @@ static void compare_nodes(struct facet_check *check, const char *one, const char
                 "expected: a node of the partition's own\ngot: %" PRIu32 " nodes, all of the whole device", one_count);
     EXPECT_TRUE(check, "container.items: two partitions have a node of their own each",
                 has_more(first, one_count, second, two_count) && has_more(second, two_count, first, one_count),
-                "expected: nodes that the other partition has not\ngot: the same nodes");
+                "expected: for each partition a node that the other has not\ngot: a partition without such a node");
 }
 
 static void check_two_partitions(struct facet_check *check)
@@ -160,7 +160,7 @@ static void check_partition_items(struct facet_check *check)
     if (!EXPECT_OK(check, "partition.create: one to put into a container",
                    facet_check_create(check, facet_check_smallest(all, count)->id, FACET_PLACEMENT_ANY, &made)))
         return;
-    check_items(check, "container.items: of a partition, each is sound", made.uuid);
+    check_items(check, "container.items: of a partition, each is well-formed", made.uuid);
     EXPECT_OK(check, "partition.destroy: the one for a container", facet_check_destroy(check, made.uuid));
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `device` without topology. Never: changes a device, except by a partition that causes an event. */
+/* Owns: the checks of the table `device` without topology. Never: changes a device, except by a partition that causes
+ * an event. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +123,7 @@ static void check_texts(const struct facet_device_info *info, struct facet_check
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!facet_check_is_text(all[i].text, all[i].size) || (all[i].needed && !all[i].text[0]))
             facet_check_tally_miss(
-                texts, "expected: %s of at most %zu printable characters%s\ngot: another, in device %" PRIu32,
+                texts, "expected: %s of at most %zu printable characters%s\ngot: another text, in device %" PRIu32,
                 all[i].name, all[i].size - 1, all[i].needed ? ", not empty" : "", info->index);
     if (info->pci_address[0] && !is_pci_address(info->pci_address))
         facet_check_tally_miss(texts, "expected: a pci_address like 0000:01:00.0\ngot: '%.16s'", info->pci_address);
@@ -144,7 +145,7 @@ static void check_description(struct facet_check *check)
         [TEXTS] = {.text = "device.list: texts are printable and terminated"},
         [UNIQUE] = {.text = "device.list: uuids are unique"},
         [UNMEASURED] = {.text = "device.list: a field whose bit is clear is 0"},
-        [MEASURED] = {.text = "device.list: a field whose bit is set is sound"},
+        [MEASURED] = {.text = "device.list: a field whose bit is set has a possible value"},
         [KIND] = {.text = "device.list: kinds are known"},
     };
 
@@ -355,10 +356,10 @@ static void create_and_destroy(struct facet_check *check)
 
 static void check_events(struct facet_check *check, const struct facet_event *events, uint32_t count)
 {
-    enum { SEQUENCE, SOUND, ASPECTS };
+    enum { SEQUENCE, VALID, ASPECTS };
     struct facet_check_tally tallies[ASPECTS] = {
         [SEQUENCE] = {.text = "device.events: sequence numbers rise"},
-        [SOUND] = {.text = "device.events: kind, device, time and texts are sound"},
+        [VALID] = {.text = "device.events: kind, device, time and texts are valid"},
     };
     uint64_t last = 0;
 
@@ -373,7 +374,7 @@ static void check_events(struct facet_check *check, const struct facet_event *ev
             (event->kind != FACET_EVENT_HOTPLUG && event->device >= check->device_count) ||
             !facet_check_is_text(event->uuid, sizeof event->uuid) ||
             !facet_check_is_text(event->message, sizeof event->message))
-            facet_check_tally_miss(&tallies[SOUND],
+            facet_check_tally_miss(&tallies[VALID],
                                    "expected: a known kind, a device of the list, a time, printable texts\n"
                                    "got: kind %" PRIu32 ", device %" PRIu32 ", time %" PRIu64 " in event %" PRIu64,
                                    event->kind, event->device, event->timestamp_ns, event->sequence);

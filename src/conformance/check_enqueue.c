@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: transfers in the order of a stream (since ABI 1.2). Never: asserts when a transfer is done, only its order. */
+/* Owns: the checks of transfers in the order of a stream (since ABI 1.2). Never: asserts when a transfer is done, only
+ * its order. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 enum { PIECE = 4096, WORD = 8, WORDS = 64, UNKNOWN = 0x7fffffff };
 
-/* Two pieces of memory, a stream beside them, and another worker's context. */
+/* A context with a stream and two pieces of memory, another worker's context, and the expected and read bytes. */
 struct area {
     struct facet_check *check;
     uint64_t context, other, stream, address;

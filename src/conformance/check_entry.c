@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the entry point, the file's exports, open and close. Never: needs a device. */
+/* Owns: the checks of the entry point, the file's exports, open and close. Never: needs a device. */
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -70,7 +70,7 @@ static void table_size(struct facet_check *check, const char *name, const void *
     if (!table)
         return;
     memcpy(&size, table, sizeof size);
-    facet_check_begin(check, "entry: the table '%s' states a sound size", name);
+    facet_check_begin(check, "entry: the table '%s' states a valid size", name);
     facet_check_judge(check, size >= 8 && size % 8 == 0 && size <= 4096,
                       "expected: sizeof of a struct of pointers\ngot: %" PRIu64, size);
 }
@@ -95,7 +95,7 @@ static void check_tables(struct facet_check *check)
     table_size(check, "execution", provider->execution);
 }
 
-/* The part of a file at `offset` as an array of `count` structs; NULL when a part is missing. */
+/* Returns the `bytes` of the file that begin at `offset`; NULL: the file ends before them. */
 static const void *part_of_file(const unsigned char *file, size_t file_size, uint64_t offset, uint64_t bytes)
 {
     return offset <= file_size && bytes <= file_size - offset ? file + offset : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `execution`. Never: launches a kernel that the provider did not publish. */
+/* Owns: the checks of the table `execution`. Never: launches a kernel that the provider did not publish. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -88,9 +88,9 @@ static void refuse_others_stream(struct facet_check *check, uint64_t stream)
 
 static enum facet_status fill_state(struct facet_check *check, const void *subject, void *out)
 {
-    const struct facet_check_kernel *at = subject;
+    const struct facet_check_kernel *kernel = subject;
 
-    return check->execution_ops.query(check->instance, at->context, at->stream, out, &check->error);
+    return check->execution_ops.query(check->instance, kernel->context, kernel->stream, out, &check->error);
 }
 
 static void check_streams(struct facet_check *check)
@@ -99,38 +99,40 @@ static void check_streams(struct facet_check *check)
     struct facet_provider_instance *instance = check->instance;
     struct facet_stream_state state = {.size = sizeof state};
     struct facet_launch launch = {.grid = {1, 1, 1}, .group = {1, 1, 1}, .kernel = "none"};
-    struct facet_check_kernel at = {0};
+    struct facet_check_kernel target = {0};
 
     refuse_unknown_context(check);
-    if (!facet_check_context(check, FACET_CHECK_WORKER, &at.context))
+    if (!facet_check_context(check, FACET_CHECK_WORKER, &target.context))
         return;
-    refuse_unknown_stream(check, at.context);
-    check_images(check, at.context);
+    refuse_unknown_stream(check, target.context);
+    check_images(check, target.context);
     EXPECT_STATUS(check, "execution.create_stream: no place for the answer is an invalid argument",
-                  FACET_INVALID_ARGUMENT, ops->create_stream(instance, at.context, NULL, &check->error));
+                  FACET_INVALID_ARGUMENT, ops->create_stream(instance, target.context, NULL, &check->error));
     if (!EXPECT_OK(check, "execution.create_stream: in a context",
-                   ops->create_stream(instance, at.context, &at.stream, &check->error)))
+                   ops->create_stream(instance, target.context, &target.stream, &check->error)))
         return;
-    facet_check_struct_rules(check, "execution.query", sizeof(struct facet_stream_state), fill_state, &at);
-    EXPECT_OK(check, "execution.query: a new stream", ops->query(instance, at.context, at.stream, &state, NULL));
+    facet_check_struct_rules(check, "execution.query", sizeof(struct facet_stream_state), fill_state, &target);
+    EXPECT_OK(check, "execution.query: a new stream",
+              ops->query(instance, target.context, target.stream, &state, NULL));
     EXPECT_TRUE(
         check, "execution.query: a new stream has done nothing",
         state.launched == 0 && state.completed == 0 && state.busy_ns == 0 && state.failed == 0 && state.begun == 0,
         "expected: 0 launches\ngot: %" PRIu64 " launched, %" PRIu64 " completed", state.launched, state.completed);
     EXPECT_OK(check, "execution.synchronize: an idle stream at once",
-              ops->synchronize(instance, at.context, at.stream, 0, &check->error));
-    EXPECT_OK(check, "execution.cancel: an idle stream", ops->cancel(instance, at.context, at.stream, &check->error));
+              ops->synchronize(instance, target.context, target.stream, 0, &check->error));
+    EXPECT_OK(check, "execution.cancel: an idle stream",
+              ops->cancel(instance, target.context, target.stream, &check->error));
     EXPECT_STATUS(check, "execution.launch: NULL for the launch is an invalid argument", FACET_INVALID_ARGUMENT,
-                  ops->launch(instance, at.context, at.stream, NULL, NULL, &check->error));
+                  ops->launch(instance, target.context, target.stream, NULL, NULL, &check->error));
     launch.size = 0;
     EXPECT_STATUS(check, "execution.launch: a struct of size 0 is an invalid argument", FACET_INVALID_ARGUMENT,
-                  ops->launch(instance, at.context, at.stream, &launch, NULL, &check->error));
-    refuse_others_stream(check, at.stream);
+                  ops->launch(instance, target.context, target.stream, &launch, NULL, &check->error));
+    refuse_others_stream(check, target.stream);
     EXPECT_OK(check, "execution.destroy_stream: a stream",
-              ops->destroy_stream(instance, at.context, at.stream, &check->error));
+              ops->destroy_stream(instance, target.context, target.stream, &check->error));
     EXPECT_STATUS(check, "execution.destroy_stream: a second time is not found", FACET_NOT_FOUND,
-                  ops->destroy_stream(instance, at.context, at.stream, &check->error));
-    facet_check_drop_context(check, at.context);
+                  ops->destroy_stream(instance, target.context, target.stream, &check->error));
+    facet_check_drop_context(check, target.context);
 }
 
 static void refuse_wrong_launches(struct facet_check *check, const struct facet_check_kernel *kernel)

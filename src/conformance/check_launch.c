@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the part of a launch from version 1.2: dimensions and offset. Never: expects the published kernel to use them.
+ * Owns: the checks of the fields of a launch since version 1.2 of the ABI: dimensions and offset. Never: expects the
+ * published kernel to use them.
  */
 #include <inttypes.h>
 #include <string.h>

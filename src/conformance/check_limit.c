@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `limit`: hard limits of workers, and their enforcement. Never: lifts a limit that it did not set. */
+/* Owns: the checks of the table `limit`: hard limits of workers, and their enforcement. Never: lifts a limit that it
+ * did not set. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static void refuse_absent_device(struct facet_check *check)
     facet_check_absent_device(check, "limit");
 }
 
-/* Names that no worker may have. */
+/* Expects a refusal of names that no worker may have. */
 static void refuse_names(struct facet_check *check, const char *text,
                          enum facet_status (*set)(struct facet_check *check, const char *worker))
 {
@@ -54,12 +55,12 @@ static void refuse_names(struct facet_check *check, const char *text,
     for (int i = 0; bad[i]; i++)
         if (set(check, bad[i]) != FACET_INVALID_ARGUMENT)
             facet_check_tally_miss(
-                &tally, "expected: invalid_argument for name number %d of the suite's list\ngot: another", i);
+                &tally, "expected: invalid_argument for name number %d of refuse_names()\ngot: another status", i);
     snprintf(too_long + 1, sizeof too_long - 1, "%s", longest);
     if (set(check, too_long) != FACET_INVALID_ARGUMENT)
-        facet_check_tally_miss(&tally, "expected: invalid_argument for a name of 64 bytes\ngot: another");
+        facet_check_tally_miss(&tally, "expected: invalid_argument for a name of 64 bytes\ngot: another status");
     if (set(check, NULL) != FACET_INVALID_ARGUMENT)
-        facet_check_tally_miss(&tally, "expected: invalid_argument for NULL\ngot: another");
+        facet_check_tally_miss(&tally, "expected: invalid_argument for NULL\ngot: another status");
     if (set(check, longest) != FACET_OK)
         facet_check_tally_miss(&tally, "expected: ok for a name of 63 bytes\ngot: %s", check->error.message);
     clear_limit(check, longest);
@@ -206,9 +207,12 @@ static void check_entries(struct facet_check *check)
         limit.size = sizeof limit;
         if (!facet_check_is_worker(all[i].worker, sizeof all[i].worker) || all[i].device != check->device ||
             !facet_check_is_text(all[i].address, sizeof all[i].address))
-            facet_check_tally_miss(&tally, "expected: a worker's name, this device, a printable address\ngot: another");
+            facet_check_tally_miss(
+                &tally,
+                "expected: a worker's name, this device, a printable address\ngot: another name, device or address");
         else if (get_limit(check, all[i].worker, &limit) != FACET_OK || memcmp(&limit, &all[i], sizeof limit) != 0)
-            facet_check_tally_miss(&tally, "expected: the same of '%.63s'\ngot: another", all[i].worker);
+            facet_check_tally_miss(&tally, "expected: of '%.63s' what limit.get says\ngot: other values",
+                                   all[i].worker);
     }
     facet_check_report_tallies(check, &tally, 1);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reserve, pages, map and unmap of the table `memory`. Never: assumes a page size. */
+/* Owns: the checks of reserve, pages, map and unmap of the table `memory`. Never: assumes a page size. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `math` (since ABI 1.4): the support that a device claims, and the memory of the trials.
+ * Owns: the checks of the table `math` (since ABI 1.4): the support that a device claims, and the memory of the trials.
  * Never: expects a type that is not claimed.
  */
 #include <inttypes.h>

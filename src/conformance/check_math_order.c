@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: operations as launches of their stream: counted, recorded, in order, paused and cancelled. Never: computes an
- * expected result; the operands make all results equal.
+ * Owns: the checks of operations as launches of their stream: counted, recorded, in order, paused and cancelled. Never:
+ * computes an expected result; the operands make all results equal.
  */
 #include <inttypes.h>
 #include <string.h>

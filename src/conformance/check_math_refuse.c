@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: invalid operations, and the status expected of each. Never: runs a valid one. */
+/* Owns: invalid operations, and the status expected of each. Never: runs a valid operation. */
 #include <inttypes.h>
 
 #include "conformance/trial.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the variants of each operation, each run in every type that the provider claims. Never: computes a result;
+/* Owns: running the variants of each operation in every type that the provider claims. Never: computes a result:
  * math_reference.c does. */
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts, plain memory and copies of the table `memory`. Never: fills a device: small pieces are enough. */
+/* Owns: the checks of contexts, plain memory and copies of the table `memory`. Never: fills a device: small pieces are
+ * enough. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +72,7 @@ static void check_contexts(struct facet_check *check)
     EXPECT_STATUS(check, "memory.info: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
                   ops->info(check->instance, one, NULL, &check->error));
     EXPECT_OK(check, "memory.info: of a context", ops->info(check->instance, one, &info, &check->error));
-    EXPECT_TRUE(check, "memory.info: amounts are sound",
+    EXPECT_TRUE(check, "memory.info: amounts are valid",
                 info.total_bytes > 0 && info.used_bytes <= info.total_bytes &&
                     (info.page_bytes & (info.page_bytes - 1)) == 0,
                 "expected: used within total, a page of a power of two\ngot: %" PRIu64 " of %" PRIu64 ", page %" PRIu32,
@@ -117,7 +118,7 @@ static void check_allocations(struct facet_check *check, uint64_t context, uint6
     EXPECT_OK(check, "memory.free: the other", ops->free(instance, context, second, &check->error));
 }
 
-/* When a context ends, the used memory that another context reports must fall to its value before. */
+/* When a context ends, the used memory that another context reports must fall back to the value before. */
 static void expect_all_freed(struct facet_check *check, uint64_t watcher)
 {
     const struct facet_memory_ops *ops = &check->memory_ops;
@@ -168,6 +169,7 @@ static void fill_pattern(unsigned char *bytes, size_t count, unsigned seed)
         bytes[i] = (unsigned char)(i * 7 + i / 251 + seed);
 }
 
+/* A piece of memory with its expected content, and the content that was read. */
 struct area {
     struct facet_check *check;
     uint64_t context, address;

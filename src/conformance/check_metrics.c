@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `metrics`. Never: expects a value, only that a reading is plausible. */
+/* Owns: the checks of the table `metrics`. Never: expects a value, only that a reading is plausible. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "conformance/activity.h"
 
-enum { READINGS = 20, PAUSE_MS = 10, PATIENCE = 300 };
+enum { READINGS = 20, PAUSE_MS = 10, ATTEMPTS_MAX = 300 }; /* 3 s of attempts, PAUSE_MS apart */
 
 static void refuse_absent_device(struct facet_check *check)
 {
@@ -63,7 +63,7 @@ static uint64_t value_of(const struct facet_device_metrics *metrics, const struc
     return narrow;
 }
 
-enum aspect { ANSWERS, ABSENT, MILLI, COUNTERS, BACKWARDS, SANE, ASPECTS };
+enum aspect { ANSWERS, ABSENT, MILLI, COUNTERS, BACKWARDS, VALID, ASPECTS };
 
 static void check_reading(const struct facet_check *check, const struct facet_device_metrics *now,
                           struct facet_check_tally *tallies)
@@ -84,14 +84,14 @@ static void check_reading(const struct facet_check *check, const struct facet_de
                                    value);
     }
     if (now->device != check->device)
-        facet_check_tally_miss(&tallies[SANE], "expected: device %" PRIu32 "\ngot: %" PRIu32, check->device,
+        facet_check_tally_miss(&tallies[VALID], "expected: device %" PRIu32 "\ngot: %" PRIu32, check->device,
                                now->device);
     if (now->timestamp_ns == 0 || now->timestamp_ns > wall + FACET_NS_PER_S)
-        facet_check_tally_miss(&tallies[SANE], "expected: a time of CLOCK_REALTIME, now %" PRIu64 "\ngot: %" PRIu64,
+        facet_check_tally_miss(&tallies[VALID], "expected: a time of CLOCK_REALTIME, now %" PRIu64 "\ngot: %" PRIu64,
                                wall, now->timestamp_ns);
     if ((facet_check_info(check)->valid & FACET_DEVICE_HAS_MEMORY) &&
         now->memory_used_bytes > facet_check_info(check)->memory_bytes)
-        facet_check_tally_miss(&tallies[SANE], "expected: memory_used_bytes within the device\ngot: %" PRIu64,
+        facet_check_tally_miss(&tallies[VALID], "expected: memory_used_bytes within the device\ngot: %" PRIu64,
                                now->memory_used_bytes);
 }
 
@@ -104,7 +104,7 @@ static void compare_readings(const struct facet_device_metrics *before, const st
             facet_check_tally_miss(&tallies[COUNTERS], "expected: %s of at least %" PRIu64 "\ngot: %" PRIu64,
                                    fields[i].name, value_of(before, &fields[i]), value_of(now, &fields[i]));
     if (now->timestamp_ns < before->timestamp_ns)
-        facet_check_tally_miss(&tallies[BACKWARDS], "expected: at least %" PRIu64 "\ngot: %" PRIu64,
+        facet_check_tally_miss(&tallies[BACKWARDS], "expected: a time of at least %" PRIu64 " ns\ngot: %" PRIu64,
                                before->timestamp_ns, now->timestamp_ns);
 }
 
@@ -127,7 +127,7 @@ static void expect_later_reading(struct facet_check *check, uint64_t first_ns)
     struct facet_device_metrics now = {.timestamp_ns = first_ns};
 
     facet_check_begin(check, "metrics.device: the time of the reading moves on");
-    for (int i = 0; i < PATIENCE && now.timestamp_ns <= first_ns; i++) {
+    for (int i = 0; i < ATTEMPTS_MAX && now.timestamp_ns <= first_ns; i++) {
         pause_briefly();
         if (read_metrics(check, &now) != FACET_OK)
             break;
@@ -144,7 +144,7 @@ static void check_readings(struct facet_check *check)
         [MILLI] = {.text = "metrics.device: shares are at most 1000 milli"},
         [COUNTERS] = {.text = "metrics.device: counters never fall"},
         [BACKWARDS] = {.text = "metrics.device: time never goes back"},
-        [SANE] = {.text = "metrics.device: device, time and memory are sound"},
+        [VALID] = {.text = "metrics.device: device, time and memory are valid"},
     };
     struct facet_device_metrics before = {0}, now = {0};
     uint64_t first_ns = 0;
@@ -220,7 +220,7 @@ static void check_processes(struct facet_check *check)
 {
     const struct facet_check_list list = {"metrics.processes", sizeof(struct facet_process_metrics), true,
                                           call_processes, NULL};
-    struct facet_check_tally tally = {.text = "metrics.processes: each is sound"};
+    struct facet_check_tally tally = {.text = "metrics.processes: each is well-formed"};
     uint64_t context = 0;
     uint32_t count = 0;
     bool used = facet_check_claims(check, FACET_CAN_MEMORY) && facet_check_context(check, FACET_CHECK_WORKER, &context);
@@ -231,7 +231,8 @@ static void check_processes(struct facet_check *check)
         const char *fault = fault_of_process(check, &all[i]);
 
         if (fault)
-            facet_check_tally_miss(&tally, "expected: a sound process\ngot: %s, for pid %" PRId32, fault, all[i].pid);
+            facet_check_tally_miss(&tally, "expected: a well-formed process\ngot: %s, for pid %" PRId32, fault,
+                                   all[i].pid);
     }
     facet_check_report_tallies(check, &tally, 1);
     if (used)
@@ -241,7 +242,7 @@ static void check_processes(struct facet_check *check)
 static void check_links(struct facet_check *check)
 {
     const struct facet_check_list list = {"metrics.links", sizeof(struct facet_link_metrics), true, call_links, NULL};
-    struct facet_check_tally tally = {.text = "metrics.links: each is a link of the topology, and sound"};
+    struct facet_check_tally tally = {.text = "metrics.links: each is a link of the topology, and well-formed"};
     uint32_t count = 0, link_count = UINT32_MAX;
 
     if (check->device_ops.links)

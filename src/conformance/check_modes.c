@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the checks that capabilities, modes and operations agree. Never: checks an operation's effect; the group of its
- * table does.
+ * Owns: the checks that capabilities, modes and operations agree. Never: checks an operation's effect: the group of the
+ * operation's table does.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -227,7 +227,7 @@ static enum facet_status set_limit(struct facet_check *check)
     return ops->set_compute(check->instance, check->device, FACET_CHECK_WORKER, 100, &check->error);
 }
 
-/* A device refuses a mode while one of another mode group is in use, whichever came first. */
+/* A device refuses a mode while a mode of another mode group is in use, whichever came first. */
 static void refuse_mixed_modes(struct facet_check *check, const char *template_id)
 {
     struct facet_partition_info made;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages that move while they are used (since ABI 1.3). Never: assumes a page size, or how long a move takes. */
+/* Owns: the checks of pages that move while they are used (since ABI 1.3). Never: assumes a page size, or how long a
+ * move takes. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,11 @@
 
 enum { WORD = 64, ROUNDS = 16, MOST_PAGES = 64 };
 
-/* The memory that a kernel writes while it moves. */
+/* The size of the memory that moves while a kernel writes it. */
 #define USED_BYTES (UINT64_C(4) << 20)
 
-/* Five reserved pages at `at`: two are mapped to pages of `one`, two to pages of `two`; the fifth is unmapped. */
+/* Five reserved pages at address `at`: two are mapped to pages of `one`, two to pages of `two`; the fifth is unmapped.
+ */
 struct move {
     struct facet_check *check;
     const struct facet_memory_ops *ops;
@@ -182,7 +184,7 @@ struct page_sets {
     struct move *move;
     struct facet_check_kernel kernel;
     uint64_t count, sets[2];
-    uint64_t *words; /* as many as there are */
+    uint64_t *words; /* the content of the range, as it was read */
 };
 
 static bool prepare_sets(struct page_sets *page_sets)
@@ -203,7 +205,8 @@ static bool prepare_sets(struct page_sets *page_sets)
                      map_pages(move, move->at, page_sets->sets[0], 0, page_sets->count));
 }
 
-/* Launches a kernel that writes `value` everywhere; meanwhile half of the pages move singly, the rest at once. */
+/* Launches a kernel that writes `value` to all words; meanwhile half of the pages move one by one, the rest together.
+ */
 static enum facet_status move_under_launch(struct page_sets *page_sets, uint64_t value, uint64_t to)
 {
     struct move *move = page_sets->move;
@@ -223,7 +226,7 @@ static enum facet_status move_under_launch(struct page_sets *page_sets, uint64_t
     return status;
 }
 
-static bool is_all(const struct page_sets *page_sets, uint64_t value)
+static bool has_only_words(const struct page_sets *page_sets, uint64_t value)
 {
     uint64_t count = page_sets->count * page_sets->move->page / sizeof(uint64_t);
 
@@ -245,7 +248,7 @@ static void move_often(struct page_sets *page_sets)
             facet_check_status(check, FACET_OK, status);
             return;
         }
-        if (!is_all(page_sets, i + 1)) {
+        if (!has_only_words(page_sets, i + 1)) {
             facet_check_judge(check, false, "expected: everything that launch %" PRIu64 " wrote\ngot: less", i + 1);
             return;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table `partition`: possible cuts, refusals, identity, use. Never: removes a partition that existed before.
+ * Owns: the checks of the table `partition`: templates and placements, refusals, uuids, use. Never: removes a partition
+ * that existed before.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static const char *fault_of_template(const struct facet_check *check, const stru
     return NULL;
 }
 
-/* Also checks that placements are sound: the template's length, in rising order, none twice. */
+/* Checks that the template's placements are well-formed: the template's length, in rising order, none twice. */
 static const char *fault_of_placements(struct facet_check *check, const struct facet_partition_template *one)
 {
     uint32_t count = 0;
@@ -76,8 +77,9 @@ static bool id_is_taken(const struct facet_partition_template *templates, uint32
 
 static void check_templates(struct facet_check *check)
 {
-    struct facet_check_tally tallies[] = {{.text = "partition.templates: each template is sound, its id its own"},
-                                          {.text = "partition.placements: each template has sound placements"}};
+    struct facet_check_tally tallies[] = {
+        {.text = "partition.templates: each template is well-formed, and its id unique"},
+        {.text = "partition.placements: each template has well-formed placements"}};
     uint32_t count = 0;
 
     facet_check_list_rules(check, &facet_check_templates_list);
@@ -89,9 +91,9 @@ static void check_templates(struct facet_check *check)
         const char *place = fault_of_placements(check, &all[i]);
 
         if (fault)
-            facet_check_tally_miss(&tallies[0], "expected: a sound template\ngot: '%.31s': %s", all[i].id, fault);
+            facet_check_tally_miss(&tallies[0], "expected: a well-formed template\ngot: '%.31s': %s", all[i].id, fault);
         if (place)
-            facet_check_tally_miss(&tallies[1], "expected: sound placements\ngot: '%.31s': %s", all[i].id, place);
+            facet_check_tally_miss(&tallies[1], "expected: well-formed placements\ngot: '%.31s': %s", all[i].id, place);
     }
     facet_check_report_tallies(check, tallies, 2);
     const struct facet_check_list placements = facet_check_placements_list(all[0].id);
@@ -253,7 +255,7 @@ static void check_partition_in_use(struct facet_check *check)
 /* Runs the four cases of partition_life.c, each on a device without partitions. */
 static void check_partition_life(struct facet_check *check)
 {
-    static void (*const stages[])(struct facet_check *) = {facet_check_partition_everywhere,
+    static void (*const stages[])(struct facet_check *) = {facet_check_partition_every_placement,
                                                            facet_check_partition_free_flags, facet_check_partition_fill,
                                                            facet_check_partition_random};
 

@@ -2,9 +2,9 @@
 /*
  * Pausing a context (since ABI 1.4).
  *
- * Owns: queues that a pause holds, and a window onto their results: memory that a second context shares.
- * Never: reads through the paused context, because such a read waits for everything that it has queued. Never: asserts
- * how long anything takes; it compares two readings.
+ * Owns: queues that a pause holds, and a window onto their results: memory that is shared with a second context.
+ * Never: reads through the paused context, because such a read waits for all work queued in that context; asserts how
+ * long work takes: two readings are compared instead.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -109,7 +109,8 @@ static void expect_all(struct facet_check *check, const struct facet_check_kerne
     EXPECT_OK(check, "execution.query: with what a pause held", facet_check_kernel_query(check, kernel, &state));
     EXPECT_TRUE(check, "execution.query: what a pause held counts as begun and complete",
                 state.completed == state.launched && state.begun == state.launched && state.failed == 0,
-                "expected: %" PRIu64 " of both\ngot: %" PRIu64 " begun, %" PRIu64 " complete, failed %" PRIu32,
+                "expected: %" PRIu64 " begun and complete, 0 failed\ngot: %" PRIu64 " begun, %" PRIu64
+                " complete, failed %" PRIu32,
                 state.launched, state.begun, state.completed, state.failed);
 }
 
@@ -146,19 +147,18 @@ static void check_queue_is_held(struct facet_check *check, const struct facet_ch
     EXPECT_OK(check, "execution.query: while paused", facet_check_kernel_query(check, kernel, &queued));
     EXPECT_TRUE(check, "execution.query: what is queued while paused has not begun",
                 queued.begun == before.begun && queued.launched == before.launched + FACET_CHECK_QUEUE,
-                "expected: %" PRIu64 " begun of %" PRIu64 "\ngot: %" PRIu64 " of %" PRIu64, before.begun,
+                "expected: %" PRIu64 " begun of %" PRIu64 "\ngot: %" PRIu64 " begun of %" PRIu64, before.begun,
                 before.launched + FACET_CHECK_QUEUE, queued.begun, queued.launched);
     EXPECT_STATUS(check, "execution.pause: nothing that is queued is done while it lasts", FACET_TIMEOUT,
                   facet_check_kernel_wait(check, kernel, POLL_NS));
     EXPECT_OK(check, "execution.query: after some time", facet_check_kernel_query(check, kernel, &after));
     EXPECT_TRUE(check, "execution.query: nothing begins or ends while paused",
                 after.begun == queued.begun && after.completed == queued.completed,
-                "expected: %" PRIu64 " begun, %" PRIu64 " complete\ngot: %" PRIu64 ", %" PRIu64, queued.begun,
-                queued.completed, after.begun, after.completed);
+                "expected: %" PRIu64 " begun, %" PRIu64 " complete\ngot: %" PRIu64 " begun, %" PRIu64 " complete",
+                queued.begun, queued.completed, after.begun, after.completed);
     read_words(check, window, words);
     EXPECT_TRUE(check, "execution.pause: nothing is written while it lasts", memcmp(words, none, sizeof none) == 0,
-                "expected: %u words of 0\ngot: another first one, or a later one: %" PRIu64, FACET_CHECK_QUEUE,
-                words[0]);
+                "expected: %u words of 0\ngot: a word that is not; the first is %" PRIu64, FACET_CHECK_QUEUE, words[0]);
     expect_others_unpaused(check);
     if (resume_context(check, kernel))
         expect_all(check, kernel, window->kernel_address);
@@ -179,10 +179,11 @@ static void check_running_stops(struct facet_check *check, const struct facet_ch
     facet_check_kernel_wait(check, kernel, POLL_NS); /* FACET_OK, too: the queue may have ended before the pause */
     EXPECT_OK(check, "execution.query: paused for some time", facet_check_kernel_query(check, kernel, &after));
     read_words(check, window, later);
-    EXPECT_TRUE(
-        check, "execution.pause: what runs has stopped when it returns",
-        after.completed == before.completed && after.begun == before.begun && memcmp(words, later, sizeof words) == 0,
-        "expected: %" PRIu64 " complete, and memory as it was\ngot: %" PRIu64, before.completed, after.completed);
+    EXPECT_TRUE(check, "execution.pause: what runs has stopped when it returns",
+                after.completed == before.completed && after.begun == before.begun &&
+                    memcmp(words, later, sizeof words) == 0,
+                "expected: %" PRIu64 " complete, and memory as it was\ngot: %" PRIu64 " complete, or other memory",
+                before.completed, after.completed);
     if (resume_context(check, kernel))
         expect_all(check, kernel, window->kernel_address);
 }

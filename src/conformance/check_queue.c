@@ -2,8 +2,8 @@
 /*
  * Queued work of a stream: waiting for it, and dropping it.
  *
- * Owns: launches long enough that a device cannot complete them before the next call.
- * Never: counts a queue that completed before the call as cancelled.
+ * Owns: the checks of these calls, with launches long enough that a device rarely completes them before the next call.
+ * Never: reports that nothing was dropped when the device had completed the queue before the call.
  */
 #include <inttypes.h>
 
@@ -25,7 +25,7 @@ static enum facet_status count_words(struct facet_check *check, const struct fac
     return status;
 }
 
-/* A timeout of 0 does not wait; FACET_OK is then right only if all work is complete. */
+/* With a timeout of 0 the call does not wait: it may return FACET_OK only if all work is complete. */
 static void wait_for_queue(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     struct facet_stream_state state;
@@ -37,8 +37,8 @@ static void wait_for_queue(struct facet_check *check, const struct facet_check_k
     if (facet_check_kernel_query(check, kernel, &state) != FACET_OK)
         state.launched = UINT64_MAX;
     facet_check_judge(check, status == FACET_TIMEOUT || (status == FACET_OK && state.completed == state.launched),
-                      "expected: timeout, or ok with all %" PRIu64 " complete\ngot: %s with %" PRIu64, state.launched,
-                      facet_status_name(status), state.completed);
+                      "expected: timeout, or ok with all %" PRIu64 " complete\ngot: %s with %" PRIu64 " complete",
+                      state.launched, facet_status_name(status), state.completed);
     EXPECT_OK(check, "execution.synchronize: waits for a queue",
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(check, "execution.query: once the queue was waited for", facet_check_kernel_query(check, kernel, &state));
@@ -49,8 +49,8 @@ static void wait_for_queue(struct facet_check *check, const struct facet_check_k
 /* One attempt to cancel, and its result. */
 struct attempt {
     struct facet_stream_state before, after;
-    uint64_t launched; /* before its own launches */
-    uint32_t ran;      /* of its launches, according to memory */
+    uint64_t launched; /* on the stream, before the launches of this attempt */
+    uint32_t ran;      /* launches of this attempt whose words are in memory */
 };
 
 static enum facet_status attempt_cancel(struct facet_check *check, const struct facet_check_kernel *kernel,

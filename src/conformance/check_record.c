@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: records of launches (since ABI 1.2). Never: compares the provider's clock with ours. */
+/*
+ * Owns: the checks of launch records (since ABI 1.2).
+ * Never: compares times of the provider's clock with times of the host's clock.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,12 +77,13 @@ static bool in_order(const struct facet_launch_record *record, uint64_t before_n
            before_ns <= record->end_ns;
 }
 
-static bool is_sound_time(const struct facet_launch_record *record)
+static bool is_possible_time(const struct facet_launch_record *record)
 {
     return record->busy_ns > 0 && record->longest_ns <= record->busy_ns && record->units > 0;
 }
 
-static bool is_whole_record(const struct facet_launch_record *record, const struct facet_check_kernel *kernel)
+static bool names_kernel_and_ended_well(const struct facet_launch_record *record,
+                                        const struct facet_check_kernel *kernel)
 {
     return record->status == FACET_OK && strncmp(record->kernel, kernel->name, sizeof record->kernel) == 0;
 }
@@ -103,15 +107,17 @@ static void judge_all(struct facet_check *check, const struct facet_check_kernel
             facet_check_tally_miss(&tallies[0], "expected: %" PRIu32 "\ngot: %" PRIu64, i + 1, record->sequence);
         if (!in_order(record, i ? all[i - 1].end_ns : 0))
             facet_check_tally_miss(&tallies[1],
-                                   "expected: times that do not fall\ngot: %" PRIu64 ", %" PRIu64 ", %" PRIu64
-                                   " of record %" PRIu32,
+                                   "expected: queued, start and end in order\ngot: %" PRIu64 " ns, %" PRIu64
+                                   " ns, %" PRIu64 " ns of record %" PRIu32,
                                    record->queued_ns, record->start_ns, record->end_ns, i);
         if (record->groups != GROUPS)
-            facet_check_tally_miss(&tallies[2], "expected: %d\ngot: %" PRIu64, GROUPS, record->groups);
-        if (!is_sound_time(record))
-            facet_check_tally_miss(&tallies[3], "expected: some of each\ngot: %" PRIu64 " ns, %" PRIu64 " ns, %" PRIu32,
+            facet_check_tally_miss(&tallies[2], "expected: %d work-groups\ngot: %" PRIu64, GROUPS, record->groups);
+        if (!is_possible_time(record))
+            facet_check_tally_miss(&tallies[3],
+                                   "expected: busy and longest time, and units\ngot: %" PRIu64 " ns, %" PRIu64
+                                   " ns, %" PRIu32,
                                    record->busy_ns, record->longest_ns, record->units);
-        if (!is_whole_record(record, kernel))
+        if (!names_kernel_and_ended_well(record, kernel))
             facet_check_tally_miss(&tallies[4], "expected: ok of %s\ngot: %s of '%.63s'", kernel->name,
                                    facet_status_name((enum facet_status)record->status), record->kernel);
     }
@@ -155,7 +161,7 @@ static void check_records_after(struct facet_check *check, const struct facet_ch
         EXPECT_NUMBER(check, "execution.records: none after the last", 0, count);
 }
 
-/* A launch that completed is ok and has all its work-groups; any other is a bad state. */
+/* The record of a completed launch is ok and counts all its work-groups; that of a cancelled one is a bad state. */
 static void check_cancelled_records(struct facet_check *check, const struct facet_check_kernel *template_kernel,
                                     uint64_t address)
 {
@@ -182,9 +188,9 @@ static void check_cancelled_records(struct facet_check *check, const struct face
     for (uint32_t i = 0; i < count; i++)
         if (all[i].status == FACET_OK ? all[i].groups != CANCELLED_GROUPS
                                       : all[i].status != FACET_BAD_STATE || all[i].groups > CANCELLED_GROUPS)
-            facet_check_tally_miss(&tally, "expected: ok with %d work-groups, or bad_state\ngot: %s with %" PRIu64,
-                                   CANCELLED_GROUPS, facet_status_name((enum facet_status)all[i].status),
-                                   all[i].groups);
+            facet_check_tally_miss(
+                &tally, "expected: ok with %d work-groups, or bad_state\ngot: %s with %" PRIu64 " work-groups",
+                CANCELLED_GROUPS, facet_status_name((enum facet_status)all[i].status), all[i].groups);
     facet_check_report_tallies(check, &tally, 1);
 }
 

@@ -2,8 +2,9 @@
 /*
  * Scheduling policies among the contexts of a device (since ABI 1.4), checked with two contexts that queue launches.
  *
- * Owns: two rivals, of which the first queues all its launches before the second, and the order in which these ended.
- * Never: expects an exact share: a quarter of a rival's launches decides.
+ * Owns: two rivals, of which the first queues all its launches before the second queues any, and the checks of the
+ * order in which the launches ended.
+ * Never: expects an exact share: a quarter of a rival's launches is the bound.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -120,7 +121,7 @@ static bool run_rivals(struct facet_check *check, struct rival *first, struct ri
     return facet_check_status(check, FACET_OK, status) && fetch_records(check, first) && fetch_records(check, second);
 }
 
-/* How many launches of `rival` ended from `from` on, up to `to`. */
+/* How many launches of `rival` ended between `from` and `to`, both included. */
 static uint32_t count_ended(const struct rival *rival, uint64_t from, uint64_t to)
 {
     uint32_t count = 0;
@@ -172,7 +173,9 @@ static void check_without_preemption(struct facet_check *check, struct rival *ri
         facet_check_begin(check, "%s", tally.text);
         for (int i = 0; i < LAUNCHES_PER_RIVAL; i++)
             if (rivals[0].records[i].preemptions > 0 || rivals[1].records[i].preemptions > 0)
-                facet_check_tally_miss(&tally, "expected: 0 preemptions\ngot: %" PRIu32 " and %" PRIu32,
+                facet_check_tally_miss(&tally,
+                                       "expected: 0 preemptions\ngot: %" PRIu32 " of the first and %" PRIu32
+                                       " of the second rival",
                                        rivals[0].records[i].preemptions, rivals[1].records[i].preemptions);
         facet_check_report_tallies(check, &tally, 1);
     }

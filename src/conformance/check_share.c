@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the accepted shares and priorities (since ABI 1.2). Never: measures the resulting shares: an idle device may
- * give a context all of its time.
+ * Owns: the checks of which shares and priorities are accepted (since ABI 1.2).
+ * Never: measures the resulting shares, because an idle device may give a context all of its time.
  */
 #include <facet/limits.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages that contexts share (since ABI 1.3). Never: assumes a page size. */
+/* Owns: the checks of pages that contexts share (since ABI 1.3). Never: assumes a page size. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ static void check_pages_outlive_owner(struct shared *shared, uint64_t before)
                 shared->other_address, 0x5a);
     used = facet_check_used(check, shared->other);
     EXPECT_TRUE(check, "memory.destroy_context: shared pages that are mapped stay in use",
-                used >= before + 2 * shared->page, "expected: at least %" PRIu64 "\ngot: %" PRIu64,
+                used >= before + 2 * shared->page, "expected: at least %" PRIu64 " bytes in use\ngot: %" PRIu64,
                 before + 2 * shared->page, used);
     EXPECT_OK(check, "memory.unmap: one of two shared pages",
               shared->ops->unmap(shared->instance, shared->other, shared->other_address, shared->page, shared->error));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the table `snapshot`. Never: interprets a snapshot's bytes. */
+/* Owns: the checks of the table `snapshot`. Never: interprets a snapshot's bytes. */
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ static enum facet_status resume_worker(struct facet_check *check, int fd)
     return resume_at(check, FACET_CHECK_WORKER, fd, SNAPSHOT_OFFSET);
 }
 
-/* An empty file at the offset where a snapshot is to begin; -1 after a failed assertion. */
+/* An empty file whose offset is where a snapshot is to begin; -1 after a failed assertion. */
 static int create_file(struct facet_check *check)
 {
     FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-snapshot", MFD_CLOEXEC);
@@ -72,7 +72,7 @@ static void check_refusals(struct facet_check *check)
                   check->snapshot_ops.resume_processes(check->instance, dead, 1, NULL));
 }
 
-/* A worker with a piece of memory whose content is known. */
+/* A worker with memory whose content is known, and a second worker's context, which watches the memory in use. */
 struct worker {
     struct facet_check *check;
     uint64_t context, watcher, address, used;
@@ -111,7 +111,7 @@ static void expect_same_bytes(struct worker *worker, const char *text)
         return;
     }
     facet_check_judge(check, memcmp(worker->got, worker->expected, WORKER_BYTES) == 0,
-                      "expected: the bytes that were saved\ngot: others");
+                      "expected: the bytes that were saved\ngot: other bytes");
 }
 
 static void expect_bad_state(struct facet_check_tally *tally, const char *operation, enum facet_status got)
@@ -285,7 +285,7 @@ static void check_words(struct facet_check *check, uint64_t context, uint64_t ad
     enum facet_status status =
         check->memory_ops.read(check->instance, context, address, sizeof words, words, &check->error);
     if (status != FACET_OK)
-        facet_check_tally_miss(&tally, "expected: words to read\ngot: %s", facet_status_name(status));
+        facet_check_tally_miss(&tally, "expected: ok for the read of the words\ngot: %s", facet_status_name(status));
     for (uint64_t i = 0; i < QUEUED_LAUNCHES; i++)
         if (words[i] != i + 1)
             facet_check_tally_miss(&tally, "expected: word %" PRIu64 " stored\ngot: 0x%" PRIx64, i, words[i]);
@@ -313,8 +313,8 @@ static void save_with_queue(struct facet_check *check, const struct facet_check_
               check->execution_ops.query(check->instance, kernel->context, kernel->stream, &state, &check->error));
     EXPECT_TRUE(check, "snapshot.resume: a stream's counters go on",
                 state.launched == QUEUED_LAUNCHES && state.completed == QUEUED_LAUNCHES,
-                "expected: %d launched and completed\ngot: %" PRIu64 " and %" PRIu64, QUEUED_LAUNCHES, state.launched,
-                state.completed);
+                "expected: %d launched and completed\ngot: %" PRIu64 " launched, %" PRIu64 " completed",
+                QUEUED_LAUNCHES, state.launched, state.completed);
 }
 
 static void check_queued_work(struct facet_check *check)

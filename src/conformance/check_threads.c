@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: eight threads at once, and the check that they called every operation.
- * Never: makes a thread's calls; the rounds make and record them (thread.h).
+ * Owns: starting eight threads at once, and the check that each called every operation.
+ * Never: calls an operation for a thread: the functions of thread.h, one round each, make the calls and record them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { ROUNDS = 100, ROUNDS_OF_SNAPSHOTS = 15 };
 
-/* The calls of each thread, by enum facet_operation_id, since the group began. */
+/* Whether each thread has called each operation, by enum facet_operation_id, since the group began. */
 static unsigned char called[FACET_CHECK_THREADS][FACET_OPERATION_COUNT];
 
 /* A thread goes on after a complaint, so that the other threads run beside it to the end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: nodes and links. Never: assumes a vendor's fabric. */
+/* Owns: the checks of nodes and links. Never: assumes a vendor's fabric. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static const char *fault_of_node(const struct facet_check *check, const struct f
                                  uint32_t index)
 {
     if (node->index != index)
-        return "its index is not its place";
+        return "its index is not its position in the list";
     if (node->kind < FACET_NODE_DEVICE || node->kind > FACET_NODE_SOCKET)
         return "its kind is unknown";
     if (!facet_check_is_text(node->uuid, sizeof node->uuid) || !facet_check_is_text(node->name, sizeof node->name) ||
@@ -42,9 +42,9 @@ static const char *fault_of_node(const struct facet_check *check, const struct f
     if (!(node->valid & FACET_NODE_HAS_NUMA) && node->numa_node != 0)
         return "it has a NUMA node though its bit is clear";
     if (!is_device_node(node))
-        return (node->valid & FACET_NODE_HAS_DEVICE) || node->device ? "it names a device and is none" : NULL;
+        return (node->valid & FACET_NODE_HAS_DEVICE) || node->device ? "it names a device and is no device" : NULL;
     if (!(node->valid & FACET_NODE_HAS_DEVICE) || node->device >= check->device_count)
-        return "it is a device, and names none of the list";
+        return "it is a device, and names no device of the list";
     if (strncmp(node->uuid, check->devices[node->device].uuid, sizeof node->uuid) != 0)
         return "its uuid is not its device's";
     return NULL;
@@ -61,14 +61,14 @@ static uint32_t nodes_of_device(const struct facet_topology_node *nodes, uint32_
 
 static void check_nodes(struct facet_check *check, const struct facet_topology_node *nodes, uint32_t count)
 {
-    struct facet_check_tally tallies[] = {{.text = "device.nodes: each node is sound"},
+    struct facet_check_tally tallies[] = {{.text = "device.nodes: each node is well-formed"},
                                           {.text = "device.nodes: each device has one node"}};
 
     for (uint32_t i = 0; i < count; i++) {
         const char *fault = fault_of_node(check, &nodes[i], i);
 
         if (fault)
-            facet_check_tally_miss(&tallies[0], "expected: a sound node %" PRIu32 "\ngot: %s", i, fault);
+            facet_check_tally_miss(&tallies[0], "expected: a well-formed node %" PRIu32 "\ngot: %s", i, fault);
     }
     for (uint32_t i = 0; i < check->device_count; i++)
         if ((check->devices[i].capabilities & FACET_CAN_TOPOLOGY) && nodes_of_device(nodes, count, i) != 1)
@@ -107,18 +107,19 @@ static bool is_repeated(const struct facet_topology_link *links, uint32_t index)
 static void check_links(struct facet_check *check, const struct facet_topology_link *links, uint32_t count,
                         uint32_t node_count)
 {
-    struct facet_check_tally tallies[] = {{.text = "device.links: each link is sound, a below b"},
+    struct facet_check_tally tallies[] = {{.text = "device.links: each link is well-formed, a below b"},
                                           {.text = "device.links: each pair has one link"}};
 
     for (uint32_t i = 0; i < count; i++) {
         const char *fault = fault_of_link(&links[i], node_count);
 
         if (fault)
-            facet_check_tally_miss(&tallies[0], "expected: a sound link %" PRIu32 "\ngot: %s", i, fault);
+            facet_check_tally_miss(&tallies[0], "expected: a well-formed link %" PRIu32 "\ngot: %s", i, fault);
         if (is_repeated(links, i))
             facet_check_tally_miss(&tallies[1],
-                                   "expected: one link of a pair\ngot: another of %" PRIu32 " and %" PRIu32, links[i].a,
-                                   links[i].b);
+                                   "expected: one link of a pair of nodes\ngot: a second link of nodes %" PRIu32
+                                   " and %" PRIu32,
+                                   links[i].a, links[i].b);
     }
     facet_check_report_tallies(check, tallies, 2);
 }

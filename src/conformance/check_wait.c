@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: one stream that waits for another (since ABI 1.4). Never: counts a fast device as one that waited: the work
- * that must come first is the slower, so on a device that does not wait it writes last.
+ * Owns: the checks of a stream that waits for another stream (since ABI 1.4).
+ * Never: passes because a device is fast: the work that must come first is the slower one, so on a device that does not
+ * wait, that work writes its word last.
  */
 #include <inttypes.h>
 
@@ -34,7 +35,7 @@ static void expect_not_begun(struct facet_check *check, const struct facet_check
     EXPECT_NUMBER(check, "execution.wait: counts as a launch of its stream", 2, own_state.launched);
     EXPECT_TRUE(check, "execution.query: what is behind a wait has not begun",
                 own_state.begun < 2 || other_state.completed == other_state.launched,
-                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete",
+                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete on the other",
                 own_state.begun, other_state.completed, other_state.launched);
 }
 
@@ -52,8 +53,9 @@ static void expect_times(struct facet_check *check, const struct facet_check_ker
     if (behind && before &&
         EXPECT_TRUE(check, "execution.records: the launch behind a wait has the number behind it",
                     own_count == 1 && other_count == 1 && behind[0].sequence == 2 && before[0].sequence == last,
-                    "expected: record 2, and %" PRIu64 " of the other\ngot: %" PRIu32 " records, and %" PRIu32, last,
-                    own_count, other_count))
+                    "expected: record 2, and record %" PRIu64 " of the other stream\ngot: %" PRIu32
+                    " records, and %" PRIu32,
+                    last, own_count, other_count))
         EXPECT_TRUE(check, "execution.records: what is behind a wait began when the other was done",
                     behind[0].start_ns >= before[0].end_ns, "expected: from %" PRIu64 " ns on\ngot: %" PRIu64,
                     before[0].end_ns, behind[0].start_ns);
@@ -111,7 +113,7 @@ static void wait_for_past(struct facet_check *check, const struct facet_check_ke
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
 }
 
-/* A pause makes sure that the cancelled work has not begun. */
+/* The context is paused until the cancel, so the cancelled work cannot have begun. */
 static void wait_for_cancelled(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)
 {
     const struct facet_execution_ops *ops = &check->execution_ops;

@@ -3,7 +3,7 @@
  * The conformance suite: checks that a provider keeps what facet/provider.h and the headers beside it promise.
  *
  * Owns: the groups of checks, the child that each group runs in, its deadline, and the report of its end.
- * Never: prints, trusts the provider, or counts an unclaimed promise as kept: it is skipped, with a reason.
+ * Never: prints, trusts the provider, or counts an unclaimed promise as kept: such a promise is skipped, with a reason.
  *
  * Each group runs in a forked child of the caller with the provider loaded into it, so that overruns, prints and signal
  * handlers can be seen, and so that a provider that crashes, exits or hangs costs one group. No group depends on
@@ -35,7 +35,7 @@ struct facet_conformance_options {
     const char *path;     /* the provider's file */
     const char *only;     /* a group; NULL: all */
     uint64_t deadline_ns; /* of each assertion; 0: 10 s */
-    bool isolated;        /* through facet/session.h, the provider in a process of its own */
+    bool isolated;        /* run the provider in a process of its own, reached through facet/session.h */
 };
 
 struct facet_conformance_summary {

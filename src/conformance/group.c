@@ -26,7 +26,8 @@ static void end_other_processes(void)
     setrlimit(RLIMIT_CORE, &no_core);
 }
 
-/* Devices of the same name, memory and capabilities are checked once: whether one of a lower index is of this kind. */
+/* Whether a device of a lower index has the same name, memory, modes and capabilities: of such devices only the first
+ * is checked. */
 static bool is_earlier_kind(const struct facet_check *check, uint32_t index)
 {
     const struct facet_device_info *one = &check->devices[index];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the published test kernel. Never: checks the words that it wrote. */
+/* Owns: loading, launching and waiting for the published test kernel. Never: judges the words that the kernel wrote. */
 #include "conformance/kernel.h"
 
 #include <stdio.h>

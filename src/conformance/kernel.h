@@ -23,7 +23,7 @@ bool facet_check_kernel_published(struct facet_check *check);
 enum facet_status facet_check_kernel_launch(struct facet_check *check, const struct facet_check_kernel *kernel,
                                             uint64_t address, uint64_t words, uint64_t value);
 
-/* Query and wait for the kernel's stream. */
+/* facet_check_kernel_query() queries the kernel's stream; facet_check_kernel_wait() waits for it. */
 enum facet_status facet_check_kernel_query(struct facet_check *check, const struct facet_check_kernel *kernel,
                                            struct facet_stream_state *ret_state);
 enum facet_status facet_check_kernel_wait(struct facet_check *check, const struct facet_check_kernel *kernel,
@@ -36,13 +36,14 @@ bool facet_check_kernel_lengthen(struct facet_check *check, struct facet_check_k
 #define FACET_CHECK_QUEUE 32u
 enum facet_status facet_check_queue_fill(struct facet_check *check, const struct facet_check_kernel *kernel,
                                          uint64_t address);
+/* Reads the FACET_CHECK_QUEUE words of a queue into `ret_words`. */
 enum facet_status facet_check_queue_words(struct facet_check *check, const struct facet_check_kernel *kernel,
                                           uint64_t address, uint64_t *ret_words);
 
 /* check_queue.c: waits for queued work, and cancels it. `address` has room for FACET_CHECK_QUEUE words. */
 void facet_check_queue(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
 
-/* check_launch.c: the arguments of a launch since ABI 1.2. `address` has room for 16 words. */
+/* check_launch.c: the fields of a launch since ABI 1.2. `address` has room for 16 words. */
 void facet_check_launch_forms(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 
 /* check_enqueue.c, check_share.c, check_record.c: cases of the group `execution`. */
@@ -65,7 +66,7 @@ void facet_check_cancel_launch(struct facet_check *check, const struct facet_che
 void facet_check_wait(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 void facet_check_bounds(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address);
 
-/* The same kernel with a new stream of its context. */
+/* Copies the kernel, with a new stream of its context. */
 bool facet_check_kernel_add_stream(struct facet_check *check, const struct facet_check_kernel *kernel,
                                    struct facet_check_kernel *ret_second);
 

@@ -2,8 +2,8 @@
 /*
  * Opening and closing a provider many times.
  *
- * Owns: counting this process's resources before and after.
- * Never: counts resources that a runtime keeps after its first use as a leak; only growth with each round is one.
+ * Owns: counting this process's resources before and after those rounds.
+ * Never: counts resources that a runtime keeps after its first use as a leak; only growth with each round is a leak.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "conformance/check.h"
 
-enum { WARM_UP = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 200, PATIENCE = 100 };
+enum { WARM_UP = 5, LEAST_ROUNDS = 3, MOST_ROUNDS = 200, ATTEMPTS_MAX = 100 };
 
 /* After this time no further round begins, so a runtime that takes seconds to open is opened fewer times. */
 #define ROUNDS_NS            (3 * FACET_NS_PER_S)
@@ -84,7 +84,7 @@ static struct usage settled_usage(uint32_t threads)
     const struct timespec pause = facet_ns_timespec(10 * FACET_NS_PER_MS);
     struct usage now = current_usage();
 
-    for (int i = 0; i < PATIENCE && now.threads > threads; i++) {
+    for (int i = 0; i < ATTEMPTS_MAX && now.threads > threads; i++) {
         nanosleep(&pause, NULL);
         now = current_usage();
     }
@@ -105,7 +105,7 @@ void facet_check_leaks(struct facet_check *check)
     struct usage before = current_usage();
     uint32_t made = open_and_close_rounds(check, LEAST_ROUNDS, MOST_ROUNDS);
     struct usage after = settled_usage(before.threads);
-    facet_check_judge(check, made >= LEAST_ROUNDS, "expected: %d times at least\ngot: %" PRIu32, LEAST_ROUNDS, made);
+    facet_check_judge(check, made >= LEAST_ROUNDS, "expected: at least %d rounds\ngot: %" PRIu32, LEAST_ROUNDS, made);
     EXPECT_TRUE(check, "device.close: leaves no descriptor open", after.descriptors <= before.descriptors,
                 "expected: %" PRIu32 " open descriptors after %" PRIu32 " rounds\ngot: %" PRIu32, before.descriptors,
                 made, after.descriptors);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rules that hold for every list. Never: interprets an item beyond its size. */
+/* Owns: the checks of the rules that hold for every list. Never: interprets a member of an item but `size`. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static unsigned char *room_item(const struct room *room, uint32_t index)
     return room->bytes + MARGIN + (size_t)index * room->item_size;
 }
 
-/* Items are passed without a `size`: the argument item_size gives the room of every item. */
+/* The items' member `size` is not set: the argument item_size of the call says how large each item is. */
 static struct room room_create(uint32_t item_size, uint32_t capacity)
 {
     struct room room = {.item_size = item_size, .capacity = capacity};
@@ -113,7 +113,8 @@ void *facet_check_fetch(struct facet_check *check, const struct facet_check_list
         }
         capacity = count;
     }
-    facet_check_judge(check, false, "expected: room for as many as it asked for to be enough\ngot: too_small again");
+    facet_check_judge(check, false,
+                      "expected: room for the count that the call asked for to be enough\ngot: too_small again");
     return NULL;
 }
 
@@ -124,8 +125,8 @@ static uint32_t check_count(struct facet_check *check, const struct facet_check_
 
     begin_list_rule(check, list, "no room at all says how many there are");
     enum facet_status status = list->call(check, list->subject, NULL, list->struct_size, 0, &count);
-    bool sound = (status == FACET_OK && count == 0) || (status == FACET_TOO_SMALL && count > 0);
-    if (!facet_check_judge(check, sound && count <= FACET_CHECK_ITEMS,
+    bool is_answer = (status == FACET_OK && count == 0) || (status == FACET_TOO_SMALL && count > 0);
+    if (!facet_check_judge(check, is_answer && count <= FACET_CHECK_ITEMS,
                            "expected: too_small and a count of 1 to %u, or ok and 0\ngot: %s and a count of %" PRIu32,
                            FACET_CHECK_ITEMS, facet_status_name(status), count))
         return UINT32_MAX;
@@ -202,20 +203,20 @@ static void check_item_size(struct facet_check *check, const struct facet_check_
 {
     ROOM_CLEANUP struct room full = room_create(list->struct_size, count);
     ROOM_CLEANUP struct room room = room_create(item_size, count);
-    uint32_t got = UINT32_MAX, part = 0;
+    uint32_t got = UINT32_MAX, first_wrong = 0;
 
     begin_list_rule(check, list, rule);
     enum facet_status status = call_with(check, list, &full, &got);
     if (status == FACET_OK)
         status = call_with(check, list, &room, &got);
-    while (part < count && is_part(&room, &full, part, item_size, list->changes))
-        part++;
-    facet_check_judge(check, status == FACET_OK && got == count && part == count && margins_hold(&room),
+    while (first_wrong < count && is_part(&room, &full, first_wrong, item_size, list->changes))
+        first_wrong++;
+    facet_check_judge(check, status == FACET_OK && got == count && first_wrong == count && margins_hold(&room),
                       "expected: ok, %" PRIu32 " items %" PRIu32
                       " bytes apart, each as far as it fits, its size set, the bytes beyond untouched\n"
                       "got: %s, a count of %" PRIu32 ", margins %s, the first wrong item is %" PRIu32,
                       count, item_size, facet_status_name(status), got, margins_hold(&room) ? "whole" : "written to",
-                      part);
+                      first_wrong);
 }
 
 static void check_order(struct facet_check *check, const struct facet_check_list *list, uint32_t count)

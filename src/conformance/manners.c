@@ -139,7 +139,7 @@ void facet_check_manners_end(const struct facet_check_manners *manners, struct f
     check_output(manners, check);
     int changed = changed_signal(manners);
     EXPECT_TRUE(check, "manners: no signal handler is installed", changed == 0,
-                "expected: handlers as before\ngot: another handler of signal %d", changed);
+                "expected: signal handlers as before\ngot: another handler of signal %d", changed);
     sigprocmask(SIG_SETMASK, NULL, &blocked);
     EXPECT_TRUE(check, "manners: no signal is blocked", sigisemptyset(&blocked) != 0,
                 "expected: an empty signal mask\ngot: signals blocked in the calling thread");
@@ -147,7 +147,8 @@ void facet_check_manners_end(const struct facet_check_manners *manners, struct f
                 "expected: %03o\ngot: %03o", (unsigned)manners->file_mask, (unsigned)current_mask());
     const char *variable = changed_variable(manners);
     EXPECT_TRUE(check, "manners: the environment is as before", !variable,
-                "expected: the variables of before\ngot: another '%.60s'", variable ? variable : "");
+                "expected: the variables as before\ngot: '%.60s', which was added, changed or removed",
+                variable ? variable : "");
     EXPECT_TRUE(check, "manners: the working folder is as before",
                 getcwd(folder, sizeof folder) && strcmp(folder, manners->folder) == 0, "expected: %.200s\ngot: %.200s",
                 manners->folder, folder);

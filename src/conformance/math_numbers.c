@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: numbers of all types in an area of memory, and the comparison of results. Never: computes a result. */
+/* Owns: operands of all types in an area of memory, and the comparison of results. Never: computes a result. */
 #include "conformance/trial.h"
 
 #include <math.h>
@@ -32,11 +32,12 @@ void facet_check_trial_begin(struct facet_check_trial *trial, uint32_t operation
 /* In f16 the significand has 11 bits, and the exponent has a bias of 15. */
 static double half_to_double(uint16_t bits)
 {
-    double size = bits & 0x7c00 ? ldexp((bits & 0x3ff) | 0x400, (bits >> 10 & 0x1f) - 25) : ldexp(bits & 0x3ff, -24);
+    double magnitude =
+        bits & 0x7c00 ? ldexp((bits & 0x3ff) | 0x400, (bits >> 10 & 0x1f) - 25) : ldexp(bits & 0x3ff, -24);
 
     if ((bits & 0x7c00) == 0x7c00)
-        size = bits & 0x3ff ? (double)NAN : (double)INFINITY;
-    return bits & 0x8000 ? -size : size;
+        magnitude = bits & 0x3ff ? (double)NAN : (double)INFINITY;
+    return bits & 0x8000 ? -magnitude : magnitude;
 }
 
 static double decode_number(const unsigned char *at, uint32_t type)
@@ -68,13 +69,14 @@ double facet_check_operand_get(const struct facet_check_trial *trial, const stru
 /* `value` is exact in f16 and not subnormal, so nothing is rounded. */
 static uint16_t double_to_half(double value)
 {
-    double size = fabs(value);
+    double magnitude = fabs(value);
     int exponent = 0;
 
-    if (size <= 0)
+    if (magnitude <= 0)
         return 0;
-    frexp(size, &exponent);
-    return (uint16_t)((value < 0 ? 0x8000 : 0) | ((exponent + 14) << 10) | ((int)ldexp(size, 11 - exponent) & 0x3ff));
+    frexp(magnitude, &exponent);
+    return (uint16_t)((value < 0 ? 0x8000 : 0) | ((exponent + 14) << 10) |
+                      ((int)ldexp(magnitude, 11 - exponent) & 0x3ff));
 }
 
 void facet_check_operand_set(struct facet_check_trial *trial, const struct facet_check_operand *operand, uint64_t index,
@@ -102,7 +104,10 @@ static struct facet_check_operand allot_operand(struct facet_check_trial *trial,
     return operand;
 }
 
-/* Numbers of int8 are any; of other types they are 64ths from -1 to 1: products and short sums are exact in f32. */
+/*
+ * Operands of the integer types hold any integers from -128 to 127. Those of the other types hold multiples of 1/64
+ * from -1 to 1, whose products and short sums are exact in f32.
+ */
 struct facet_check_operand facet_check_operand_make(struct facet_check_trial *trial, uint32_t type, uint64_t count)
 {
     struct facet_check_operand operand = allot_operand(trial, type, count);
@@ -165,8 +170,8 @@ const char *facet_check_trial_fault(struct facet_check_trial *trial, const unsig
         double value = decode_number(got + one->at, one->type);
 
         if (!(fabs(value - one->value) <= one->margin)) { /* true for a NaN, too */
-            snprintf(ret_text, size, "expected: result %u of %u, %.9g, within %.3g\ngot: %.9g", i, trial->result_count,
-                     one->value, one->margin, value);
+            snprintf(ret_text, size, "expected: result %u of %u to be %.9g, within %.3g\ngot: %.9g", i,
+                     trial->result_count, one->value, one->margin, value);
             return ret_text;
         }
         memcpy(trial->image + one->at, got + one->at, type_bytes(one->type));

@@ -2,8 +2,8 @@
 /*
  * A reference of the five operations of facet/provider/math.h, in double precision.
  *
- * Owns: small shapes without round numbers, and the margin of each result: the error of sums in f32, and of
- * approximations of exp() and tanh(). math_numbers.c adds the rounding to the type of the result.
+ * Owns: small shapes whose sizes are no powers of 2, the expected results, and the margin of each: the error of sums in
+ * f32, and of approximations of exp() and tanh(). math_numbers.c adds the error of rounding to the type of the result.
  * Never: shares code with a provider.
  */
 #include <float.h>
@@ -42,7 +42,7 @@ static uint32_t sum_type(const struct facet_check_trial *trial)
 #define ADDRESS(operand) facet_check_operand_address(trial, &(operand))
 #define GET(operand, at) facet_check_operand_get(trial, &(operand), (at))
 
-/* A matrix whose element (i, j) of the product is at i * row_stride + j * column_stride. */
+/* A matrix whose element (i, j), as the product sees it, is at i * row_stride + j * column_stride. */
 struct matrix {
     struct facet_check_operand operand;
     uint64_t row_stride, column_stride, stride, leading_dimension;
@@ -143,17 +143,17 @@ static struct sum correlate_at(const struct facet_check_trial *trial, const stru
     return sum;
 }
 
-static void expect_places(struct facet_check_trial *trial, const struct facet_check_operand *input,
-                          const struct facet_check_operand *filter, const struct facet_check_operand *bias,
-                          const struct facet_check_operand *output, uint64_t columns)
+static void expect_convolution(struct facet_check_trial *trial, const struct facet_check_operand *input,
+                               const struct facet_check_operand *filter, const struct facet_check_operand *bias,
+                               const struct facet_check_operand *output, uint64_t columns)
 {
     const struct facet_convolution *of = &trial->math.of.convolution;
-    uint64_t places = output->count / of->batch / of->out_channels;
+    uint64_t positions = output->count / of->batch / of->out_channels;
 
     for (uint64_t at = 0; at < output->count; at++) {
-        uint64_t out = at / places % of->out_channels;
-        struct sum sum = correlate_at(trial, input, filter, at / places / of->out_channels, out, at % places / columns,
-                                      at % columns);
+        uint64_t out = at / positions % of->out_channels;
+        struct sum sum = correlate_at(trial, input, filter, at / positions / of->out_channels, out,
+                                      at % positions / columns, at % columns);
 
         if (of->bias)
             add_term(&sum, facet_check_operand_get(trial, bias, out));
@@ -181,7 +181,7 @@ void facet_check_make_convolution(struct facet_check_trial *trial, const struct 
         rows = 4;
         columns = 7;
     }
-    uint64_t places = rows * columns, groups = of.groups ? of.groups : 1;
+    uint64_t positions = rows * columns, groups = of.groups ? of.groups : 1;
     struct facet_check_operand input =
         facet_check_operand_make(trial, trial->math.type, of.batch * of.in_channels * of.height * of.width);
     struct facet_check_operand filter = facet_check_operand_make(
@@ -189,13 +189,13 @@ void facet_check_make_convolution(struct facet_check_trial *trial, const struct 
     struct facet_check_operand bias = facet_check_operand_make(
         trial, trial->math.type == FACET_MATH_INT8 ? FACET_CHECK_INT32 : FACET_MATH_F32, of.out_channels);
     struct facet_check_operand output =
-        facet_check_operand_poison(trial, sum_type(trial), of.batch * of.out_channels * places);
+        facet_check_operand_poison(trial, sum_type(trial), of.batch * of.out_channels * positions);
     of.input = ADDRESS(input);
     of.filter = ADDRESS(filter);
     of.output = ADDRESS(output);
     of.bias = variant->full_shape ? ADDRESS(bias) : 0;
     trial->math.of.convolution = of;
-    expect_places(trial, &input, &filter, &bias, &output, columns);
+    expect_convolution(trial, &input, &filter, &bias, &output, columns);
 }
 
 static double apply_activation(uint32_t kind, double alpha, double x)
@@ -225,11 +225,12 @@ static double apply_activation(uint32_t kind, double alpha, double x)
 static double softmax_at(const struct facet_check_trial *trial, const struct facet_check_operand *input, uint64_t at)
 {
     const struct facet_activation *of = &trial->math.of.activation;
-    uint64_t places = of->height * of->width, first = at / places / of->channels * of->channels * places + at % places;
+    uint64_t positions = of->height * of->width,
+             first = at / positions / of->channels * of->channels * positions + at % positions;
     double sum = 0, x = facet_check_operand_get(trial, input, at);
 
     for (uint64_t channel = 0; channel < of->channels; channel++)
-        sum += exp(facet_check_operand_get(trial, input, first + channel * places) - x);
+        sum += exp(facet_check_operand_get(trial, input, first + channel * positions) - x);
     return 1 / sum;
 }
 
@@ -260,11 +261,12 @@ static void measure_channel(struct facet_check_trial *trial, const struct facet_
                             double *ret_mean, double *ret_variance)
 {
     const struct facet_normalization *of = &trial->math.of.normalization;
-    uint64_t places = of->height * of->width, count = of->batch * places;
+    uint64_t positions = of->height * of->width, count = of->batch * positions;
     double sum = 0, squares = 0;
 
     for (uint64_t i = 0; i < count; i++) {
-        double x = facet_check_operand_get(trial, input, (i / places * of->channels + channel) * places + i % places);
+        double x =
+            facet_check_operand_get(trial, input, (i / positions * of->channels + channel) * positions + i % positions);
         sum += x;
         squares += x * x;
     }
@@ -287,7 +289,7 @@ void facet_check_make_normalization(struct facet_check_trial *trial, const struc
     struct facet_normalization of = {
         .batch = 2, .channels = 3, .height = 4, .width = 3, .epsilon = variant->full_shape ? 0.125f : 0};
     bool training = variant->flags & FACET_MATH_TRAINING;
-    uint64_t places = of.height * of.width, count = of.batch * of.channels * places;
+    uint64_t positions = of.height * of.width, count = of.batch * of.channels * positions;
     struct facet_check_operand input = facet_check_operand_make(trial, trial->math.type, count);
     struct facet_check_operand output =
         variant->in_place ? input : facet_check_operand_poison(trial, trial->math.type, count);
@@ -313,8 +315,8 @@ void facet_check_make_normalization(struct facet_check_trial *trial, const struc
         }
         double factor = (of.scale ? GET(scale, channel) : 1) / sqrt(width + epsilon);
         double shift = of.bias ? GET(bias, channel) : 0;
-        for (uint64_t i = 0; i < of.batch * places; i++) {
-            uint64_t at = (i / places * of.channels + channel) * places + i % places;
+        for (uint64_t i = 0; i < of.batch * positions; i++) {
+            uint64_t at = (i / positions * of.channels + channel) * positions + i % positions;
             double value = (GET(input, at) - center) * factor + shift;
             facet_check_operand_expect(trial, &output, at, value,
                                        APPROXIMATION_ERROR * (fabs(value) + fabs(shift) + 1));

@@ -11,12 +11,12 @@
 #include "conformance/check.h"
 #include "session/operations.h"
 
-/* "partition.create" */
+/* Returns a name like "partition.create". */
 const char *facet_check_operation_name(enum facet_operation_id operation);
 
 bool facet_check_is_offered(const struct facet_check *check, enum facet_operation_id operation);
 
-/* Whether a device claims the capability behind it; of an operation without one, whether it is offered. */
+/* Whether a device claims the operation's capability; for an operation without a capability, whether it is offered. */
 bool facet_check_is_promised(const struct facet_check *check, enum facet_operation_id operation);
 
 #endif

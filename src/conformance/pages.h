@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the cases of the group `mapping` that version 1.3 of the ABI added. Never: does anything else.
+ * Owns: the declarations of the cases of the group `mapping` that check what version 1.3 of the ABI added.
+ * Never: declares a case of another group.
  */
 #ifndef FACET_CONFORMANCE_PAGES_H
 #define FACET_CONFORMANCE_PAGES_H

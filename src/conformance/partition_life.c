@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: creating and removing partitions in every way there is. Never: assumes a vendor's placement rules. */
+/* Owns: creating and removing partitions at every place and in random order. Never: assumes a vendor's placement rules.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static bool is_refusal(enum facet_status status)
     return status == FACET_NO_SPACE || status == FACET_BAD_STATE || status == FACET_BUSY;
 }
 
-enum everywhere { CREATED, ANSWER, LISTED, OVERLAP, REMOVED, EVERYWHERE };
+enum tally_index { CREATED, ANSWER, LISTED, OVERLAP, REMOVED, TALLY_COUNT };
 
 static const char *fault_of_answer(const struct facet_check *check, const struct facet_partition_template *wanted,
                                    uint32_t start, const struct facet_partition_info *info)
@@ -53,8 +54,8 @@ static void check_partition(struct facet_check *check, const struct facet_partit
     if (count != 1 || !listed || memcmp(listed, &info, sizeof info) != 0)
         facet_check_tally_miss(&tallies[LISTED],
                                "expected: '%.31s' at %" PRIu32 " alone in the list, as create gave it\n"
-                               "got: %" PRIu32 " partitions, %s",
-                               wanted->id, start, count, listed ? "another content" : "not it");
+                               "got: %" PRIu32 " partitions, %s with the uuid that create gave",
+                               wanted->id, start, count, listed ? "one" : "none");
     status = facet_check_create(check, wanted->id, start, &again);
     if (status != FACET_NO_SPACE)
         facet_check_tally_miss(&tallies[OVERLAP], "expected: no_space for a second '%.31s' at %" PRIu32 "\ngot: %s",
@@ -67,13 +68,13 @@ static void check_partition(struct facet_check *check, const struct facet_partit
                                facet_status_name(status));
 }
 
-void facet_check_partition_everywhere(struct facet_check *check)
+void facet_check_partition_every_placement(struct facet_check *check)
 {
-    struct facet_check_tally tallies[EVERYWHERE] = {
+    struct facet_check_tally tallies[TALLY_COUNT] = {
         [CREATED] = {.text = "partition.create: every template at every placement"},
         [ANSWER] = {.text = "partition.create: answers with what was asked for"},
         [LISTED] = {.text = "partition.list: has what was created, and nothing else"},
-        [OVERLAP] = {.text = "partition.create: one in the place of another has no space"},
+        [OVERLAP] = {.text = "partition.create: a second partition in the same place has no space"},
         [REMOVED] = {.text = "partition.destroy: removes each"},
     };
     uint32_t count = 0;
@@ -88,7 +89,7 @@ void facet_check_partition_everywhere(struct facet_check *check)
         for (uint32_t j = 0; j < places; j++)
             check_partition(check, &templates[i], placements[j].start, tallies);
     }
-    facet_check_report_tallies(check, tallies, EVERYWHERE);
+    facet_check_report_tallies(check, tallies, TALLY_COUNT);
 }
 
 /* Creates a partition at each placement of a template, and compares the result with the placement's flag `free`. */
@@ -211,7 +212,7 @@ static void check_list(const struct facet_partition_info *all, uint32_t count, u
                     &tallies[2], "expected: no overlap\ngot: slices %" PRIu32 "+%" PRIu32 " and %" PRIu32 "+%" PRIu32,
                     all[j].start, all[j].length, all[i].start, all[i].length);
             if (strncmp(all[i].uuid, all[j].uuid, sizeof all[i].uuid) == 0)
-                facet_check_tally_miss(&tallies[3], "expected: uuids of their own\ngot: '%.63s' twice", all[i].uuid);
+                facet_check_tally_miss(&tallies[3], "expected: unique uuids\ngot: '%.63s' twice", all[i].uuid);
         }
     }
 }

@@ -99,10 +99,10 @@ const char *facet_check_capability_name(uint64_t capability)
 }
 
 /* Each operation's offset in struct facet_check, and its name for people. */
-#define PLACE(table, op, ...) offsetof(struct facet_check, table##_ops.op),
-#define NAME(table, op, ...)  #table "." #op,
-static const size_t places[] = {FACET_OPERATIONS(PLACE)};
-static const char *const operation_names[] = {FACET_OPERATIONS(NAME)};
+#define OPERATION_OFFSET(table, op, ...) offsetof(struct facet_check, table##_ops.op),
+#define OPERATION_NAME(table, op, ...)   #table "." #op,
+static const size_t operation_offsets[] = {FACET_OPERATIONS(OPERATION_OFFSET)};
+static const char *const operation_names[] = {FACET_OPERATIONS(OPERATION_NAME)};
 
 const char *facet_check_operation_name(enum facet_operation_id operation)
 {
@@ -114,7 +114,7 @@ bool facet_check_is_offered(const struct facet_check *check, enum facet_operatio
 {
     static const unsigned char none[sizeof(void (*)(void))];
 
-    return memcmp((const char *)check + places[operation], none, sizeof none) != 0;
+    return memcmp((const char *)check + operation_offsets[operation], none, sizeof none) != 0;
 }
 
 bool facet_check_is_promised(const struct facet_check *check, enum facet_operation_id operation)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the child of each group, its reports, and its end.
- * Never: waits forever, or lets a provider touch the caller's terminal, folder, mask or process group.
+ * Owns: starting a child for each group, receiving its reports, and reporting how it ended.
+ * Never: waits forever, or lets a provider touch the caller's terminal, working folder, umask or process group.
  */
 #include "conformance/conformance.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: calls of the table `partition`. Never: asserts more than that a list can be fetched. */
+/* Owns: calls of the table `partition`. Never: asserts more than that a list is given and a partition is destroyed. */
 #include "conformance/slices.h"
 
 #include <stdlib.h>

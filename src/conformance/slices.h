@@ -2,7 +2,7 @@
 /*
  * Helpers for checks of partitions: fetching lists, creating a partition, removing all.
  *
- * Owns: the adapters of the table `partition`. Never: asserts more than that a list can be fetched.
+ * Owns: calls of the table `partition`. Never: asserts more than that a list is given and a partition is destroyed.
  */
 #ifndef FACET_CONFORMANCE_SLICES_H
 #define FACET_CONFORMANCE_SLICES_H
@@ -37,7 +37,7 @@ const struct facet_partition_info *facet_check_find(const struct facet_partition
 void facet_check_clear_partitions(struct facet_check *check);
 
 /* The cases of partition_life.c. */
-void facet_check_partition_everywhere(struct facet_check *check);
+void facet_check_partition_every_placement(struct facet_check *check);
 void facet_check_partition_free_flags(struct facet_check *check);
 void facet_check_partition_fill(struct facet_check *check);
 void facet_check_partition_random(struct facet_check *check);

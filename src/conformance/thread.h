@@ -2,7 +2,8 @@
 /*
  * One of eight threads that call a provider at once.
  *
- * Owns: one macro that calls an operation and records the call, so that the record cannot be wrong.
+ * Owns: the state of such a thread, and one macro that both calls an operation and records the call, so that no call
+ * goes unrecorded.
  * Never: reports from a thread: each thread keeps its first complaint, and the group reports it afterwards.
  */
 #ifndef FACET_CONFORMANCE_THREAD_H
@@ -40,7 +41,7 @@ void facet_thread_complain(struct facet_check_thread *thread, const char *format
 bool facet_thread_expect(struct facet_check_thread *thread, enum facet_operation_id operation,
                          enum facet_status expected, enum facet_status got);
 
-/* The status of one call: CALL(thread, table, op, arguments between instance and error). */
+/* The status of one call: FACET_THREAD_CALL(thread, table, op, the arguments between the instance and the error). */
 #define FACET_THREAD_CALL(thread, table, op, ...)                                                                      \
     ((thread)->called[FACET_OPERATION_##table##_##op] = 1,                                                             \
      (thread)->check.table##_ops.op((thread)->check.instance, __VA_ARGS__, &(thread)->check.error))
@@ -64,12 +65,13 @@ void facet_thread_use_memory(struct facet_check_thread *thread);
 /* thread_share.c: partitions, limits. */
 void facet_thread_use_partitions(struct facet_check_thread *thread);
 void facet_thread_use_limits(struct facet_check_thread *thread);
-/* thread_work.c: streams and launches; being saved and brought back. */
+/* thread_work.c: streams and launches; a worker that is saved and brought back. */
 void facet_thread_use_streams(struct facet_check_thread *thread);
 /* thread_queue.c: transfers in a stream, shares, records: as far as they are claimed. */
 void facet_thread_use_queue(struct facet_check_thread *thread);
 /* thread_control.c: control, policies, mathematics: as far as they are claimed. */
 void facet_thread_control(struct facet_check_thread *thread);
+/* thread_work.c, too. */
 void facet_thread_use_snapshots(struct facet_check_thread *thread);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { PIECE = 64, SIDE = 2 };
 
-/* Work that is queued during a pause is done afterwards, except work that was cancelled. */
+/* A wait that is queued during a pause ends after the pause; a launch that was never made cannot be cancelled. */
 static void use_pause_and_cancel(struct facet_check_thread *thread, uint64_t context, uint64_t stream)
 {
     uint64_t other = 0;

@@ -126,7 +126,7 @@ static void read_properties(struct facet_check_thread *thread)
     else if (status != FACET_UNSUPPORTED && status != FACET_TOO_SMALL &&
              facet_thread_expect(thread, FACET_OPERATION_device_properties, FACET_OK, status) &&
              strnlen(text, sizeof text) + 1 != size)
-        facet_thread_complain(thread, "device.properties: a text of another size than it says");
+        facet_thread_complain(thread, "device.properties: the text's size differs from the returned size");
 }
 
 static void read_devices(struct facet_check_thread *thread)
@@ -138,7 +138,7 @@ static void read_devices(struct facet_check_thread *thread)
     if (thread->check.device_ops.health) {
         FACET_THREAD_EXPECT(thread, expected, device, health, DEVICE, &health);
         if (health > FACET_HEALTH_FAILED)
-            facet_thread_complain(thread, "device.health: %" PRIu32 ", which is none", health);
+            facet_thread_complain(thread, "device.health: %" PRIu32 ", which is no health", health);
     }
     if (thread->check.device_ops.properties)
         read_properties(thread);
@@ -161,7 +161,7 @@ static void read_metrics(struct facet_check_thread *thread)
 
     FACET_THREAD_EXPECT(thread, FACET_OK, metrics, device, DEVICE, &metrics);
     if (metrics.compute_active_milli > FACET_MILLI_WHOLE)
-        facet_thread_complain(thread, "metrics.device: a share above 1000");
+        facet_thread_complain(thread, "metrics.device: an active share above 1000 thousandths");
 }
 
 static void read_partitions(struct facet_check_thread *thread)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rounds of partitions and limits, for which threads compete. Never: uses another thread's. */
+/*
+ * Owns: the rounds of partitions and limits, for which the threads compete.
+ * Never: uses a partition or limit of another thread.
+ */
 #include <string.h>
 
 #include "conformance/thread.h"
 
-/* Creates and destroys a partition. Destroying fails if another thread was given the same one. */
+/* Creates and destroys a partition. Destroying fails if another thread was given the same partition. */
 void facet_thread_use_partitions(struct facet_check_thread *thread)
 {
     const char *template_id = thread->team->smallest ? thread->team->smallest : "no such template";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the rounds of streams and of snapshots. Never: saves a worker of another thread. */
+/* Owns: the rounds of streams and of snapshots. Never: saves another thread's worker. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "conformance/thread.h"
 
-enum { WORDS = 64, PIECE = 4096, FREE_PID = 0x3ffffff };
+enum { WORDS = 64, PIECE = 4096, UNUSED_PID = 0x3ffffff };
 
 static bool load_module(struct facet_check_thread *thread, uint64_t context, uint64_t *ret_module)
 {
@@ -108,7 +108,7 @@ static void snapshot_and_resume(struct facet_check_thread *thread, uint64_t cont
 /* A snapshot of this process would stop the other threads' work, so the round names a process that does not exist. */
 static void refuse_processes(struct facet_check_thread *thread)
 {
-    static const int32_t dead[] = {FREE_PID};
+    static const int32_t dead[] = {UNUSED_PID};
 
     FACET_THREAD_EXPECT(thread, FACET_NOT_FOUND, snapshot, snapshot_processes, dead, 1);
     FACET_THREAD_EXPECT(thread, FACET_NOT_FOUND, snapshot, resume_processes, dead, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: claims of device time; see claim.h. Never: claims for a vGPU before the device's word has moved: a process that
- * is killed in between leaves time unclaimed, and never time that is claimed twice.
+ * Owns: claims of device time; see claim.h. Never: adds to a vGPU's claim before the device's word has changed: so a
+ * process that is killed in between leaves time unclaimed, and not claimed twice.
  */
 #include "limiter/claim.h"
 

@@ -4,10 +4,10 @@
  *
  * Owns: the words facet_bell.claimed_until_ns and facet_usage.claimed_ns. Never: decides which vGPU runs, or waits.
  *
- * vGPUs that overlap each measure the same moment in full. While a scheduler lives, it settles that
- * (src/compute/settle.h). Without one, each vGPU claims its measured time from the time that has passed on the device:
- * `claimed_until_ns` is the moment up to which that time is claimed, so all vGPUs together never have more than has
- * passed. The next scheduler takes the claims over.
+ * vGPUs that overlap each measure the same moment in full. While a scheduler lives, it settles how
+ * much of such a moment counts for each (src/compute/settle.h). Without one, each vGPU claims its measured time from
+ * the time that has passed on the device: `claimed_until_ns` is the moment up to which that time is claimed, so all
+ * vGPUs together never have more than has passed. The next scheduler takes the claims over.
  */
 #ifndef FACET_LIMITER_CLAIM_H
 #define FACET_LIMITER_CLAIM_H

@@ -30,7 +30,7 @@ static enum facet_status find_driver(char path[FACET_PATH_SIZE], struct facet_er
 enum facet_status facet_entrance_cuda_find(struct facet_entrance_cuda *ret_entrance, struct facet_error *error)
 {
     struct facet_entrance_cuda found = {0};
-    char twin[FACET_PATH_SIZE + sizeof "/" MANAGEMENT];
+    char management[FACET_PATH_SIZE + sizeof "/" MANAGEMENT];
     enum facet_status status = find_driver(found.folder, error);
 
     if (status != FACET_OK)
@@ -39,10 +39,10 @@ enum facet_status facet_entrance_cuda_find(struct facet_entrance_cuda *ret_entra
     if (strpbrk(found.folder, " :;"))
         return facet_error_set(error, FACET_UNSUPPORTED, "folder '%s': LD_PRELOAD takes no path with ' ', ':' or ';'",
                                found.folder);
-    snprintf(twin, sizeof twin, "%s/" MANAGEMENT, found.folder);
-    bool has_twin = access(twin, F_OK) == 0;
-    snprintf(found.preload, sizeof found.preload, "%s/" DRIVER "%s%s", found.folder, has_twin ? ":" : "",
-             has_twin ? twin : "");
+    snprintf(management, sizeof management, "%s/" MANAGEMENT, found.folder);
+    bool has_management = access(management, F_OK) == 0;
+    snprintf(found.preload, sizeof found.preload, "%s/" DRIVER "%s%s", found.folder, has_management ? ":" : "",
+             has_management ? management : "");
     *ret_entrance = found;
     return FACET_OK;
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How programs enter a vGPU of an NVIDIA GPU: our libraries of the names of the driver and of its management library
- * are what they find (ADR 19).
+ * How programs enter a vGPU of an NVIDIA GPU: programs find our libraries, which have the names of NVIDIA's driver and
+ * of its management library (ADR 19).
  *
- * Owns: the test for such devices, the paths of the libraries, and the values of the environment variables, for `facet
- * run` and for the configurations of containers.
- * Never: changes the environment of the process that asks.
+ * Owns: the test for devices of NVIDIA, the paths of the libraries, and the values of the environment variables, for
+ * `facet run` and for the configurations of containers. Never: changes the environment of the process that asks.
  */
 #ifndef FACET_LIMITER_ENTRANCE_CUDA_H
 #define FACET_LIMITER_ENTRANCE_CUDA_H
@@ -29,8 +28,8 @@ struct facet_entrance_cuda {
 bool facet_entrance_is_cuda(const char *address);
 
 /*
- * Finds the libraries. Errors: FACET_NOT_FOUND: they are not where they belong, and a program would run without limits;
- * FACET_UNSUPPORTED: the loader would take their path for several paths.
+ * Finds the libraries. Errors: FACET_NOT_FOUND: they are missing where Facet installs them, so a program would run
+ * without limits; FACET_UNSUPPORTED: the loader would take their path for several paths.
  */
 enum facet_status facet_entrance_cuda_find(struct facet_entrance_cuda *ret_entrance, struct facet_error *error);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How programs enter a vGPU of an AMD GPU: our library comes before the HIP runtime, by preloading and by name (ADR
- * 20).
+ * How programs enter a vGPU of an AMD GPU: our library, preloaded and found by its name, comes before the HIP runtime
+ * (ADR 20).
  *
- * Owns: the test for such devices, the path of the library, and the values of the environment variables, for `facet
+ * Owns: the test for devices of AMD, the path of the library, and the values of the environment variables, for `facet
  * run` and for the configurations of containers.
  * Never: changes the environment of the process that asks.
  */
@@ -33,8 +33,8 @@ bool facet_entrance_is_hip(const char *address);
 void facet_entrance_hip_uuid(const char *address, char *ret_uuid, size_t size);
 
 /*
- * Finds the library. Errors: FACET_NOT_FOUND: it is not where it belongs, and a program would run without limits;
- * FACET_UNSUPPORTED: the loader would take its path for several paths.
+ * Finds the library. Errors: FACET_NOT_FOUND: it is missing where Facet installs it, so a program would run without
+ * limits; FACET_UNSUPPORTED: the loader would take its path for several paths.
  */
 enum facet_status facet_entrance_hip_find(struct facet_entrance_hip *ret_entrance, struct facet_error *error);
 

@@ -35,8 +35,8 @@ static enum facet_status join_path(char *ret_path, const char *dir, const char *
 }
 
 /*
- * The lock file of facetd's own folder is facetd's: a host that manages this folder takes the same lock, so that the
- * two exclude each other.
+ * For the folder that facetd manages this is facetd's lock file, so that facetd and a host of that folder exclude each
+ * other.
  */
 static enum facet_status find_lock(const char *dir, char *ret_path, struct facet_error *error)
 {

@@ -2,15 +2,15 @@
 /*
  * The object behind a handle of facet/limiter.h: a folder of segments, and the processes registered in them.
  *
- * Owns: struct facet_limiter and its workers. Never: is used outside this room; never admits anything by itself
- * (memory.h and pace.h do).
+ * Owns: struct facet_limiter and its workers. Never: is used outside this room, or decides an admission: memory.h and
+ * pace.h do.
  *
  * A registered process owns a slot like an interposed process. But the handle holds the slot's lock, on a file
  * description that all registrations of a worker share, and notices the process's death through a pidfd. When the
  * process of the handle dies, the kernel drops the locks. So registrations end with the handle, and the next process
  * that checks clears the slots.
  *
- * Thread rule: one lock a handle, held for microseconds; system calls under it only on slow paths.
+ * Thread rule: each handle has one lock, held for microseconds. Only slow paths make system calls under it.
  */
 #ifndef FACET_LIMITER_HOST_H
 #define FACET_LIMITER_HOST_H
@@ -53,14 +53,15 @@ enum facet_status facet_host_lock_worker(struct facet_limiter *limiter, const ch
                                          struct facet_host_worker **ret_worker, struct facet_error *error);
 void facet_host_unlock(struct facet_limiter *limiter);
 
-/* The worker of this handle with that id; NULL when there is none. Called with the lock. */
+/* The worker of this handle with that id; NULL when there is none. The caller holds the lock. */
 struct facet_host_worker *facet_host_find_worker(struct facet_limiter *limiter, const char *id);
 
 /* Ends all registrations and forgets the worker, which stays in its folder. NULL is allowed. */
 void facet_host_worker_close(struct facet_host_worker *worker);
 
-/* Maintains a worker: reclaims dead processes, freezes idle resources, moves the gate accordingly. */
+/* Maintains a worker: reclaims dead processes, freezes idle resources, and sets the gate. */
 void facet_host_maintain_worker(struct facet_host_worker *worker, uint64_t now_ns);
+/* Closes the gate while compute is frozen, and opens it as the worker's limit asks. */
 void facet_host_set_gate(struct facet_host_worker *worker);
 
 /* The slot of a registered process. The message of FACET_NOT_FOUND names the process and the worker. */

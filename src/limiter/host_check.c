@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the two checks of registered processes. Never: waits; it says how long the caller should. */
+/*
+ * Owns: the checks for memory and for compute of registered processes. Never: waits: it tells the caller how long to
+ * wait.
+ */
 #include "base/clock.h"
 #include "limiter/host.h"
 #include "limiter/memory.h"
 #include "limiter/pace.h"
 
 /*
- * A longer time is taken for a mistake of the caller, for example in the unit: such a debt would outlast the process.
+ * The longest device time of one check. A longer time is refused as a mistake of the caller, for example in the unit:
+ * such a debt would outlast the process.
  */
 #define COST_MAX_NS (UINT64_C(3600) * FACET_NS_PER_S)
 
-/* A check under way: the handle, the worker and the process's slot. */
+/* The objects of one check, and its time. */
 struct check {
     struct facet_limiter *limiter;
     struct facet_host_worker *worker;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: freezing and resuming through facet/limiter.h. Never: decides what idle means; owner_freeze.c does. */
+/* Owns: freezing and resuming through facet/limiter.h. Never: decides when a resource is
+ * idle: owner_freeze.c does. */
 #include "base/clock.h"
 #include "limiter/host.h"
 
@@ -13,7 +14,7 @@ static enum facet_status enter_worker(struct facet_limiter *limiter, const char 
     return facet_host_lock_worker(limiter, id, ret_worker, error);
 }
 
-/* The gate follows the frozen resources. */
+/* Sets the gate for the resources that are frozen now. */
 static enum facet_status leave_worker(struct facet_limiter *limiter, struct facet_host_worker *worker)
 {
     facet_host_set_gate(worker);

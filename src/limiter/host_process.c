@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: registering foreign processes, and noticing their death.
+ * Owns: registering other processes with a worker, and noticing their death.
  * Never: believes a process id for longer than the pidfd that stands for it.
  */
 #include <errno.h>
@@ -85,8 +85,8 @@ static enum facet_status take_slot(struct facet_host_worker *worker, int32_t pid
         }
     if (result)
         return facet_error_errno(error, result, "making room for one more process in worker '%s'", worker->id);
-    return facet_error_set(error, FACET_BUSY, "worker '%s' has %u processes, as many as one may", worker->id,
-                           FACET_SEGMENT_SLOTS);
+    return facet_error_set(error, FACET_BUSY, "worker '%s' has %u processes, the most that a worker may have",
+                           worker->id, FACET_SEGMENT_SLOTS);
 }
 
 static enum facet_status open_process(int32_t pid, int *ret_pidfd, struct facet_error *error)

@@ -34,7 +34,8 @@ static enum facet_status check_device_id(const char *id, struct facet_error *err
 {
     if (!id || !*id || id[0] == '.' || strchr(id, '/'))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device_id",
-                                    "device id '%.64s': expected one such as 'opencl:0'", id ? id : "NULL");
+                                    "device id '%.64s': expected one like 'opencl:0', without '/' or a first '.'",
+                                    id ? id : "NULL");
     return check_text("device_id", id, sizeof((struct facet_segment_device *)NULL)->id, error);
 }
 
@@ -172,7 +173,8 @@ static enum facet_status open_worker(struct facet_limiter *limiter, const struct
     char dir[FACET_HOST_PATH_SIZE];
 
     if (facet_host_find_worker(limiter, spec->vgpu_id))
-        return facet_error_argument(error, FACET_ALREADY_EXISTS, "id", "worker '%s' is there already", spec->vgpu_id);
+        return facet_error_argument(error, FACET_ALREADY_EXISTS, "id",
+                                    "worker '%s' was created or adopted here already", spec->vgpu_id);
     enum facet_status status = open_segment(limiter, spec, adopt, &owner, error);
     if (status == FACET_OK)
         status = worker_new(limiter, spec, owner, &worker, error);
@@ -301,7 +303,7 @@ enum facet_status facet_limiter_worker_remove(struct facet_limiter *limiter, con
     return status;
 }
 
-/* ---- maintaining it ---- */
+/* ---- maintaining a worker ---- */
 
 static bool is_paced(const struct facet_policy *policy)
 {

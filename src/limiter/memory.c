@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the arithmetic of memory.h. Never: lets the sum over the slots pass the quota with a request granted. */
+/* Owns: the arithmetic of memory.h. Never: grants a request with which the sum over the slots exceeds the quota. */
 #include "limiter/memory.h"
 
 #include <sched.h>
 
-#define TAKE_TRIES 4
+#define TAKE_TRIES 4 /* attempts of facet_memory_take_again() */
 
 static uint64_t quota_of(const struct facet_policy *policy)
 {
@@ -40,7 +40,8 @@ static bool fits_quota(const struct facet_policy *policy, struct facet_usage *us
 }
 
 /*
- * Adds to the slot first and sums afterwards: of two processes that race for the last bytes, at least one sees both. A
+ * Adds to the slot first and sums afterwards: of two processes that race for the last bytes, at least one sees both
+ * amounts. A
  * request that cannot fit is not even added; otherwise a large one that is refused again and again would keep small
  * ones out meanwhile. The slot's own spare regions were not enough for the request: they are given up, so that the peak
  * does not count them in addition to the new memory.

@@ -2,7 +2,7 @@
 /*
  * Admission of memory: the only place where a quota is compared with the memory held.
  *
- * Owns: add to the slot, sum the slots, take back (ADR 2); regions that are kept spare (ADR 24).
+ * Owns: adding to the slot, summing the slots, and taking back (ADR 2); regions that are kept spare (ADR 24).
  * Never: waits, reads which resources are frozen, or asks which process owns a slot.
  * Thread rule: every function from any thread and process.
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the daemon's side of a segment. Never: trusts what tenants write beyond integers read once. */
+/*
+ * Owns: the owner's side of a segment, see owner.h. Never: trusts the usage page, which tenants write: it reads each
+ * integer there once.
+ */
 #include "limiter/owner.h"
 
 #include <errno.h>
@@ -18,9 +21,9 @@
 #include "limiter/refused.h"
 #include "limiter/slot.h"
 
-#define LAUNCH_DEPTH_NS UINT64_C(2000000)
+#define LAUNCH_DEPTH_NS UINT64_C(2000000) /* facet_policy.depth_ns until the scheduler sets it */
 
-/* The part of the usage page that has blocks from the start. */
+/* How much of the usage file has blocks of the file system from the start. */
 #define USAGE_ALLOCATED_BYTES                                                                                          \
     (offsetof(struct facet_usage, slots) + FACET_SEGMENT_SLOTS_FIRST * sizeof(struct facet_slot))
 

@@ -2,8 +2,9 @@
 /*
  * The owner's side of the limiter: the hold that the daemon, or a host (facet/limiter.h), has on one vGPU's segment.
  *
- * Owns: creating, adopting and removing the segment's folder; writing policy; freezing, also because idle; reclaiming
- * dead processes. Never: decides shares (src/compute) and never trusts a tenant's page beyond reading integers from it.
+ * Owns: creating, adopting and removing the segment's folder; writing the policy; freezing by hand and for
+ * idleness; reclaiming dead processes. Never: decides shares (src/compute does), or trusts more of a tenant's page than
+ * integers.
  *
  * Thread rule: one thread at a time per segment, except facet_owner_totals() (any thread).
  */
@@ -86,7 +87,7 @@ void facet_owner_set_idle_freeze(struct facet_owner *owner, uint32_t resources, 
  * Compares totals with those of the last tick (call). It freezes resources that have been idle for long enough, and
  * resumes resources that are used or waited for. Call it with all new totals. Compute is used while launches run or
  * wait. Memory is used when compute is, when the held bytes or the refusals change, or when an allocation waits.
- * Returns the resources that are frozen because idle.
+ * Returns the resources that are frozen for idleness.
  */
 uint32_t facet_owner_update_idle_freeze(struct facet_owner *owner, const struct facet_usage_totals *totals,
                                         uint64_t now_ns);
@@ -162,7 +163,7 @@ enum facet_status facet_segment_retire(const char *dir, struct facet_error *erro
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error);
 
-/* All device time of the vGPU of a segment folder; settled, as far as a scheduler settled it. */
+/* The device time of the vGPU of a segment folder (facet_device_time_total()); claims free device time before. */
 enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_device_time_ns,
                                                  struct facet_error *error);
 

@@ -29,7 +29,7 @@ struct record {
 /* Records of earlier releases end before the peak. */
 #define RECORD_SIZE_MIN offsetof(struct record, belief.peak_bytes)
 
-static bool record_is_sound(const struct record *record, ssize_t size)
+static bool record_is_valid(const struct record *record, ssize_t size)
 {
     return size >= (ssize_t)RECORD_SIZE_MIN && record->magic == BELIEF_MAGIC &&
            (record->size == RECORD_SIZE_MIN || record->size == sizeof *record) && size == (ssize_t)record->size &&
@@ -47,7 +47,7 @@ static void read_belief_file(struct facet_owner *owner)
 
     if (size == 0)
         return;
-    if (!record_is_sound(&record, size)) {
+    if (!record_is_valid(&record, size)) {
         owner->belief.doubted = FACET_BELIEVED_LASTING;
         return;
     }
@@ -157,7 +157,8 @@ void facet_owner_belief_raise_memory(struct facet_owner *owner, uint64_t bytes)
     write_belief_file(owner);
 }
 
-/* A process that was given memory raises the peak at once. If memory is above it for longer, one of them is damaged. */
+/* A process that was given memory raises the peak at once. If memory is above the peak for longer, memory or peak is
+ * damaged. */
 #define ABOVE_PEAK_MAX_NS (FACET_NS_PER_S)
 
 static void note_memory_above_peak(struct facet_owner *owner, const struct facet_usage_totals *totals, uint64_t now_ns)

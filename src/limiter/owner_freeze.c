@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the frozen resources, by hand and because idle. Never: moves the gate, which the scheduler does. */
+/* Owns: which resources are frozen, by hand and for idleness. Never: sets the gate: the callers do. */
 #include <time.h>
 
 #include "base/clock.h"
@@ -7,7 +7,8 @@
 
 #define AUTO_SHIFT 16
 
-_Static_assert(FACET_FROZEN_AUTO(1) == 1u << AUTO_SHIFT, "the high half is the automatic one");
+_Static_assert(FACET_FROZEN_AUTO(1) == 1u << AUTO_SHIFT,
+               "the high half of the word has the resources that froze for idleness");
 
 static uint32_t frozen_word(const struct facet_owner *owner)
 {

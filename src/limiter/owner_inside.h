@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the parts of an owner. Never: is used outside this room. */
+/* Owns: struct facet_owner, for the files of this room that implement owner.h. Never: is used outside this room. */
 #ifndef FACET_LIMITER_OWNER_INSIDE_H
 #define FACET_LIMITER_OWNER_INSIDE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the functions for a segment folder without an owner, which may be too damaged to be adopted.
+ * Owns: the functions for a segment folder that has no owner and may be too damaged to be adopted.
  * Never: trusts the content of its files.
  */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the arithmetic of pace.h. Never: overflows: a result out of range is the most distant time. */
+/* Owns: the arithmetic of pace.h. Never: overflows: a result out of range is capped. */
 #include "limiter/pace.h"
 
 #include <facet/limits.h>
@@ -15,7 +15,7 @@ static uint64_t subtract_floored(uint64_t left, uint64_t right)
     return left > right ? left - right : 0;
 }
 
-/* Rounded up: a charge is never less than the use is worth. */
+/* Rounds up: a charge is never less than the use is worth. */
 static uint64_t scale_capped(uint64_t value, uint32_t numerator, uint32_t denominator)
 {
     uint32_t divisor = denominator ? denominator : 1;
@@ -69,7 +69,7 @@ void facet_pace_charge(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns,
         ;
 }
 
-/* Rounded down: the time reported as left can be taken. */
+/* Rounds down: the time reported as left can be taken. */
 uint64_t facet_pace_left_ns(const _Atomic uint64_t *word, uint32_t milli, uint64_t now_ns)
 {
     uint64_t burst_ns = real_time_ns(FACET_PACE_BURST_NS, milli);

@@ -32,10 +32,10 @@ uint64_t facet_pace_take(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_n
 uint64_t facet_pace_owed_ns(const _Atomic uint64_t *word, uint64_t now_ns);
 void facet_pace_charge(_Atomic uint64_t *word, uint32_t milli, uint64_t busy_ns, uint64_t now_ns);
 
-/* Device time that is left now. */
+/* The device time that can be taken now. */
 uint64_t facet_pace_left_ns(const _Atomic uint64_t *word, uint32_t milli, uint64_t now_ns);
 
-/* Keeps credit and debt, in device time, as they are when the share changes. */
+/* Converts the word when the share changes: credit and debt stay the same device time. */
 void facet_pace_rescale(_Atomic uint64_t *word, uint32_t old_milli, uint32_t new_milli, uint64_t now_ns);
 
 #endif

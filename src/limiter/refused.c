@@ -18,7 +18,7 @@
 
 #define REFUSED_MAGIC UINT64_C(0x3055464552434146) /* "FACREFU0" */
 
-/* Processes can write the file, also by mistake: a record is believed by its checksum (FNV-1a), and never in part. */
+/* Processes can write the file, also by mistake: a record is believed only if its checksum (FNV-1a) is right. */
 struct record {
     uint64_t magic;
     uint32_t checksum;
@@ -26,7 +26,7 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == FACET_REFUSED_RECORD_SIZE, "records lie at multiples of their size");
 
-#define READ_AT_ONCE 16u
+#define READ_AT_ONCE 16u /* records */
 
 static uint32_t checksum_of(const struct record *record)
 {
@@ -42,7 +42,7 @@ static bool is_printable(char letter)
     return letter >= ' ' && letter < 0x7f;
 }
 
-static bool is_sound(const struct record *record)
+static bool is_valid(const struct record *record)
 {
     size_t length = strnlen(record->reason, sizeof record->reason);
 
@@ -61,7 +61,7 @@ static int open_file(const char *dir, int flags)
     return dir_fd < 0 ? -1 : openat(dir_fd, FACET_REFUSED_FILE, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
-/* -1 if it is not a regular file. */
+/* Returns the file's size; -1: it is not a regular file. */
 static off_t size_of(int fd)
 {
     struct stat status;
@@ -69,7 +69,7 @@ static off_t size_of(int fd)
     return fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ? -1 : status.st_size;
 }
 
-/* A limit (ulimit -f) would let a part of the record be written. */
+/* Whether the limit on file sizes (ulimit -f) allows `size` bytes: otherwise only a part of the record is written. */
 static bool may_grow_to(off_t size)
 {
     struct rlimit limit;
@@ -108,7 +108,7 @@ static bool count_records(int fd, uint32_t *ret_count, char ret_reason[FACET_REF
         if (got < 0 || got % FACET_REFUSED_RECORD_SIZE)
             return false;
         for (size_t i = 0; i < (size_t)got / FACET_REFUSED_RECORD_SIZE; i++, count++) {
-            if (!is_sound(&records[i]))
+            if (!is_valid(&records[i]))
                 return false;
             memcpy(ret_reason, records[i].reason, FACET_REFUSED_REASON_SIZE);
         }

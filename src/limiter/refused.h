@@ -2,8 +2,9 @@
 /*
  * Processes that could not enter a vGPU.
  *
- * Owns: the file in a segment's folder that counts them and says why. Never: needs another file of the segment, which
- * may itself be damaged; fails where the file cannot be written: then the process is not counted.
+ * Owns: the file in a segment's folder with a record for each such process, which says why it could not enter.
+ * Never: reads another file of the segment, because it may be damaged; reports an error when a record cannot be
+ * written: that process is not counted.
  */
 #ifndef FACET_LIMITER_REFUSED_H
 #define FACET_LIMITER_REFUSED_H

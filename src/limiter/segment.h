@@ -3,7 +3,7 @@
  * The shared segment of one vGPU: the only memory that a tenant process and the daemon both see.
  *
  * Owns: the layout of its three files, their validation, and the sums over them.
- * Never: decides which vGPU runs (src/compute) and never blocks.
+ * Never: decides which vGPU runs (src/compute does), or blocks, except in facet_futex_wait().
  *
  * A folder <runtime>/vgpu/<id>/ holds
  *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
@@ -15,7 +15,7 @@
  *
  * Rules that make it correct when any process is killed between any two instructions:
  *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel
- *    drops that lock on death; nothing else shows that a process lives. Process ids in slots are for people.
+ *    drops that lock on death; nothing else shows that a process lives. Process ids in slots are for people to read.
  *  - A slot never moves. Its cumulative counters are never reset, not even when another process takes it, because
  *    totals are sums over all slots.
  *  - Memory held is the sum of `memory_bytes` and `regions` over the slots. A process first adds the wanted amount to
@@ -181,13 +181,13 @@ struct facet_slot {
     _Atomic uint32_t shards_used;        /* one past the highest shard used; raised before a launch is counted there */
     _Atomic uint32_t waiting;            /* threads waiting to launch */
     _Atomic uint32_t completions;        /* futex word: counts completions reported */
-    _Atomic uint32_t pid;                /* for people; 0 = free */
+    _Atomic uint32_t pid;                /* for people to read; 0: the slot is free */
     _Atomic uint64_t start_ticks;        /* start time of pid, field 22 of /proc/pid/stat */
     _Atomic uint32_t allocating;         /* threads whose allocation waits because memory is frozen */
     _Atomic uint64_t unsettled_since_ns; /* busy_ns includes all known device time up to this moment */
     _Atomic uint64_t regions;            /* held and spare */
 
-    _Alignas(64) _Atomic uint64_t busy_ns; /* device time, overlaps counted once; cumulative, as the next three */
+    _Alignas(64) _Atomic uint64_t busy_ns; /* device time, overlaps counted once; cumulative, like the next three */
     _Atomic uint64_t launches;
     _Atomic uint64_t throttled_ns; /* time threads waited to launch */
     _Atomic uint64_t denied;       /* allocations refused for quota */
@@ -207,8 +207,8 @@ _Static_assert(sizeof(struct facet_slot) == 192 + 64 * FACET_SLOT_SHARDS, "three
 
 /*
  * facet_slot_shard.inflight has the number of launches in the low bits and their charge above. So one addition admits a
- * launch and returns the state before it. The end of a launch subtracts the amount that was added. So an overflow makes
- * only the values wrong that are read until then. For the same reason the words of several shards may be added up.
+ * launch and returns the state before it. The end of a launch subtracts the amount that was added, so an overflow makes
+ * wrong only what is read before that end. For the same reason the words of several shards may be added up.
  */
 #define FACET_INFLIGHT_BITS 24
 
@@ -306,7 +306,7 @@ struct facet_usage_totals {
  * the slots); a scheduler settles that against the time that passed (compute/settle.h).
  */
 struct facet_device_time {
-    uint64_t at_ns;        /* CLOCK_MONOTONIC of the settlement; 0: no scheduler settles, measured time is all */
+    uint64_t at_ns;        /* CLOCK_MONOTONIC of the settlement; 0: no scheduler settles, so the measured time counts */
     uint64_t measured_ns;  /* measured time that was settled */
     uint64_t settled_ns;   /* cumulative */
     uint64_t published_ns; /* like settled_ns, but in no window do all vGPUs of the device gain more than it lasts */

@@ -141,7 +141,7 @@ static void read_stat(const char *line, struct facet_slot_identity *identity)
         return;
     snprintf(identity->comm, sizeof identity->comm, "%.*s", (int)(end - name - 1), name + 1);
 
-    /* The rest begins with field 3; start time is field 22. */
+    /* Field 2 ends here; the start time is field 22. */
     const char *field = end;
     for (int i = 2; field && i < 22; i++)
         field = strchr(field + 1, ' ');
@@ -239,8 +239,8 @@ enum facet_status facet_slot_claim(const struct facet_policy *policy, struct fac
     if (!slot && result)
         return facet_error_errno(error, result, "making room for one more process in vGPU segment %s", dir);
     if (!slot)
-        return facet_error_set(error, FACET_BUSY, "vGPU segment %s has %u processes, as many as one may", dir,
-                               FACET_SEGMENT_SLOTS);
+        return facet_error_set(error, FACET_BUSY, "vGPU segment %s has %u processes, the most that a vGPU may have",
+                               dir, FACET_SEGMENT_SLOTS);
     *ret_slot = slot;
     return FACET_OK;
 }

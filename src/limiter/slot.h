@@ -54,7 +54,7 @@ void facet_slot_clear(struct facet_slot *slot);
 /*
  * Clears the slots of dead processes, and charges the vGPU for their last, unreported device time; returns how many.
  * `fd` must be a description that owns no slot and that no other thread uses: a description never conflicts with
- * itself, so a shared one would not exclude.
+ * itself, so locks on a shared description would not exclude each other.
  */
 unsigned facet_slot_reclaim(const struct facet_policy *policy, struct facet_usage *usage, int fd);
 

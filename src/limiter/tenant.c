@@ -518,7 +518,7 @@ static bool wait_out_of_flight(struct facet_tenant *tenant, struct facet_slot_sh
     return relocked;
 }
 
-/* Waits until nothing keeps the launch back, or the vGPU is lost. Only a wait for others counts as throttled. */
+/* Waits until nothing keeps the launch back, or the vGPU is lost. A wait for depth is not counted as throttled. */
 static enum verdict wait_until_allowed(struct facet_tenant *tenant, struct facet_slot_shard *shard,
                                        uint64_t estimate_ns)
 {
@@ -555,7 +555,7 @@ uint64_t facet_tenant_launch_wait(struct facet_tenant *tenant, struct facet_slot
 {
     if (charged_ns != estimate_ns)
         atomic_fetch_add_explicit(&shard->inflight, facet_inflight(0, estimate_ns - charged_ns), memory_order_relaxed);
-    /* The flag may be out of date after an idle time. */
+    /* `orphan` may be out of date after an idle time. */
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed))
         facet_tenant_supervise(tenant, facet_clock_now_ns());
     if (!may_launch_now(tenant, estimate_ns)) {
@@ -608,7 +608,7 @@ void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_sha
     end_launches(tenant, shard, count, charged_ns, now_ns);
 }
 
-/* The flag: earlier work may have ended before now, when no thread was checking. */
+/* `true`: now is an upper bound, because earlier work may have ended while no thread was checking. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns)
 {
     end_launches(tenant, shard, 1, charged_ns, facet_idle_since(facet_clock_now_ns(), true));

@@ -29,8 +29,9 @@ struct facet_tenant {
     uint64_t bell_device, bell_inode;
     uint64_t attached_ns;
     /*
-     * For facet_tenant_memory_free_cached(): the sum at which all processes have been found alive for long enough, and
-     * the sum at which they were found alive last, with the time of the first such finding.
+     * For facet_tenant_memory_free_cached(): sums of the device's free and the vGPU's charged memory. At
+     * `steady_bytes` all processes were found alive for long enough. At `recent_bytes` they were found alive last,
+     * and since `recent_since_ns`.
      */
     _Atomic uint64_t steady_bytes, recent_bytes, recent_since_ns;
     _Atomic uint32_t spare_sequence; /* memory_limit_sequence when all charges, spare regions included, last fitted */
@@ -51,7 +52,7 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
 /* Gives the slot and its memory back and unmaps. NULL and a zeroed tenant are allowed. */
 void facet_tenant_detach(struct facet_tenant *tenant);
 
-/* In the child of fork(): drops the inherited mappings and descriptor without touching the parent's slot. */
+/* Called in the child of fork(): drops the inherited mappings and descriptor without touching the parent's slot. */
 void facet_tenant_forked(struct facet_tenant *tenant);
 
 /*
@@ -168,7 +169,7 @@ bool facet_tenant_is_usage(const struct facet_tenant *tenant, int fd);
 #define FACET_TENANT_LITTLE_DIVISOR 4u
 #define FACET_TENANT_LOCAL_DIVISOR  (8 * FACET_SLOT_SHARDS)
 
-/* facet_tenant_launch() returns it when the vGPU was destroyed: the launch is refused, and not in flight. */
+/* facet_tenant_launch_in() returns this when the vGPU was destroyed: the launch is refused, and not in flight. */
 #define FACET_TENANT_LOST UINT64_MAX
 
 /*
@@ -250,7 +251,7 @@ static inline uint64_t facet_tenant_launch_in(struct facet_tenant *tenant, struc
 void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,
                               uint64_t estimate_ns, uint64_t busy_ns, uint64_t now_ns);
 
-/* Takes a launch back that the driver refused: it ran nothing, and counts as none. */
+/* Takes back a launch that the driver refused: no launch is counted as run. */
 void facet_tenant_refused_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t charged_ns);
 
 /* facet_tenant_launch_in() and its end for a caller that counts all launches in one shard. */
@@ -271,9 +272,9 @@ static inline void facet_tenant_refused(struct facet_tenant *tenant, uint64_t ch
 }
 
 /*
- * Records, while work is in flight, since when its device time is not reported: a process that is killed is charged
- * from then on. Without this call it is charged from when it last had nothing in flight. An earlier time than the
- * recorded one is ignored.
+ * Records the time from which on device time of the work in flight is unreported: a process that is killed is charged
+ * from that time on. Without this call it is charged from the time when it last had nothing in flight. A time before
+ * the recorded one is ignored.
  */
 void facet_tenant_set_unsettled_since(struct facet_tenant *tenant, uint64_t since_ns);
 

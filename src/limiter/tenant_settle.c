@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the tenant's handling of neighbours that died. Never: takes a process for dead by its number. */
+/* Owns: the tenant's handling of neighbours that died. Never: judges by a process id whether a process is dead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -19,9 +19,9 @@
 
 #include "memory/host_side.h"
 
-#define RESERVE_TRIES 12u
+#define RESERVE_TRIES 12u /* ranges of the device that are tried, each with twice the alignment of the one before */
 
-/* CUDA needs the addresses below for itself in a process that uses it directly; mmap() returns none of them. */
+/* CUDA uses lower addresses in a process that calls it directly; mmap() returns none of them. */
 #define LOWEST_ADDRESS (UINT64_C(1) << 40)
 
 static void *pointer_to(uint64_t address)
@@ -31,7 +31,7 @@ static void *pointer_to(uint64_t address)
 
 /* ---- in this process ---- */
 
-/* A bare system call, because the thread sanitizer takes mmap() for a write. */
+/* Calls SYS_mmap directly, because the thread sanitizer treats mmap() as a write. */
 static int reserve_in_process(uint64_t address, uint64_t bytes, int placement_flag)
 {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | placement_flag;

@@ -20,7 +20,7 @@ enum facet_status facet_space_check_bytes(const struct facet_space *space, uint6
     if (bytes && bytes <= max)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
-                                "bytes: %" PRIu64 " is not within 1 and all memory of the device%s, %" PRIu64, bytes,
+                                "bytes: %" PRIu64 ", expected 1 to all memory of the device%s, %" PRIu64, bytes,
                                 space->memory->swap ? " and its swap" : "", max);
 }
 
@@ -33,7 +33,7 @@ static enum facet_status check_request(const struct facet_space *space, uint64_t
         return status;
     if (align == 0 || (align & (align - 1)) || align > FACET_ALIGN_MAX)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "align",
-                                    "align: %" PRIu64 " is no power of two within 1 and %" PRIu64, align,
+                                    "align: %" PRIu64 ", expected a power of two from 1 to %" PRIu64, align,
                                     FACET_ALIGN_MAX);
     return FACET_OK;
 }
@@ -107,7 +107,7 @@ enum facet_status facet_space_allocate(struct facet_space *space, uint64_t bytes
     return status == FACET_QUOTA || status == FACET_NO_SPACE ? explain_refusal(space, bytes, status, error) : status;
 }
 
-/* The slab of an offset in the space; NULL: its page is of no pool. */
+/* The slab of an offset in the space; NULL: the page there is of no slab. */
 static struct facet_slab *slab_at(const struct facet_space *space, uint64_t offset)
 {
     return atomic_load_explicit(&space->table.slabs[offset >> space->page_shift], memory_order_acquire);

@@ -25,7 +25,7 @@ struct facet_page_place {
     uint64_t offset;
 };
 
-/* `from` lies in one chunk, `to` in one chunk. */
+/* Neither the pages of `from` nor those of `to` go beyond one chunk. */
 struct facet_page_move {
     struct facet_page_place from, to;
 };
@@ -39,7 +39,7 @@ struct facet_page_ops {
     enum facet_status (*create)(void *backend, uint64_t bytes, uint64_t *ret_chunk, struct facet_error *error);
     void (*destroy)(void *backend, uint64_t chunk, uint64_t bytes);
 
-    /* An operation with a `context` works for the space whose facet_space_config.context that is. */
+    /* `context` is the facet_space_config.context of the space that an operation is for. */
 
     /* Reserves addresses without memory; the first is a multiple of `align`. */
     enum facet_status (*reserve)(void *backend, uint64_t context, uint64_t bytes, uint64_t align, uint64_t *ret_address,
@@ -75,7 +75,7 @@ struct facet_page_ops {
     enum facet_status (*move)(void *backend, uint64_t context, uint64_t address, const struct facet_page_move *move,
                               uint64_t bytes, struct facet_error *error);
 
-    /* Any addresses and sizes within mapped pages. */
+    /* write(), read(), copy() and fill() take any address and size within mapped pages. */
     enum facet_status (*write)(void *backend, uint64_t context, uint64_t address, const void *data, uint64_t bytes,
                                struct facet_error *error);
     enum facet_status (*read)(void *backend, uint64_t context, uint64_t address, void *ret_data, uint64_t bytes,
@@ -93,10 +93,10 @@ struct facet_page_backend {
     const struct facet_page_ops *ops;
     void *data;
     uint64_t page_bytes; /* the smallest page; a power of two */
-    /* The device's memory, the default of facet_memory_config.memory_bytes. 0: the configuration must give that. */
+    /* The device's memory, the default of facet_memory_config.memory_bytes. 0: the configuration must give it. */
     uint64_t memory_bytes;
     bool host_memory;       /* copies and fills are accesses of this process, which fault where no page is mapped */
-    bool foreign_addresses; /* addresses are the device's: a pointer of this process may be equal to one by chance */
+    bool foreign_addresses; /* addresses are the device's: a pointer of this process may equal one by chance */
     uint64_t (*now_ns)(void *data);  /* a monotonic clock, to measure steps; NULL: the system's */
     uint64_t (*tick_ns)(void *data); /* the same clock, coarse and cheap: for times of allocation and access */
 };

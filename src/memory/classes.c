@@ -8,12 +8,12 @@
 #include "memory/classes.h"
 #include "memory/slab.h"
 
-#define BLOCK_MIN_BYTES 256u
-#define SLAB_BLOCKS_MIN 8u
-#define BLOCK_PAGES_MAX 4u
-#define SLAB_MAX_BYTES  (UINT64_C(2) << 20)
+#define BLOCK_MIN_BYTES 256u                /* the least block_bytes, and its default */
+#define SLAB_BLOCKS_MIN 8u                  /* blocks of a class's smallest slab, by default */
+#define BLOCK_PAGES_MAX 4u                  /* the largest block by default, in pages */
+#define SLAB_MAX_BYTES  (UINT64_C(2) << 20) /* to which slabs of growing pools grow */
 
-/* Block sizes in units of the smallest: 1 2 3 4 5 6 7 8 10 12 14 16 20 24 .. */
+/* Block sizes, in units of the smallest block: 1 2 3 4 5 6 7 8 10 12 14 16 20 24 .. */
 static uint64_t units_of(uint32_t class)
 {
     return class < 8 ? class + 1 : (uint64_t)(5 + class % 4) << (class / 4 - 1);
@@ -65,8 +65,8 @@ enum facet_status facet_classes_init(struct facet_classes *classes, uint64_t pag
         uint64_t bytes = units_of(classes->count) * smallest;
 
         /*
-         * A slab of eight such blocks must be less than 4 GiB. By default the pools end at the size from which requests
-         * get whole pages.
+         * Sixteen such blocks must be less than 4 GiB. By default the pools end at blocks of BLOCK_PAGES_MAX pages:
+         * larger requests get whole pages.
          */
         if (bytes > UINT32_MAX / (2 * SLAB_BLOCKS_MIN) || (!pools && bytes > page_bytes * BLOCK_PAGES_MAX))
             break;
@@ -90,21 +90,21 @@ uint32_t facet_class_blocks(const struct facet_classes *classes, uint32_t class,
 
 uint32_t facet_classes_level(const struct facet_classes *classes, uint32_t class, uint64_t pages)
 {
-    const struct facet_class *of = &classes->class[class];
+    const struct facet_class *slab_class = &classes->class[class];
     uint32_t level = 0;
 
     while (level + 1 < FACET_SLAB_LEVELS) {
-        uint64_t next = facet_class_pages(of, level + 1);
+        uint64_t next = facet_class_pages(slab_class, level + 1);
 
         if (next * 8 > pages || next * classes->page_bytes > SLAB_MAX_BYTES ||
-            next * classes->page_bytes / of->block_bytes > FACET_SLAB_BLOCKS)
+            next * classes->page_bytes / slab_class->block_bytes > FACET_SLAB_BLOCKS)
             break;
         level++;
     }
     return level;
 }
 
-/* Whether the request would fill whole pages to at least seven eighths. */
+/* Whether the request is larger than a page and whole pages for it would waste at most an eighth of its bytes. */
 static bool fills_pages(const struct facet_classes *classes, uint64_t bytes)
 {
     uint64_t over = bytes & (classes->page_bytes - 1);

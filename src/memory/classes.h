@@ -3,8 +3,9 @@
  * Owns: size classes: the pools' block sizes, how much each pool grows by, and the class of a request.
  * Never: allocates.
  *
- * From the smallest block on there are four sizes to each doubling, each a multiple of the smallest block, so that a
- * block is at most a quarter larger than the request. Finding the class takes a few shifts.
+ * The sizes are the multiples of the smallest block up to eight of it, then four sizes to each doubling. So for a
+ * request of four smallest blocks or more, a block is at most a quarter larger than the request. Finding the class
+ * takes a few shifts.
  */
 #ifndef FACET_MEMORY_CLASSES_H
 #define FACET_MEMORY_CLASSES_H
@@ -18,7 +19,7 @@
 
 struct facet_class {
     uint32_t block_bytes;
-    uint32_t pages; /* of the class's smallest slab */
+    uint32_t pages; /* pages of the class's smallest slab */
 };
 
 struct facet_classes {

@@ -56,7 +56,7 @@ static uint32_t pages_left(const struct pass *pass)
     return pages || pass->bytes_left < pass->memory->page_bytes ? (uint32_t)pages : 1;
 }
 
-/* One move. *ret_more: there may be another. */
+/* Makes one move. *ret_more: another move may be possible. */
 static enum facet_status defragment_step(struct pass *pass, bool *ret_more, struct facet_error *error)
 {
     struct facet_memory *memory = pass->memory;

@@ -2,7 +2,7 @@
 /*
  * Owns: a provider's device as a page backend, through a session: chunks are pages of the owner's context, shared with
  * the contexts that spaces are mapped in.
- * Never: launches work; keeps a copy of the provider's state, except one bit of its capabilities.
+ * Never: launches work, or keeps a copy of state that the provider changes.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -34,7 +34,8 @@ static enum facet_status backend_create_pages(void *data, uint64_t bytes, uint64
     enum facet_status status = device->ops->create_pages(device->instance, device->owner, bytes, &chunk, error);
 
     if (status == FACET_QUOTA) /* the quota of the owner's context: for spaces the device has no more memory */
-        return facet_error_set(error, FACET_NO_SPACE, "the device gives this memory no %" PRIu64 " bytes more", bytes);
+        return facet_error_set(error, FACET_NO_SPACE, "the device has no %" PRIu64 " more bytes for this memory",
+                               bytes);
     if (status != FACET_OK)
         return status;
     status = device->ops->share_pages(device->instance, device->owner, chunk, error);
@@ -131,7 +132,7 @@ static enum facet_status fill_bytes(void *data, uint64_t context, uint64_t addre
 }
 
 /*
- * --- through the owner's context
+ * --- access through the owner's context
  * ---------------------------------------------------------------------------------------
  */
 
@@ -146,7 +147,7 @@ struct access {
     void *ret_data; /* NULL: the access writes, from `from` or zeros */
 };
 
-/* Called with the lock held. */
+/* The caller holds the window's lock. */
 static enum facet_status ensure_window(struct device *device, uint64_t bytes, struct facet_error *error)
 {
     if (bytes <= device->window_bytes)
@@ -243,7 +244,7 @@ static const struct facet_page_ops operations = {
     .fill = fill_bytes,
 };
 
-/* The abilities that a device declares. */
+/* Reads the capabilities that a device declares. */
 static enum facet_status find_capabilities(struct facet_session *session, uint32_t number, uint64_t *ret_capabilities,
                                            struct facet_error *error)
 {
@@ -263,7 +264,8 @@ static enum facet_status find_capabilities(struct facet_session *session, uint32
     if (status == FACET_OK && number < count)
         *ret_capabilities = infos[number].capabilities;
     else if (status == FACET_OK)
-        status = facet_error_argument(error, FACET_NOT_FOUND, "device", "device: %u is not one of %u", number, count);
+        status = facet_error_argument(error, FACET_NOT_FOUND, "device",
+                                      "device: %u, expected less than %u, the number of devices", number, count);
     free(infos);
     return status;
 }

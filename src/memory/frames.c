@@ -378,7 +378,7 @@ uint64_t facet_frames_trim(struct facet_frames *frames)
     return bytes;
 }
 
-/* --- all of them -------------------------------------------------------------------------------------------------- */
+/* --- all frames -------------------------------------------------------------------------------------------------- */
 
 enum facet_status facet_frames_init(struct facet_frames *frames, const struct facet_page_backend *backend,
                                     uint64_t memory_bytes, uint64_t page_bytes, uint64_t chunk_bytes,
@@ -398,7 +398,8 @@ enum facet_status facet_frames_init(struct facet_frames *frames, const struct fa
     };
     if (frames->frames_max >= FACET_FRAME_NONE)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "page_bytes",
-                                    "page_bytes: %" PRIu64 " bytes are more pages of %" PRIu64 " than 2^32 - 2",
+                                    "page_bytes: %" PRIu64 " bytes in pages of %" PRIu64
+                                    " are more than 2^32 - 2 pages",
                                     memory_bytes, page_bytes);
     frames->chunks = calloc(frames->chunks_max, sizeof(struct facet_chunk *));
     if (!frames->chunks)

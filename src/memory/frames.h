@@ -2,9 +2,8 @@
 /*
  * Frames: the device's memory in pages, for all spaces.
  *
- * Owns: chunks from the backend, the use of each of their frames by a page of a space, the best places for the next
- * frames, and the chunks that should be emptied.
- * Never: maps a frame; uses more of a space than its serial number.
+ * Owns: chunks from the backend, which page of which space uses each frame, the best places for the next frames, and
+ * the choice of chunks that should be emptied. Never: maps a frame, or knows more of a space than its serial number.
  *
  * Chunks are sorted into bins by how full they are, so that the fullest chunk with room is found at once. Filling full
  * chunks lets the others become empty, and an empty chunk goes back to the device. Thread rule: calls are serialized by
@@ -44,7 +43,7 @@ LIST_HEAD(facet_chunk_list, facet_chunk);
 
 struct facet_frames {
     pthread_mutex_t lock;
-    pthread_cond_t chunk_returned; /* a chunk has gone back */
+    pthread_cond_t chunk_returned; /* signalled when a chunk has gone back to the device */
     uint32_t returning_chunks;     /* chunks that are going back to the device */
     struct facet_page_backend backend;
     uint64_t page_bytes;
@@ -53,11 +52,11 @@ struct facet_frames {
     uint32_t chunks_max;         /* the number of chunks in the device's memory */
     uint64_t frames_max;         /* the number of frames in the device's memory; the last chunk may have fewer */
     struct facet_chunk **chunks; /* by number; NULL: not allocated from the device */
-    struct facet_chunk_list bins[FACET_FRAME_BINS + 1]; /* by fullness, rounded down; the last: full */
+    struct facet_chunk_list bins[FACET_FRAME_BINS + 1]; /* by fullness, rounded down; the last bin: full chunks */
     uint64_t used, allocated;                           /* frames in use; frames in allocated chunks */
     uint32_t chunk_count;
     uint32_t empty_chunks;    /* allocated chunks without a used frame: 0 or 1 */
-    uint64_t returned_frames; /* frames that went back to the device, ever */
+    uint64_t returned_frames; /* frames that went back to the device so far, in total */
 };
 
 /* A number of frames in a row. */
@@ -130,7 +129,7 @@ struct facet_page_place facet_frames_place(struct facet_frames *frames, uint32_t
 
 /*
  * Finds the next used frames at or after *hand, which wraps at the end: at most `max` in a row, of one space and of
- * neighbouring pages. Moves *hand behind them. False: no frame is in use.
+ * neighbouring pages. Sets *hand to the frame behind them. False: no frame is in use.
  */
 bool facet_frames_next_used(struct facet_frames *frames, uint32_t max, uint32_t *hand,
                             struct facet_frame_move *ret_row);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the functions on a chunk's frames that frames.c and frames_plan.c share.
- * Never: is included elsewhere. All functions are called with the frames' lock held.
+ * Never: is included by other files. The caller of each function holds the frames' lock.
  */
 #ifndef FACET_MEMORY_FRAMES_INSIDE_H
 #define FACET_MEMORY_FRAMES_INSIDE_H

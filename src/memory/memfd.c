@@ -29,14 +29,14 @@ struct free_part {
 };
 
 struct memfd {
-    pthread_mutex_t lock; /* protects the fields below, except the constants */
+    pthread_mutex_t lock; /* protects free_parts, used_bytes and end_offset */
     struct free_part *free_parts;
     uint64_t used_bytes, end_offset;
 
     uint64_t max_bytes, file_max_bytes;
     int fd;
     int fault_fd;                /* the userfaultfd; -1: this kernel cannot protect shared memory */
-    struct facet_page_view view; /* of the committed memory; closed: memory is not committed */
+    struct facet_page_view view; /* the second mapping; closed: memory is not committed */
 };
 
 static void *pointer_to(uint64_t address)
@@ -179,8 +179,8 @@ static uint64_t huge_bytes(void *data)
 /* --- mapping ------------------------------------------------------------------------------------------------------ */
 
 /*
- * A bare system call, because the thread sanitizer takes mmap() for a write. Mapping other pages with the same contents
- * over memory in use is not a write.
+ * Calls SYS_mmap directly, because the thread sanitizer treats mmap() as a write. Mapping other pages with the same
+ * contents over memory in use is not a write.
  */
 static enum facet_status map_pages(void *data, uint64_t context, uint64_t address, const struct facet_page_place *place,
                                    uint64_t bytes, struct facet_error *error)
@@ -255,7 +255,7 @@ static enum facet_status fill_bytes(void *data, uint64_t context, uint64_t addre
 
 /* --- the backend -------------------------------------------------------------------------------------------------- */
 
-static void close_all(void *data)
+static void close_memfd(void *data)
 {
     struct memfd *memfd = data;
 
@@ -274,7 +274,7 @@ static void close_all(void *data)
 }
 
 static const struct facet_page_ops operations = {
-    .close = close_all,
+    .close = close_memfd,
     .reserve = reserve_addresses,
     .release = release_addresses,
     .create = create_pages,
@@ -303,10 +303,10 @@ enum facet_status facet_page_backend_memfd(uint64_t bytes, bool commit, struct f
         .fd = memfd_create("facet-memory", MFD_CLOEXEC),
         .fault_fd = -1,
     };
-    bool seen = !commit || facet_page_view_open(&memfd->view, memfd->file_max_bytes);
-    if (memfd->fd < 0 || !seen) {
-        int failed = seen ? errno : ENOMEM;
-        close_all(memfd);
+    bool has_view = !commit || facet_page_view_open(&memfd->view, memfd->file_max_bytes);
+    if (memfd->fd < 0 || !has_view) {
+        int failed = has_view ? errno : ENOMEM;
+        close_memfd(memfd);
         return facet_error_errno(error, failed, "cannot make host memory");
     }
     memfd->fault_fd = facet_transplant_open();

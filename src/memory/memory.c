@@ -22,7 +22,7 @@
 #define PASS_COMMITTED_BYTES    (UINT64_C(2) << 20) /* committed memory is moved in less time */
 #define MEMORY_MAX_BYTES        (UINT64_C(1) << 46)
 #define THRESHOLD_DEFAULT_MILLI 300u
-#define REPAY_DEFAULT           20u
+#define REPAY_DEFAULT           20u /* facet_memory_config.swap_repay */
 #define INTERVAL_DEFAULT_NS     UINT64_C(1000000000)
 /*
  * The most addresses that all spaces of a memory have beyond the need of their first limits; each takes a sixteenth of
@@ -302,8 +302,8 @@ static enum facet_status check_limit(const struct facet_memory *memory, uint64_t
     if (limit_bytes >= memory->page_bytes && limit_bytes <= max)
         return FACET_OK;
     return facet_error_argument(error, FACET_OUT_OF_RANGE, "limit_bytes",
-                                "limit_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and the %" PRIu64
-                                " of device and swap",
+                                "limit_bytes: %" PRIu64 " is not within one page, %" PRIu64
+                                " bytes, and all memory of device and swap, %" PRIu64 " bytes",
                                 limit_bytes, memory->page_bytes, max);
 }
 
@@ -362,7 +362,7 @@ static void unlink_space(struct facet_space *space)
     memory->limits_bytes -= space->limit_pages * memory->page_bytes;
     memory->span_bytes -= space->address_bytes;
     pthread_mutex_unlock(&memory->lock);
-    /* A defragmenting thread may have locked the space before the removal: waits until it is done. */
+    /* Waits for a defragmenting thread that may have locked the space before the removal. */
     pthread_mutex_lock(&space->lock);
     pthread_mutex_unlock(&space->lock);
 }
@@ -386,7 +386,7 @@ static bool may_unmap_later(enum facet_status status)
 
 /*
  * Frees all allocations of a space, and waits a bounded time for the device to unmap them. Returns why some stay
- * mapped, if a later try may succeed.
+ * mapped if a later try may succeed, else FACET_OK.
  */
 static enum facet_status vacate_and_wait(struct facet_space *space)
 {

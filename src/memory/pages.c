@@ -2,7 +2,7 @@
 /*
  * Owns: giving pages of a space their memory (quota, frames, clearing, mapping; all or nothing), and sending pages out
  * to the swap. All functions are called with the space's lock held.
- * Never: chooses addresses; decides whose memory is taken.
+ * Never: chooses addresses, or decides from which space memory is taken.
  */
 #include <inttypes.h>
 
@@ -215,8 +215,8 @@ enum facet_status facet_space_bring_in(struct facet_space *space, uint32_t first
 }
 
 /*
- * Pages that are mapped under launches go only when these are over, so nothing is mapped for a request that cannot be
- * met.
+ * Refuses a request that cannot be met before anything is mapped for it: while launches run, a new mapping might not be
+ * undone before they are over.
  */
 static enum facet_status check_room(struct facet_memory *memory, uint32_t count, struct facet_error *error)
 {

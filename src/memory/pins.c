@@ -16,9 +16,9 @@
 #include "base/need.h"
 #include "memory/allocate.h"
 
-#define TRANSFER_WAIT_NS (60 * FACET_NS_PER_S)
-#define TURN_MAX_NS      (60 * FACET_NS_PER_S)
-#define IDLE_MIN_NS      FACET_NS_PER_MS
+#define TRANSFER_WAIT_NS (60 * FACET_NS_PER_S) /* how long a transfer waits for its pages */
+#define TURN_MAX_NS      (60 * FACET_NS_PER_S) /* the longest turn */
+#define IDLE_MIN_NS      FACET_NS_PER_MS       /* the least time without a pin after which a space is idle */
 #define NEVER_NS         UINT64_MAX
 
 struct range {
@@ -27,7 +27,7 @@ struct range {
 
 struct facet_pin {
     struct facet_space *space;
-    bool whole;
+    bool whole; /* it pins all pages of the space */
     uint32_t count;
     struct range ranges[];
 };
@@ -38,7 +38,7 @@ struct pin_request {
     const struct range *ranges;
     uint32_t count;
     bool whole;
-    bool for_transfer; /* a transfer: it takes no turn */
+    bool for_transfer; /* the pin of a transfer: ask_spaces_for_pages() does not hold it back */
     uint64_t end_ns;   /* when the request gives up */
     uint64_t waited_ns;
 };
@@ -109,12 +109,12 @@ static uint32_t make_room(struct facet_memory *memory, uint32_t wanted, const st
 }
 
 /*
- * No turn's end will free pages: spaces that hold pins must release them before they get new ones, or the head of the
- * queue might wait forever.
+ * Called when no turn's end will free pages. Spaces that hold pins then get no new pins before they have released
+ * these: otherwise the head of the queue might wait forever.
  */
 static void ask_spaces_for_pages(struct facet_memory *memory, const struct facet_space *self)
 {
-    uint64_t head = atomic_load(&memory->queue.heads) + 1;
+    uint64_t head = atomic_load(&memory->queue.heads_left) + 1;
     struct facet_space *space;
 
     pthread_mutex_lock(&memory->lock);
@@ -135,7 +135,7 @@ static void unpin_pages(struct facet_space *space, const struct range *range, ui
         space->table.entries[page].pins--;
 }
 
-/* Returns how many pages it pinned: the next page, if any, has as many pins as can be counted. */
+/* Returns how many pages it pinned. Fewer than `count`: the next page has FACET_PINS_MAX pins already. */
 static uint32_t pin_pages(struct facet_space *space, const struct range *range, uint64_t tick_ns)
 {
     for (uint32_t done = 0; done < range->count; done++) {
@@ -180,7 +180,7 @@ static enum facet_status pin_all(const struct pin_request *request, struct facet
     return FACET_OK;
 }
 
-/* Whether all of the pages have frames. With the space's lock held. */
+/* Whether all pages of the request have frames. The caller holds the space's lock. */
 static bool all_have_frames(const struct pin_request *request)
 {
     const struct facet_space *space = request->space;
@@ -207,7 +207,7 @@ static enum facet_status pin_if_present(const struct pin_request *request, bool 
 
     pthread_mutex_lock(&space->lock);
     bool wanted = !request->for_transfer && space->turn_end_ns <= now && atomic_load(&memory->queue.waiting) &&
-                  space->wanted_by_head == atomic_load(&memory->queue.heads) + 1;
+                  space->wanted_by_head == atomic_load(&memory->queue.heads_left) + 1;
     *ret_done = !wanted && all_have_frames(request);
     if (*ret_done)
         status = pin_all(request, error);
@@ -230,7 +230,8 @@ static void unpin_request(const struct pin_request *request)
     facet_queue_wake(&space->memory->queue);
 }
 
-/* --- bringing in; by the head of the queue ------------------------------------------------------------------------ */
+/* --- bringing in: only the head of the queue does this
+ * ------------------------------------------------------------------------ */
 
 static uint32_t count_absent(const struct facet_space *space, uint32_t first, uint32_t count)
 {
@@ -261,7 +262,7 @@ static enum facet_status bring_in_piece(struct pin_request *request, uint32_t fi
     uint64_t start = now_ns(memory);
     if (start >= request->end_ns)
         return facet_error_set(error, FACET_TIMEOUT,
-                               "vGPU %u ('%s'): others kept the device's memory until the timeout", space->id,
+                               "vGPU %u ('%s'): other vGPUs kept the device's memory until the timeout", space->id,
                                space->name);
     facet_queue_wait(&memory->queue, changes, again_ns < request->end_ns ? again_ns : request->end_ns);
     request->waited_ns += now_ns(memory) - start;
@@ -354,9 +355,9 @@ static enum facet_status bring_in_at_turn(struct pin_request *request, struct fa
 
     request->waited_ns = now_ns(memory) - start;
     if (!first)
-        status =
-            facet_error_set(error, FACET_TIMEOUT, "vGPU %u ('%s'): requests of others came first until the timeout",
-                            request->space->id, request->space->name);
+        status = facet_error_set(error, FACET_TIMEOUT,
+                                 "vGPU %u ('%s'): earlier requests for memory came first until the timeout",
+                                 request->space->id, request->space->name);
     if (first)
         status = lock_and_pin_all(request, error);
     if (status == FACET_OK) {

@@ -93,7 +93,7 @@ static enum facet_status add_slab_of(struct facet_pool_arena *arena, uint32_t cl
     return FACET_OK;
 }
 
-/* A large pool grows by a large slab, or by a small one if there is no memory for it. */
+/* A large pool grows by a large slab, or by a small slab if there is no memory for a large one. */
 static enum facet_status add_slab(struct facet_pool_arena *arena, uint32_t class, struct facet_error *error)
 {
     uint32_t level = facet_classes_level(&arena->space->memory->classes, class, arena->pools[class].pages);
@@ -202,7 +202,7 @@ struct block_ref {
     uint32_t block;
 };
 
-/* The block freed last, if it is still a free block of this arena, whose slabs stay while its lock is held. */
+/* Takes the block that was freed last, if it still is a free block of this arena: slabs stay while the lock is held. */
 static struct block_ref take_recent(struct facet_pool_arena *arena, uint32_t class)
 {
     const struct facet_space *space = arena->space;
@@ -245,8 +245,8 @@ static struct block_ref take_from_arena(struct facet_pool_arena *arena, uint32_t
     return ref;
 }
 
-/* When the space is short of memory: gives back empty slabs, and takes a block from any arena. */
-static struct block_ref take_from_all_arenas(struct facet_space *space, uint32_t class)
+/* Takes a free block from any arena, when the space is short of memory. */
+static struct block_ref take_from_any_arena(struct facet_space *space, uint32_t class)
 {
     struct block_ref ref = {NULL, FACET_BLOCK_NONE};
 
@@ -282,7 +282,7 @@ static enum facet_status take_block(struct facet_space *space, uint32_t class, s
 
     if (status != FACET_QUOTA && status != FACET_NO_SPACE)
         return status;
-    *ret_block = take_from_all_arenas(space, class);
+    *ret_block = take_from_any_arena(space, class);
     if (ret_block->slab)
         return FACET_OK;
     return facet_pools_trim(space) ? take_or_add_slab(arena, class, ret_block, error) : status;
@@ -305,7 +305,7 @@ enum facet_status facet_pools_take(struct facet_space *space, uint32_t class, ui
 
 /* --- giving ------------------------------------------------------------------------------------------------------- */
 
-/* The arena of a slab, locked; NULL when the slab is dead. */
+/* Locks and returns the arena of a slab; NULL when the slab is dead. */
 static struct facet_pool_arena *lock_arena_of(struct facet_slab *slab)
 {
     struct facet_pool_arena *arena = atomic_load(&slab->arena);
@@ -377,7 +377,8 @@ enum facet_status facet_pools_resize(struct facet_space *space, uint64_t address
     return FACET_OK;
 }
 
-/* --- all of them -------------------------------------------------------------------------------------------------- */
+/* --- all slabs of a space
+ * ------------------------------------------------------------------------------------------------- */
 
 static uint64_t trim_pool(struct facet_pool_arena *arena, struct facet_pool *pool)
 {

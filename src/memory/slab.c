@@ -13,7 +13,7 @@ static uint32_t words_of(uint32_t blocks)
     return (blocks + 63) / 64;
 }
 
-static size_t lines_of(size_t bytes)
+static size_t round_to_cache_lines(size_t bytes)
 {
     return (bytes + 63) & ~(size_t)63;
 }
@@ -21,8 +21,8 @@ static size_t lines_of(size_t bytes)
 /* Allocates one piece of memory for the slab and the records of its blocks. */
 struct facet_slab *facet_slab_create(uint32_t block_bytes, uint32_t blocks)
 {
-    size_t head = lines_of(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
-    size_t whole = head + lines_of(blocks * sizeof(struct facet_block_record));
+    size_t head = round_to_cache_lines(sizeof(struct facet_slab) + words_of(blocks) * sizeof(uint64_t));
+    size_t whole = head + round_to_cache_lines(blocks * sizeof(struct facet_block_record));
     struct facet_slab *slab = aligned_alloc(_Alignof(struct facet_slab), whole);
 
     if (!slab)
@@ -61,9 +61,9 @@ void facet_slab_reset(struct facet_slab *slab, uint64_t address, uint32_t first_
 }
 
 /*
- * A free bit of the word. If there is none, clears the word's bit in `words_with_room` and returns 0. A thread that
- * frees a block meanwhile sets that bit, before or after it is cleared here. The word is read a second time for the
- * first case.
+ * Returns a free bit of the word. If there is none, clears the word's bit in `words_with_room` and returns 0. A thread
+ * that frees a block meanwhile sets that bit, and may do so just before it is cleared here: so the word is read a
+ * second time.
  */
 static uint64_t free_bit(struct facet_slab *slab, uint32_t word)
 {

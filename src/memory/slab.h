@@ -2,7 +2,7 @@
 /*
  * A slab: pages cut into blocks of one size, with a bit for each block.
  *
- * Owns: the use of the blocks and the record of each, outside the memory itself, which may be a device's.
+ * Owns: which blocks are in use, and the record of each. Both lie outside the blocks, whose memory may be a device's.
  * Never: takes a lock. Blocks are taken by one thread at a time (the arena's lock), and given back by any thread.
  *
  * A word of `used` holds 64 blocks, and a bit of `words_with_room` says that its word may have a free block, so that a
@@ -72,7 +72,7 @@ bool facet_slab_take_block(struct facet_slab *slab, uint32_t block);
 /* Writes the record of a block that the caller took and has not handed out yet. */
 void facet_slab_record(struct facet_slab *slab, uint32_t block, uint32_t bytes, uint32_t tag, uint64_t time_ns);
 
-/* The sum of the requested bytes of all used blocks; takes a step for each. */
+/* The sum of the requested bytes of all used blocks; takes a step for each block. */
 uint64_t facet_slab_requested_bytes(const struct facet_slab *slab);
 
 enum facet_slab_free_result {

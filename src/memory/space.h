@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the structs of a space and a memory, and the order of their locks. Never: is included outside this room;
- * callers have facet/memory.h.
+ * other rooms include facet/memory.h.
  *
  * Locks, outermost first: a memory's list of spaces → an arena → a space → frames, swap. The queue's lock may be taken
  * while any of these is held; no lock is taken while the queue's is held. The unmap lock is taken before a space's
@@ -77,7 +77,7 @@ struct facet_space {
     uint64_t context; /* the context of the space in the backend */
     char name[FACET_SPACE_NAME];
 
-    uint64_t base, address_bytes; /* its addresses */
+    uint64_t base, address_bytes; /* the range of its addresses */
     bool reserved_in_process;     /* this process cannot have a mapping at these addresses (addresses.h) */
     uint32_t page_shift;
     uint32_t arena_count;
@@ -85,16 +85,16 @@ struct facet_space {
 
     pthread_mutex_t unmap_lock; /* one thread at a time asks the device to unmap */
 
-    pthread_mutex_t lock; /* of the fields below */
+    pthread_mutex_t lock; /* protects the fields below */
     struct facet_table table;
     struct facet_unmap_queue unmap_queue;
     struct facet_slab_list dead_slabs[FACET_MEMORY_POOLS]; /* dead slabs, by class */
     uint64_t limit_pages, pages, peak_pages; /* `pages`: with or without a frame, and those that await unmapping */
     uint64_t absent_pages;                   /* pages without a frame */
     uint32_t pins, whole_pins;               /* pins of this space; those among them that pin all its pages */
-    uint64_t turn_end_ns, idle_ns; /* it keeps pages that it brought in until then, unless unused for idle_ns */
+    uint64_t turn_end_ns, idle_ns; /* until turn_end_ns it keeps pages that it brought in, unless unused for idle_ns */
     uint64_t used_ns;              /* when its last pin began or ended */
-    uint64_t wanted_by_head;       /* number (heads + 1) of the queue's head that waits only for this space's pins */
+    uint64_t wanted_by_head;       /* number (heads_left + 1) of the queue's head that waits only for pins */
     uint64_t swapped_in, swapped_out, swap_ns, waited_ns;
     uint64_t run_count, run_bytes, run_total;
     uint64_t moved_pages;
@@ -116,7 +116,7 @@ struct facet_memory {
     uint32_t clock_hand;                     /* the frame from which the head of the queue next searches for pages */
     struct facet_defragmenter *defragmenter; /* the background defragmenter; NULL: none */
 
-    pthread_mutex_t lock; /* of the fields below */
+    pthread_mutex_t lock; /* protects the fields below */
     LIST_HEAD(, facet_space) spaces;
     uint32_t space_count, last_serial;
     uint64_t limits_bytes, span_bytes; /* sums over all spaces */
@@ -134,7 +134,7 @@ enum facet_status facet_memory_open(const struct facet_page_backend *backend, co
 
 /* spaces.c: locks the space with that serial and returns it; NULL: it was destroyed. */
 struct facet_space *facet_memory_lock_space(struct facet_memory *memory, uint32_t serial);
-/* For how many of the pages the frames lie in a row in one chunk: such frames are mapped, and given back, at once. */
+/* For how many of the pages the frames lie in a row in one chunk: such frames are mapped, and given back, together. */
 uint32_t facet_space_row_of_frames(const struct facet_space *space, uint32_t first, uint32_t count);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: host memory for pages that are not on the device: swap slots of one page, and the number of pages reserved on
- * device and slots together. Never: copies; stores which space a page belongs to.
+ * device and slots together. Never: copies a page, or stores which space it belongs to.
  *
  * Pages are reserved before they are allocated, so that every allocated page has a place. Thread rule: calls are
  * serialized by the swap's lock.

@@ -3,7 +3,7 @@
  * The page table of a space, and its free runs of pages.
  *
  * Owns: one entry for each page of a space's addresses; free and used runs of pages; finding room for a run at once.
- * Never: asks the backend for anything; locks (the space does).
+ * Never: asks the backend for anything, or takes a lock: callers hold the space's lock.
  *
  * Free runs stand in rows by length, with eight rows to each doubling and bits that say which rows are not empty (the
  * two-level segregated fit of Masmano et al., 2004), and the entries at both ends of a run hold its length. So taking
@@ -84,7 +84,7 @@ void facet_table_clear(struct facet_table *table);
  */
 uint32_t facet_table_take(struct facet_table *table, uint32_t count, uint32_t align);
 
-/* Takes these pages, which follow a page that is taken. False: they are not all free. */
+/* Takes `count` pages from `first` on, which follow a page in use. False: they are not all free. */
 bool facet_table_take_at(struct facet_table *table, uint32_t first, uint32_t count);
 
 /* Gives pages back, and joins them with free neighbours. */

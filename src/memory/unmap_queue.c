@@ -134,7 +134,7 @@ static enum facet_status unmap_extent(struct facet_space *space, uint32_t first,
 
 /*
  * The oldest extents are tried first. After FACET_BUSY only extents follow that the device was not asked to unmap yet.
- * After a timeout the device is not asked again before the next pass.
+ * After a timeout the device is not asked again before the next call.
  */
 static uint32_t next_extent_to_try(struct facet_space *space, uint32_t page, enum facet_status status)
 {

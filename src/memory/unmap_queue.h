@@ -3,8 +3,8 @@
  * Freed pages that the device has yet to unmap.
  *
  * Owns: each space's list of these pages, and asking the device to unmap them.
- * Never: asks while it holds a lock that others wait for, except threads that free in the same space; gives an address
- * or a frame out again before the device has unmapped it.
+ * Never: makes a thread wait for the device that does not free in the same space; gives out an address or a frame
+ * again before the device has unmapped it.
  */
 #ifndef FACET_MEMORY_UNMAP_QUEUE_H
 #define FACET_MEMORY_UNMAP_QUEUE_H
@@ -14,7 +14,7 @@
 
 #include <facet/memory.h>
 
-/* Asks the device to unmap all queued extents, and returns how many pages came back. With no lock held. */
+/* Asks the device to unmap all queued extents, and returns how many pages came back. The caller holds no lock. */
 uint64_t facet_space_unmap_freed(struct facet_space *space);
 /* Like facet_space_unmap_freed(), but returns at once if another thread is in that call. */
 void facet_space_try_unmap_freed(struct facet_space *space);

@@ -12,7 +12,8 @@
 
 /* --- free pieces -------------------------------------------------------------------------------------------------- */
 
-/* The free bytes in a space's slabs, and those among them that are too fragmented for requests of `request` bytes. */
+/* The free bytes in a space's slabs, and how many of them lie in pieces smaller than `request` bytes (useless_bytes).
+ */
 struct free_pieces {
     uint64_t request;
     uint64_t free_bytes, largest_bytes, useless_bytes;

@@ -46,7 +46,7 @@ void facet_queue_leave(struct facet_queue *queue, struct facet_waiter *waiter)
 {
     pthread_mutex_lock(&queue->lock);
     if (TAILQ_FIRST(&queue->waiters) == waiter)
-        atomic_fetch_add(&queue->heads, 1);
+        atomic_fetch_add(&queue->heads_left, 1);
     TAILQ_REMOVE(&queue->waiters, waiter, in_queue);
     atomic_fetch_sub(&queue->waiting, 1);
     queue->changes++;

@@ -6,7 +6,7 @@
 
 #include "vgpu/driver.h"
 
-static bool has_share(const struct facet_vgpu *vgpu)
+static bool has_share_setting(const struct facet_vgpu *vgpu)
 {
     return vgpu->request_milli > 0 || vgpu->limit_milli != FACET_MILLI_WHOLE || vgpu->priority != FACET_PRIORITY_NORMAL;
 }
@@ -18,11 +18,11 @@ enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *
     const struct facet_execution_ops *ops = device->provider->execution;
     enum facet_status status = FACET_OK;
 
-    if (has_share(vgpu) || vgpu->has_share)
+    if (has_share_setting(vgpu) || vgpu->has_share)
         status = ops->set_share(device->instance, vgpu->context, vgpu->request_milli, vgpu->limit_milli, vgpu->priority,
                                 error);
     if (status == FACET_OK)
-        vgpu->has_share = vgpu->has_share || has_share(vgpu);
+        vgpu->has_share = vgpu->has_share || has_share_setting(vgpu);
     if (status == FACET_OK && (vgpu->units || vgpu->launches || vgpu->has_bounds))
         status = ops->set_bounds(device->instance, vgpu->context, vgpu->units, vgpu->launches, error);
     if (status == FACET_OK)
@@ -130,8 +130,8 @@ enum facet_status facet_driver_set_policy(struct facet_driver *driver, uint32_t 
 {
     FACET_VGPU_NEED_DRIVER(driver, error);
     if (index >= driver->devices)
-        return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
-                                    index, driver->devices);
+        return facet_error_argument(error, FACET_NOT_FOUND, "device",
+                                    "device %" PRIu32 ": the driver has %" PRIu32 " devices", index, driver->devices);
     if (policy > FACET_SCHEDULE_FIFO)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "policy",
                                     "policy %" PRIu32 ": expected an enum facet_scheduling", policy);

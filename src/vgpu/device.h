@@ -2,8 +2,8 @@
 /*
  * A device that the driver has open.
  *
- * Owns: its session, the context of its pages, and the amounts promised to its vGPUs. Never: closes while a vGPU is on
- * it.
+ * Owns: the device's session, the context that its pages are charged to, and the amounts promised to its vGPUs. Never:
+ * closes while a vGPU is on it.
  */
 #ifndef FACET_VGPU_DEVICE_H
 #define FACET_VGPU_DEVICE_H
@@ -19,9 +19,9 @@ struct facet_driver;
 
 struct facet_vgpu_device {
     struct facet_driver *driver;
-    uint32_t index;  /* of the driver */
-    uint32_t number; /* of the provider */
-    char id[64], target[64];
+    uint32_t index;          /* in the driver's list of devices */
+    uint32_t number;         /* the provider's number for the device */
+    char id[64], target[64]; /* target: for which the kernel compiler makes code; "": the device reports none */
     struct facet_session *session;
     const struct facet_provider *provider;
     struct facet_provider_instance *instance;
@@ -37,7 +37,7 @@ struct facet_vgpu_device {
     uint64_t promised_bytes;
 
     struct facet_history *history;           /* written by the driver's thread */
-    struct facet_process_metrics *processes; /* the driver's thread's: by worker; NULL: not read in this interval */
+    struct facet_process_metrics *processes; /* read and used by the driver's thread; NULL: not read in this interval */
     uint32_t process_count;
 
     /* Under the driver's monitor lock. */
@@ -57,7 +57,7 @@ enum facet_status facet_vgpu_devices_open(struct facet_driver *driver, struct fa
 void facet_vgpu_devices_close(struct facet_driver *driver);
 enum facet_status facet_vgpu_device_check(struct facet_vgpu_device *device, struct facet_error *error);
 
-/* Frees memory of the device's vGPUs that waited for work to end. True: some became free. (remains.c) */
+/* Frees memory of the device's vGPUs that waited for work to end. True: some memory became free. (remains.c) */
 bool facet_vgpu_settle_device(const struct facet_vgpu_device *device);
 
 #endif

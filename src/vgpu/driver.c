@@ -151,7 +151,7 @@ static void free_driver(struct facet_driver *driver)
     free(driver);
 }
 
-static enum facet_status open_all(struct facet_driver *driver, struct facet_error *error)
+static enum facet_status start_driver(struct facet_driver *driver, struct facet_error *error)
 {
     enum facet_status status = facet_vgpu_devices_open(driver, error);
 
@@ -183,7 +183,7 @@ enum facet_status facet_driver_open(const struct facet_driver_config *asked, str
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
     init_locks(driver);
     status = facet_origin_mark(&driver->origin) && copy_settings(driver, &config, names)
-                 ? open_all(driver, error)
+                 ? start_driver(driver, error)
                  : facet_error_set(error, FACET_NO_MEMORY, "no memory for a driver");
     if (status != FACET_OK)
         facet_driver_close(driver);

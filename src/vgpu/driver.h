@@ -28,15 +28,15 @@ struct facet_vgpu_watch;
 
 struct facet_driver {
     struct facet_origin origin;
-    struct facet_driver_config config; /* complete; the driver owns its texts */
+    struct facet_driver_config config; /* defaults are filled in; the driver owns copies of its strings */
     char **device_names;
     char *providers;
     struct facet_memory_config memory_config;
     uint32_t devices;
     struct facet_vgpu_device *device;
 
-    pthread_rwlock_t list_lock; /* the next */
-    struct facet_vgpu **vgpu;   /* by id */
+    pthread_rwlock_t list_lock; /* protects the members up to `last_serial` */
+    struct facet_vgpu **vgpu;   /* sorted by id */
     uint32_t vgpus, streams;
     uint32_t destroyed[FACET_VGPU_DESTROYED_IDS];
     uint64_t destructions, last_serial;
@@ -44,8 +44,8 @@ struct facet_driver {
     atomic_uint managed; /* vGPUs with managed memory */
 
     pthread_mutex_t monitor_lock;
-    pthread_cond_t monitor_wake; /* of the thread that measures */
-    pthread_cond_t vgpu_unused;  /* of a vGPU that ends: it is used no more */
+    pthread_cond_t monitor_wake; /* wakes the thread that measures */
+    pthread_cond_t vgpu_unused;  /* signalled when no call uses a vGPU that ends any more */
     pthread_t thread;
     bool measuring, closing;
     struct facet_vgpu *remains; /* vGPUs that have ended, while a work-group that cannot end may use their memory */
@@ -54,7 +54,7 @@ struct facet_driver {
     char published_name[40];
     uint64_t published_ns;
 
-    pthread_mutex_t watches_lock; /* the next; held while watches are called */
+    pthread_mutex_t watches_lock; /* protects `watches` and `last_watch`; held while a watch's function runs */
     struct facet_vgpu_watch *watches;
     uint64_t last_watch;
 };
@@ -84,12 +84,12 @@ static inline bool facet_driver_is_in_watch(const struct facet_driver *driver)
                                    "%s() cannot be called in a watch's function; let another thread do it", __func__); \
     } while (0)
 
-/* An output whose `size` the caller set: at least that itself. */
+/* Needs an output whose `size` the caller has set, at least to the bytes of `size` itself. */
 #define FACET_VGPU_NEED_STRUCT(pointer, error)                                                                         \
     do {                                                                                                               \
-        enum facet_status said_ = facet_sized_check(#pointer, (pointer), (error));                                     \
-        if (said_ != FACET_OK)                                                                                         \
-            return said_;                                                                                              \
+        enum facet_status sized_ = facet_sized_check(#pointer, (pointer), (error));                                    \
+        if (sized_ != FACET_OK)                                                                                        \
+            return sized_;                                                                                             \
     } while (0)
 
 uint32_t facet_vgpu_count(struct facet_driver *driver);
@@ -99,7 +99,7 @@ static inline bool facet_vgpu_is_off(const struct facet_vgpu *vgpu, uint32_t wha
     return vgpu->driver->config.off & what;
 }
 
-/* As facet_vgpu_take(), of a device that is not lost, for calls that need a space. */
+/* Like facet_vgpu_take(), but refuses a vGPU whose device is lost or that has no space. */
 enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                         struct facet_error *error);
 

@@ -17,8 +17,8 @@
 #include "vgpu/pin.h"
 #include "vgpu/stream.h"
 
-/* After how many launches records are read: the device keeps the last 1024, so it has dropped none by then. */
-#define DRAIN_EACH 256u
+/* A stream's records are read after this many launches: the device keeps the last 1024, so none is lost by then. */
+#define DRAIN_EVERY 256u
 
 /* ---- queueing ---- */
 
@@ -49,7 +49,7 @@ static enum facet_status queue_on_stream(struct work *work, uint32_t index, uint
     if (status == FACET_OK)
         status = facet_vgpu_stream_open(vgpu, index, &stream, error);
     if (status == FACET_OK) {
-        if (stream->launched - stream->last_read >= DRAIN_EACH)
+        if (stream->launched - stream->last_read >= DRAIN_EVERY)
             /* A failure is ignored: if it loses records, a later call finds the gap in their numbers. */
             (void)facet_vgpu_stream_drain_records(vgpu, stream, NULL);
         status = work->queue(work, stream, error);

@@ -33,7 +33,7 @@ enum facet_status facet_driver_get_history(struct facet_driver *driver, uint32_t
     if (*count > 0)
         FACET_NEED(samples, error);
     if (device >= driver->devices)
-        return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
-                                    device, driver->devices);
+        return facet_error_argument(error, FACET_NOT_FOUND, "device",
+                                    "device %" PRIu32 ": the driver has %" PRIu32 " devices", device, driver->devices);
     return read_history(driver->device[device].history, after_ns, samples, count);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the check of the host's side of a copy: it is no memory of any vGPU of the driver, on any of its devices.
+ * Owns: the check that the host's side of a copy is not memory of a vGPU, on any device of the driver.
  * Never: reads the host's own mappings. As with memcpy(), the caller must pass a valid pointer; only addresses that
  * cannot be mapped are refused: the page of NULL, and those behind the last address of a process.
  */

@@ -125,7 +125,7 @@ enum facet_status facet_vgpu_get_info(struct facet_driver *driver, uint32_t id, 
     return describe_vgpu(vgpu, ret_info, error);
 }
 
-/* ---- all ---- */
+/* ---- every vGPU ---- */
 
 /* The caller's structs may be smaller than this version's, and follow each other at the caller's size. */
 static enum facet_status check_sizes(struct facet_vgpu_info *infos, uint32_t index, struct facet_vgpu_info **ret_info,
@@ -138,13 +138,14 @@ static enum facet_status check_sizes(struct facet_vgpu_info *infos, uint32_t ind
     uint32_t size = infos->size;
     struct facet_vgpu_info *info = (struct facet_vgpu_info *)((char *)infos + (size_t)index * size);
     if (size % _Alignof(struct facet_vgpu_info) || info->size != size)
-        return facet_error_argument(error, FACET_INVALID_ARGUMENT, "infos",
-                                    "infos: size %" PRIu32 " of the first: expected that of the struct, of each", size);
+        return facet_error_argument(
+            error, FACET_INVALID_ARGUMENT, "infos",
+            "infos: size %" PRIu32 " of the first: expected that of struct facet_vgpu_info in each", size);
     *ret_info = info;
     return FACET_OK;
 }
 
-/* A vGPU that is made or destroyed meanwhile may be listed or not; no other is missed or doubled. */
+/* A vGPU that is made or destroyed meanwhile may be listed or not; every other vGPU is listed once. */
 enum facet_status facet_vgpu_list(struct facet_driver *driver, struct facet_vgpu_info *infos, uint32_t capacity,
                                   uint32_t *ret_count, struct facet_error *error)
 {
@@ -195,28 +196,28 @@ static void add_device_memory(const struct facet_vgpu_device *device, struct fac
 
 bool facet_driver_get_device(struct facet_driver *driver, uint32_t index, struct facet_driver_device *ret_device)
 {
-    struct facet_driver_device all = {.size = sizeof all};
+    struct facet_driver_device described = {.size = sizeof described};
 
     if (!driver || index >= driver->devices || facet_origin_is_parent(&driver->origin) ||
         facet_sized_check("ret_device", ret_device, NULL) != FACET_OK)
         return false;
     struct facet_vgpu_device *device = &driver->device[index];
 
-    memcpy(all.id, device->id, sizeof all.id);
-    memcpy(all.name, device->info.name, sizeof all.name);
-    all.name[sizeof all.name - 1] = '\0';
-    all.lost = atomic_load(&device->lost);
-    all.units = device->info.compute_units;
-    add_device_memory(device, &all);
+    memcpy(described.id, device->id, sizeof described.id);
+    memcpy(described.name, device->info.name, sizeof described.name);
+    described.name[sizeof described.name - 1] = '\0';
+    described.lost = atomic_load(&device->lost);
+    described.units = device->info.compute_units;
+    add_device_memory(device, &described);
     pthread_rwlock_rdlock(&driver->list_lock);
-    all.vgpus = device->vgpus;
-    all.promised_bytes = device->promised_bytes;
+    described.vgpus = device->vgpus;
+    described.promised_bytes = device->promised_bytes;
     pthread_rwlock_unlock(&driver->list_lock);
     pthread_mutex_lock(&driver->monitor_lock);
-    all.valid = all.lost ? 0 : device->valid; /* the last known values are not the present ones */
-    all.utilization_milli = device->utilization_milli;
-    all.busy_ns = device->busy_ns;
+    described.valid = described.lost ? 0 : device->valid; /* the last known values are not the present ones */
+    described.utilization_milli = device->utilization_milli;
+    described.busy_ns = device->busy_ns;
     pthread_mutex_unlock(&driver->monitor_lock);
-    facet_sized_copy_out(ret_device, &all, sizeof all);
+    facet_sized_copy_out(ret_device, &described, sizeof described);
     return true;
 }

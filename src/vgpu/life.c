@@ -15,7 +15,7 @@
 #include "vgpu/stream.h"
 #include "vgpu/watch.h"
 
-#define RECHECK_NS (2 * FACET_NS_PER_MS) /* how often the end of a vGPU checks that it has not missed a wake-up */
+#define RECHECK_NS (2 * FACET_NS_PER_MS) /* how often the thread that ends a vGPU checks for a missed wake-up */
 
 /* ---- arguments ---- */
 
@@ -28,10 +28,10 @@ static enum facet_status out_of_range(const char *argument, uint64_t value, uint
 static enum facet_status check_compute(const struct facet_driver *driver, const struct facet_vgpu_config *config,
                                        struct facet_error *error)
 {
-    bool any = config->request_milli || (config->limit_milli && config->limit_milli != FACET_MILLI_WHOLE) ||
-               config->priority || config->units || config->units_least || config->launches;
+    bool has_setting = config->request_milli || (config->limit_milli && config->limit_milli != FACET_MILLI_WHOLE) ||
+                       config->priority || config->units || config->units_least || config->launches;
 
-    if (any && driver->config.off & FACET_OFF_COMPUTE)
+    if (has_setting && driver->config.off & FACET_OFF_COMPUTE)
         return facet_error_argument(error, FACET_UNSUPPORTED, "request_milli",
                                     "a share, priority or bound needs compute virtualization, which is off");
     if (config->request_milli > FACET_MILLI_WHOLE)
@@ -70,8 +70,8 @@ static enum facet_status check_config(const struct facet_driver *driver, const s
         return facet_error_argument(error, FACET_UNSUPPORTED, "on", "mixed precision is off for this driver");
     if (config->device > driver->devices)
         return facet_error_argument(error, FACET_NOT_FOUND, "device",
-                                    "device FACET_ON_DEVICE(%" PRIu32 "): the driver has %" PRIu32, config->device - 1,
-                                    driver->devices);
+                                    "device FACET_ON_DEVICE(%" PRIu32 "): the driver has %" PRIu32 " devices",
+                                    config->device - 1, driver->devices);
     if (config->memory_bytes && driver->config.off & FACET_OFF_MEMORY)
         return facet_error_argument(error, FACET_UNSUPPORTED, "memory_bytes",
                                     "a memory limit needs memory virtualization, which is off");
@@ -81,7 +81,7 @@ static enum facet_status check_config(const struct facet_driver *driver, const s
 
 /* ---- choosing a device ---- */
 
-/* Compares what devices have promised to vGPUs: first of their time, then by the number of vGPUs, then of memory. */
+/* Compares what devices have promised: first the share of their time, then the number of vGPUs, then the bytes. */
 static bool promised_less(const struct facet_vgpu_device *left, const struct facet_vgpu_device *right)
 {
     if (left->promised_milli != right->promised_milli)
@@ -106,7 +106,8 @@ static struct facet_vgpu_device *choose_device(struct facet_driver *driver, uint
     return best ? best : &driver->device[0];
 }
 
-/* Claims streams and promises in one step with the choice of the device, which depends on them. */
+/* Chooses the device and counts the vGPU's streams, share and memory there under one lock: the choice depends on them.
+ */
 static enum facet_status claim_device(struct facet_vgpu *vgpu, uint32_t device, struct facet_error *error)
 {
     struct facet_driver *driver = vgpu->driver;
@@ -177,16 +178,16 @@ static struct facet_vgpu *new_vgpu(struct facet_driver *driver, const struct fac
 
 enum facet_status facet_vgpu_name_limit(enum facet_status status, struct facet_error *error)
 {
-    static const char theirs[] = "limit_bytes", ours[] = "memory_bytes";
+    static const char space_name[] = "limit_bytes", vgpu_name[] = "memory_bytes";
     char rest[sizeof error->message];
 
-    if (status == FACET_OK || !error || strcmp(error->argument, theirs) != 0)
+    if (status == FACET_OK || !error || strcmp(error->argument, space_name) != 0)
         return status;
-    snprintf(error->argument, sizeof error->argument, "%s", ours);
-    if (strncmp(error->message, theirs, strlen(theirs)) == 0) {
+    snprintf(error->argument, sizeof error->argument, "%s", vgpu_name);
+    if (strncmp(error->message, space_name, strlen(space_name)) == 0) {
         memcpy(rest, error->message, sizeof rest);
-        snprintf(error->message, sizeof error->message, "%s%.*s", ours, (int)(sizeof rest - sizeof ours),
-                 rest + strlen(theirs));
+        snprintf(error->message, sizeof error->message, "%s%.*s", vgpu_name, (int)(sizeof rest - sizeof vgpu_name),
+                 rest + strlen(space_name));
     }
     return status;
 }
@@ -278,7 +279,7 @@ enum facet_status facet_vgpu_create(struct facet_driver *driver, const struct fa
 
 /* ---- ending a vGPU ---- */
 
-/* A launch that is cancelled in the middle never ends while the vGPU is paused. */
+/* A cancelled launch that has begun does not end while the vGPU is paused. */
 static void unpause_to_end(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
@@ -295,7 +296,7 @@ static void wait_until_unused(struct facet_vgpu *vgpu)
     while (atomic_load(&vgpu->references) > 0) {
         struct timespec until = facet_ns_timespec(facet_clock_now_ns() + RECHECK_NS);
 
-        facet_vgpu_streams_cancel(vgpu); /* in each turn, because a call may have queued work since, and wait for it */
+        facet_vgpu_streams_cancel(vgpu); /* in each turn: a call may have queued work since, and wait for it */
         unpause_to_end(vgpu);
         pthread_mutex_lock(&driver->monitor_lock);
         if (atomic_load(&vgpu->references) > 0)

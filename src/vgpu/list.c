@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of vGPUs by number, and their reference counts. Never: ends one: life.c does, with the last reference.
+ * Owns: the list of vGPUs by number, and their reference counts. Never: ends a vGPU: life.c does, once no reference is
+ * left.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -46,7 +47,7 @@ uint32_t facet_vgpu_count(struct facet_driver *driver)
 enum facet_status facet_vgpu_refuse_unknown(struct facet_driver *driver, uint32_t id, struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "id",
-                                "vGPU %" PRIu32 ": expected one of the %" PRIu32 " that this driver has", id,
+                                "vGPU %" PRIu32 ": expected the id of one of this driver's %" PRIu32 " vGPUs", id,
                                 facet_vgpu_count(driver));
 }
 
@@ -88,7 +89,7 @@ struct facet_vgpu *facet_vgpu_next(struct facet_driver *driver, uint32_t id)
 }
 
 /*
- * After the subtraction the vGPU may be freed, so its members are read before. The thread that ends it also polls, in
+ * After the subtraction the vGPU may be freed, so `vgpu` is not read after it. The thread that ends it also polls, in
  * case it missed the broadcast.
  */
 void facet_vgpu_drop(struct facet_vgpu *vgpu)
@@ -110,7 +111,7 @@ enum facet_status facet_vgpu_note_status(struct facet_vgpu *vgpu, enum facet_sta
     return status;
 }
 
-/* The least number from 1 on that is free. */
+/* Returns the least id from 1 on that no vGPU has. */
 static uint32_t find_free_id(const struct facet_driver *driver)
 {
     uint32_t id = 1;
@@ -213,7 +214,8 @@ enum facet_status facet_vgpu_get_status(struct facet_driver *driver, uint32_t id
         status = FACET_VGPU_DESTROYED;
     pthread_rwlock_unlock(&driver->list_lock);
     if (!status)
-        return facet_error_argument(error, FACET_NOT_FOUND, "id", "vGPU %" PRIu32 ": this driver never had one", id);
+        return facet_error_argument(error, FACET_NOT_FOUND, "id",
+                                    "vGPU %" PRIu32 ": this driver never had it, or destroyed it long ago", id);
     *ret_status = status;
     return FACET_OK;
 }

@@ -17,14 +17,15 @@
 #include "vgpu/stream.h"
 #include "vgpu/watch.h"
 
-#define PIN_NS FACET_NS_PER_MS /* where memory swaps: how often the thread checks which launches are over */
+#define PIN_CHECK_NS FACET_NS_PER_MS /* where memory swaps: how often the thread checks which launches are over */
 
 /* ---- vGPUs ---- */
 
 static void add_stream(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream, struct facet_sample *sample)
 {
     pthread_mutex_lock(&stream->lock);
-    (void)facet_vgpu_stream_drain_records(vgpu, stream, NULL); /* a device that is lost says nothing more */
+    (void)facet_vgpu_stream_drain_records(vgpu, stream,
+                                          NULL); /* a failure is ignored: a lost device keeps its last state */
     const struct facet_stream_state *state = &stream->state;
     uint64_t begun = state->begun > state->completed ? state->begun : state->completed;
 
@@ -62,7 +63,7 @@ static void read_processes(struct facet_vgpu_device *device)
         qsort(items, device->process_count, sizeof *device->processes, by_worker);
 }
 
-/* Adds the time of running work. Streams sum up completed work only; the device's count for the worker has both. */
+/* Adds the time of running work. Streams sum up completed work only; the device's busy time of the worker has both. */
 static void add_running(struct facet_vgpu *vgpu, struct facet_sample *sample)
 {
     struct facet_vgpu_device *device = vgpu->device;
@@ -104,12 +105,12 @@ static struct facet_history *history_of(struct facet_vgpu *vgpu)
     if (history || !atomic_load(&vgpu->used))
         return history;
     if (facet_history_create(vgpu->driver->config.history, &history, NULL) != FACET_OK)
-        return NULL; /* it is tried again the next time */
+        return NULL; /* the next measurement tries again */
     atomic_store(&vgpu->history, history);
     return history;
 }
 
-/* A launch may be counted at its end with all its time, also that before the interval; so the value is capped. */
+/* A launch may be counted only at its end, with its time before this interval, too; so the value is capped. */
 static void note_utilization(struct facet_vgpu *vgpu, const struct facet_sample *sample)
 {
     uint32_t parallel = facet_vgpu_device_parallel(vgpu->device);
@@ -133,7 +134,7 @@ static void measure_vgpu(struct facet_vgpu *vgpu)
     take_sample(vgpu, &sample);
     note_utilization(vgpu, &sample);
     if (history)
-        (void)facet_history_add(history, &sample); /* fails only for a sample of the same time */
+        (void)facet_history_add(history, &sample); /* fails only when the last sample has the same time */
     if (vgpu->driver->config.scaling && vgpu->last.time_ns)
         facet_vgpu_scale_note(vgpu, &vgpu->last, &sample);
     vgpu->last = sample;
@@ -197,7 +198,7 @@ static void release_pins(struct facet_vgpu *vgpu)
     facet_vgpu_pins_release(vgpu, false);
 }
 
-static void measure_all(struct facet_driver *driver)
+static void measure_driver(struct facet_driver *driver)
 {
     for (uint32_t i = 0; i < driver->devices; i++)
         measure_device(&driver->device[i]);
@@ -217,7 +218,7 @@ static bool driver_swaps(const struct facet_driver *driver)
     return driver->config.memory && driver->config.memory->swap_bytes > 0;
 }
 
-/* False: the driver closes. */
+/* Returns false when the driver closes. */
 static bool sleep_until(struct facet_driver *driver, uint64_t until_ns)
 {
     struct timespec until = facet_ns_timespec(until_ns);
@@ -234,20 +235,20 @@ static bool sleep_until(struct facet_driver *driver, uint64_t until_ns)
 static void *run_measurement(void *argument)
 {
     struct facet_driver *driver = argument;
-    uint64_t step = driver_swaps(driver) ? PIN_NS : driver->config.monitor_ns, now = facet_clock_now_ns();
-    uint64_t next = now, look = now;
+    uint64_t step = driver_swaps(driver) ? PIN_CHECK_NS : driver->config.monitor_ns, now = facet_clock_now_ns();
+    uint64_t next_sample = now, next_wake = now;
 
     do {
         if (driver_swaps(driver))
             for_each_vgpu(driver, release_pins);
         now = facet_clock_now_ns();
-        if (now >= next) {
-            measure_all(driver);
+        if (now >= next_sample) {
+            measure_driver(driver);
             facet_vgpu_publish(driver, now);
-            next = now + driver->config.monitor_ns;
+            next_sample = now + driver->config.monitor_ns;
         }
-        look = (look + step > now ? look : now) + step; /* missed samples are not made up for */
-    } while (sleep_until(driver, look));
+        next_wake = (next_wake + step > now ? next_wake : now) + step; /* missed samples are not made up for */
+    } while (sleep_until(driver, next_wake));
     return NULL;
 }
 

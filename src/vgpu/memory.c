@@ -37,7 +37,7 @@ enum facet_status facet_vgpu_take_space(struct facet_driver *driver, uint32_t id
     if (status != FACET_OK)
         return status;
     if (!vgpu->space)
-        return facet_error_set(error, FACET_UNSUPPORTED, "this needs memory virtualization, which is off");
+        return facet_error_set(error, FACET_UNSUPPORTED, "this call needs memory virtualization, which is off");
     *ret_vgpu = FACET_TAKE_PTR(vgpu);
     return FACET_OK;
 }
@@ -104,8 +104,8 @@ static enum facet_status copy_plain(struct facet_vgpu *vgpu, uint64_t to, uint64
  * Retries on FACET_TIMEOUT, as src/memory does: the device gives up after some seconds, but this call returns only when
  * the copy is complete.
  */
-static enum facet_status copy_patiently(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
-                                        enum facet_copy kind, struct facet_error *error)
+static enum facet_status copy_until_done(struct facet_vgpu *vgpu, uint64_t to, uint64_t from, uint64_t bytes,
+                                         enum facet_copy kind, struct facet_error *error)
 {
     enum facet_status status = check_plain(to, from, bytes, kind, error);
 
@@ -117,8 +117,8 @@ static enum facet_status copy_patiently(struct facet_vgpu *vgpu, uint64_t to, ui
     return status;
 }
 
-static enum facet_status fill_patiently(struct facet_vgpu *vgpu, uint64_t address, uint8_t value, uint64_t bytes,
-                                        struct facet_error *error)
+static enum facet_status fill_until_done(struct facet_vgpu *vgpu, uint64_t address, uint8_t value, uint64_t bytes,
+                                         struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
     enum facet_status status;
@@ -131,7 +131,10 @@ static enum facet_status fill_patiently(struct facet_vgpu *vgpu, uint64_t addres
 
 /* ---- memory in a space ---- */
 
-/* Retries once after memory that other vGPUs freed was unmapped: it stays mapped until a call finds their work over. */
+/*
+ * Retries once after memory that the device's vGPUs freed was unmapped: freed memory stays mapped until a call finds
+ * that their work is over.
+ */
 static enum facet_status allocate_in_space(struct facet_vgpu *vgpu, uint64_t bytes,
                                            const struct facet_allocation_options *options, uint64_t *ret_address,
                                            struct facet_error *error)
@@ -262,7 +265,7 @@ enum facet_status facet_vgpu_copy(struct facet_driver *driver, uint32_t id, uint
     if (status != FACET_OK)
         return status;
     status = vgpu->space ? copy_in_space(vgpu, to, from, bytes, kind, error)
-                         : copy_patiently(vgpu, to, from, bytes, kind, error);
+                         : copy_until_done(vgpu, to, from, bytes, kind, error);
     return facet_vgpu_note_status(vgpu, status);
 }
 
@@ -275,7 +278,7 @@ enum facet_status facet_vgpu_fill(struct facet_driver *driver, uint32_t id, uint
     if (status != FACET_OK)
         return status;
     status = vgpu->space ? fill_in_space(vgpu, address, value, bytes, error)
-                         : fill_patiently(vgpu, address, value, bytes, error);
+                         : fill_until_done(vgpu, address, value, bytes, error);
     return facet_vgpu_note_status(vgpu, status);
 }
 

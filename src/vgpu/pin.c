@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the pins that keep memory on the device: of launches, where memory swaps, and of the program.
+ * Owns: the pins that keep memory on the device: those of launches, where memory swaps, and those of the program.
  * Never: holds a launch's pin after the launch, because other vGPUs wait for the memory.
  *
- * A kernel may follow any pointer that it finds in memory, so each launch pins all memory of its vGPU anew. Therefore
- * src/memory can make new launches wait when it is another vGPU's turn.
+ * A kernel may follow any pointer that it finds in memory, so each launch pins all memory of its vGPU. Each launch
+ * takes a pin of its own, so that src/memory can make new launches wait when it is another vGPU's turn.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ static bool vgpu_swaps(const struct facet_vgpu *vgpu)
     return vgpu->space && vgpu->device->swap_bytes > 0;
 }
 
-/* Releases pins of completed launches. The driver's thread does so too, but may be the thread that waits here. */
+/* Releases pins of completed launches. The driver's thread does this, too, but that thread may be the one waiting here.
+ */
 static void release_pins_of_all_vgpus(struct facet_driver *driver)
 {
     struct facet_vgpu *vgpu;
@@ -44,7 +45,7 @@ static void release_pins_of_all_vgpus(struct facet_driver *driver)
     }
 }
 
-/* As facet_space_pin(), but stops waiting when its vGPU ends. */
+/* Like facet_space_pin(), but stops waiting when the vGPU ends. */
 static enum facet_status pin_until_vgpu_ends(struct facet_vgpu *vgpu, const uint64_t *addresses, uint32_t count,
                                              uint64_t timeout_ns, struct facet_pin **ret_pin, struct facet_error *error)
 {
@@ -199,7 +200,8 @@ enum facet_status facet_vgpu_pin(struct facet_driver *driver, uint32_t id, const
     uint64_t number = 0;
     status = pin_until_vgpu_ends(vgpu, addresses, count, timeout_ns, &kept->pin, error);
     if (status == FACET_OK && !(number = keep_program_pin(vgpu, kept)))
-        status = facet_error_set(error, FACET_QUOTA, "vGPU %" PRIu32 " keeps %u pins already", id, FACET_VGPU_PINS);
+        status = facet_error_set(error, FACET_QUOTA, "vGPU %" PRIu32 " keeps %u pins already, the most; unpin first",
+                                 id, FACET_VGPU_PINS);
     if (number)
         *ret_pin = number;
     else
@@ -217,7 +219,7 @@ enum facet_status facet_vgpu_unpin(struct facet_driver *driver, uint32_t id, uin
     struct facet_vgpu_pin *kept = pin ? take_program_pin(vgpu, pin) : NULL;
     if (!kept)
         return facet_error_argument(error, FACET_NOT_FOUND, "pin",
-                                    "pin %" PRIu64 ": expected one that vGPU %" PRIu32 " keeps", pin, id);
+                                    "pin %" PRIu64 ": expected a pin that vGPU %" PRIu32 " keeps", pin, id);
     release_program_pin(kept);
     return FACET_OK;
 }

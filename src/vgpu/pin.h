@@ -16,7 +16,7 @@ struct facet_pin;
 struct facet_vgpu;
 
 /* The longest that a launch waits for its vGPU's memory to be on the device. */
-#define FACET_VGPU_PIN_NS UINT64_C(30000000000)
+#define FACET_VGPU_PIN_NS UINT64_C(30000000000) /* 30 s */
 
 /* Brings in and pins all memory of the vGPU if its memory swaps; else *ret_pin is NULL. */
 enum facet_status facet_vgpu_pin_all(struct facet_vgpu *vgpu, struct facet_pin **ret_pin, struct facet_error *error);

@@ -20,11 +20,11 @@
 #include "vgpu/measure.h"
 #include "vgpu/published.h"
 
-#define EACH_NS   FACET_NS_PER_S
-#define NAMES     1000u
+#define EACH_NS   FACET_NS_PER_S /* how often the text is replaced */
+#define NAMES     1000u          /* names tried for the lock: the most drivers of a process that publish */
 #define TEXT_MODE 0600
 
-/* Whether this process has the lock, and its file still exists. */
+/* Locks the file. True: this process has the lock, and the file still exists. */
 static bool file_is_held(int fd)
 {
     struct stat info;
@@ -67,7 +67,7 @@ enum facet_status facet_vgpu_publish_open(struct facet_driver *driver, struct fa
     driver->published_folder_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     driver->published_lock_fd = driver->published_folder_fd < 0 ? -1 : make_lock(driver);
     if (driver->published_lock_fd < 0)
-        return facet_error_errno(error, errno, "%s: cannot publish there", path);
+        return facet_error_errno(error, errno, "%s: cannot publish the driver in this folder", path);
     return FACET_OK;
 }
 
@@ -83,7 +83,7 @@ static void read_program(char *ret_name, size_t size)
             *at = *at == '\n' ? '\0' : '?';
 }
 
-/* Describes the present devices and vGPUs. False: no memory. */
+/* Describes the driver's devices and vGPUs. False: there is no memory, or too many vGPUs were made meanwhile. */
 static bool collect_published(struct facet_driver *driver, struct facet_published *driver_now)
 {
     uint32_t room = facet_vgpu_count(driver) + 8;
@@ -122,17 +122,17 @@ static bool write_all(int fd, const char *text)
 
 static void replace_file(const struct facet_driver *driver, const char *text)
 {
-    char name[64], whole[64];
+    char new_name[64], name[64];
 
-    snprintf(name, sizeof name, "%s.new", driver->published_name);
-    snprintf(whole, sizeof whole, "%s.json", driver->published_name);
-    unlinkat(driver->published_folder_fd, name, 0);
+    snprintf(new_name, sizeof new_name, "%s.new", driver->published_name);
+    snprintf(name, sizeof name, "%s.json", driver->published_name);
+    unlinkat(driver->published_folder_fd, new_name, 0);
     FACET_CLEANUP_FD int fd =
-        openat(driver->published_folder_fd, name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, TEXT_MODE);
+        openat(driver->published_folder_fd, new_name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, TEXT_MODE);
     if (fd >= 0 && write_all(fd, text))
-        (void)renameat(driver->published_folder_fd, name, driver->published_folder_fd, whole);
+        (void)renameat(driver->published_folder_fd, new_name, driver->published_folder_fd, name);
     else
-        unlinkat(driver->published_folder_fd, name, 0);
+        unlinkat(driver->published_folder_fd, new_name, 0);
 }
 
 void facet_vgpu_publish(struct facet_driver *driver, uint64_t now_ns)
@@ -151,7 +151,7 @@ void facet_vgpu_publish(struct facet_driver *driver, uint64_t now_ns)
 void facet_vgpu_publish_close(struct facet_driver *driver)
 {
     static const char *const kinds[] = {"json", "new",
-                                        "lock"}; /* the lock last: while it is held no process removes the others */
+                                        "lock"}; /* last: while the lock is held, no process removes the other files */
     char name[64];
 
     for (size_t i = 0; driver->published_lock_fd >= 0 && i < sizeof kinds / sizeof kinds[0]; i++) {

@@ -11,19 +11,19 @@
 
 #include "base/integer.h"
 
-#define ITEMS_MAX FACET_DRIVER_VGPUS /* devices, or vGPUs, of one driver */
-#define TEXT_SIZE 128u               /* the longest text of a field */
+#define ITEMS_MAX FACET_DRIVER_VGPUS /* the most devices, or vGPUs, of one driver */
+#define TEXT_SIZE 128u               /* room for the longest text of a field */
 
 /*
- * Upper bounds of numbers: 2^60 bytes, nanoseconds (36 years) and launches. A vGPU's measured part of a device may
- * exceed the whole when its streams run at once, but not a thousandfold.
+ * The largest numbers that are believed: 2^60 bytes, nanoseconds (36 years) and launches. A vGPU's measured share of a
+ * device may exceed the whole when its streams run at once, but not a thousandfold.
  */
 #define BYTES_MAX          (UINT64_C(1) << 60)
 #define TIME_MAX_NS        (UINT64_C(1) << 60)
 #define LAUNCHES_MAX       (UINT64_C(1) << 60)
 #define WHOLE_MILLI        ((uint64_t)FACET_MILLI_WHOLE)
 #define SIDE_BY_SIDE_MILLI (1000 * WHOLE_MILLI)
-#define NO_BOUND           0u /* texts have their own bound */
+#define NO_BOUND           0u /* of texts, which are bounded by the size of their member */
 
 enum kind { TEXT, U32, U64 };
 
@@ -112,7 +112,7 @@ static json_t *value_of(const struct field *field, const char *bytes)
     return json_integer(facet_integer(number));
 }
 
-static json_t *write_one(const struct record_format *record_format, const char *bytes)
+static json_t *write_item(const struct record_format *record_format, const char *bytes)
 {
     json_t *object = json_object();
     uint32_t valid;
@@ -127,12 +127,12 @@ static json_t *write_one(const struct record_format *record_format, const char *
     return object;
 }
 
-static json_t *write_all(const struct record_format *record_format, const void *items, uint32_t count)
+static json_t *write_items(const struct record_format *record_format, const void *items, uint32_t count)
 {
     json_t *array = json_array();
 
     for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(array, write_one(record_format, (const char *)items + i * record_format->size));
+        json_array_append_new(array, write_item(record_format, (const char *)items + i * record_format->size));
     return array;
 }
 
@@ -142,8 +142,8 @@ char *facet_published_text(const struct facet_published *driver)
 
     json_object_set_new(object, "pid", json_integer((json_int_t)driver->pid));
     json_object_set_new(object, "program", json_string(driver->program));
-    json_object_set_new(object, "devices", write_all(&device_format, driver->device, driver->devices));
-    json_object_set_new(object, "vgpus", write_all(&vgpu_format, driver->vgpu, driver->vgpus));
+    json_object_set_new(object, "devices", write_items(&device_format, driver->device, driver->devices));
+    json_object_set_new(object, "vgpus", write_items(&vgpu_format, driver->vgpu, driver->vgpus));
     char *text = json_dumps(object, JSON_COMPACT);
 
     json_decref(object);
@@ -183,17 +183,17 @@ static bool take_value(const struct field *field, const json_t *value, char *byt
 /* Several fields may share a bit, which is set only when all of them are present. */
 static uint32_t valid_bits(const struct record_format *record_format, const json_t *object)
 {
-    uint32_t all = 0, missing = 0;
+    uint32_t known = 0, missing = 0;
     char scratch[TEXT_SIZE];
 
     for (size_t i = 0; i < record_format->count; i++) {
         const struct field *field = &record_format->fields[i];
 
-        all |= field->valid;
+        known |= field->valid;
         if (!take_value(field, json_object_get(object, field->name), scratch))
             missing |= field->valid;
     }
-    return all & ~missing;
+    return known & ~missing;
 }
 
 static enum facet_status refuse_field(const char *list, size_t index, const struct field *field,
@@ -207,8 +207,8 @@ static enum facet_status refuse_field(const char *list, size_t index, const stru
 }
 
 /* A field without a validity bit is required. */
-static enum facet_status read_one(const struct record_format *record_format, const json_t *object, const char *list,
-                                  size_t index, char *bytes, struct facet_error *error)
+static enum facet_status read_item(const struct record_format *record_format, const json_t *object, const char *list,
+                                   size_t index, char *bytes, struct facet_error *error)
 {
     uint32_t valid = valid_bits(record_format, object), size = (uint32_t)record_format->size;
 
@@ -225,8 +225,8 @@ static enum facet_status read_one(const struct record_format *record_format, con
 }
 
 /* Reads an array of the text; *ret_items is NULL when it is empty. The caller frees the items, also on failure. */
-static enum facet_status read_all(const struct record_format *record_format, const json_t *array, const char *list,
-                                  void **ret_items, uint32_t *ret_count, struct facet_error *error)
+static enum facet_status read_items(const struct record_format *record_format, const json_t *array, const char *list,
+                                    void **ret_items, uint32_t *ret_count, struct facet_error *error)
 {
     size_t count = json_array_size(array);
     enum facet_status status = FACET_OK;
@@ -235,17 +235,17 @@ static enum facet_status read_all(const struct record_format *record_format, con
         return facet_error_set(error, FACET_CORRUPT, "%s: expected an array of up to %u", list, ITEMS_MAX);
     char *items = count > 0 ? calloc(count, record_format->size) : NULL;
     if (count > 0 && !items)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for what a driver publishes");
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for the published devices and vGPUs of a driver");
     *ret_items = items;
     for (size_t i = 0; i < count && status == FACET_OK; i++)
-        status = read_one(record_format, json_array_get(array, i), list, i, items + i * record_format->size, error);
+        status = read_item(record_format, json_array_get(array, i), list, i, items + i * record_format->size, error);
     *ret_count = (uint32_t)count;
     return status;
 }
 
 /* Two numbers, of which the first must not exceed the second. */
 struct order {
-    const char *name, *most_name;
+    const char *name, *max_name;
     uint64_t value, max;
 };
 
@@ -254,8 +254,8 @@ static enum facet_status check_order(const char *list, uint32_t index, const str
 {
     for (size_t i = 0; i < count; i++)
         if (orders[i].value > orders[i].max)
-            return facet_error_set(error, FACET_CORRUPT, "%s[%u].%s: %" PRIu64 ", above %s, %" PRIu64, list, index,
-                                   orders[i].name, orders[i].value, orders[i].most_name, orders[i].max);
+            return facet_error_set(error, FACET_CORRUPT, "%s[%u].%s: %" PRIu64 ", expected at most %s, %" PRIu64, list,
+                                   index, orders[i].name, orders[i].value, orders[i].max_name, orders[i].max);
     return FACET_OK;
 }
 
@@ -273,11 +273,13 @@ static enum facet_status check_vgpu(const struct facet_published *driver, uint32
     };
 
     if (vgpu->device >= driver->devices)
-        return facet_error_set(error, FACET_CORRUPT, "vgpus[%u].device: %u, of %u devices", index, vgpu->device,
-                               driver->devices);
+        return facet_error_set(error, FACET_CORRUPT,
+                               "vgpus[%u].device: %u, expected less than %u, the number of devices", index,
+                               vgpu->device, driver->devices);
     for (uint32_t i = 0; i < index; i++)
         if (driver->vgpu[i].id == vgpu->id)
-            return facet_error_set(error, FACET_CORRUPT, "vgpus[%u].id: %u, that of vgpus[%u], too", index, vgpu->id,
+            return facet_error_set(error, FACET_CORRUPT,
+                                   "vgpus[%u].id: %u, which vgpus[%u] has, too; expected each once", index, vgpu->id,
                                    i);
     return check_order("vgpus", index, orders, COUNT(orders), error);
 }
@@ -297,9 +299,10 @@ static enum facet_status read_process(const json_t *object, struct facet_publish
 
     if (!json_is_object(object) ||
         !take_text(json_object_get(object, "program"), driver->program, sizeof driver->program))
-        return facet_error_set(error, FACET_CORRUPT, "not what a driver publishes");
+        return facet_error_set(error, FACET_CORRUPT,
+                               "expected an object with a text `program`, as a driver publishes it");
     if (!json_is_integer(pid) || json_integer_value(pid) <= 0 || json_integer_value(pid) > INT32_MAX)
-        return facet_error_set(error, FACET_CORRUPT, "pid: expected that of a process");
+        return facet_error_set(error, FACET_CORRUPT, "pid: expected the id of a process");
     driver->pid = json_integer_value(pid);
     return FACET_OK;
 }
@@ -314,9 +317,9 @@ enum facet_status facet_published_parse(const char *text, size_t length, struct 
 
     if (status == FACET_OK)
         status =
-            read_all(&device_format, json_object_get(object, "devices"), "devices", &devices, &driver.devices, error);
+            read_items(&device_format, json_object_get(object, "devices"), "devices", &devices, &driver.devices, error);
     if (status == FACET_OK)
-        status = read_all(&vgpu_format, json_object_get(object, "vgpus"), "vgpus", &vgpus, &driver.vgpus, error);
+        status = read_items(&vgpu_format, json_object_get(object, "vgpus"), "vgpus", &vgpus, &driver.vgpus, error);
     driver.device = devices;
     driver.vgpu = vgpus;
     json_decref(object);

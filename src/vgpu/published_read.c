@@ -14,8 +14,8 @@
 #include "base/paths.h"
 #include "vgpu/published.h"
 
-#define TEXT_MAX ((size_t)8 << 20)
-#define FILES    256u
+#define TEXT_MAX    ((size_t)8 << 20) /* bytes of a text; a longer one is not read */
+#define DRIVERS_MAX 256u              /* published drivers that are read */
 
 enum facet_status facet_published_folder(char *ret_path, size_t size, struct facet_error *error)
 {
@@ -27,7 +27,7 @@ enum facet_status facet_published_folder(char *ret_path, size_t size, struct fac
     return status;
 }
 
-/* Only a regular file, opened without blocking: the folder may hold anything. */
+/* Opens a regular file only, without blocking: the folder may hold anything. */
 static int open_file(int folder, const char *name)
 {
     FACET_CLEANUP_FD int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -118,10 +118,10 @@ enum facet_status facet_published_read(struct facet_published **ret_drivers, uin
     FACET_CLEANUP_DIR DIR *folder = status == FACET_OK ? opendir(path) : NULL;
     if (!folder && status == FACET_OK)
         return facet_error_errno(error, errno, "%s", path);
-    drivers = calloc(FILES, sizeof *drivers);
+    drivers = calloc(DRIVERS_MAX, sizeof *drivers);
     if (!drivers)
-        return facet_error_set(error, FACET_NO_MEMORY, "no memory for what drivers publish");
-    while (folder && count < FILES && (entry = readdir(folder)))
+        return facet_error_set(error, FACET_NO_MEMORY, "no memory for a list of published drivers");
+    while (folder && count < DRIVERS_MAX && (entry = readdir(folder)))
         count += read_driver(dirfd(folder), entry->d_name, &drivers[count]);
     *ret_drivers = drivers;
     *ret_count = count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the remains of vGPUs that have ended: their context, and memory that an uninterruptible work-group may still
- * use. They are freed, with other memory freed meanwhile, as soon as the work-group ends.
+ * use. Both are freed soon after the work-group has ended.
  * Never: waits for a work-group, except for a moment when the driver closes.
  */
 #include <stdlib.h>
@@ -13,13 +13,14 @@ static void finish_remains(struct facet_vgpu *vgpu)
 {
     const struct facet_vgpu_device *device = vgpu->device;
 
-    (void)facet_space_destroy(vgpu->space, NULL); /* the rest, at the driver's end, goes with the memory */
+    (void)facet_space_destroy(vgpu->space,
+                              NULL); /* what it cannot free, at the driver's end, goes with the device's memory */
     if (device && vgpu->context)
         (void)device->provider->memory->destroy_context(device->instance, vgpu->context, NULL);
     free(vgpu);
 }
 
-/* Whether no work uses the vGPU's memory any more. A lost device never reports that, so there it counts as over. */
+/* Whether no work uses the vGPU's memory any more. A lost device never reports that, so its work counts as over. */
 static bool is_over(const struct facet_vgpu *vgpu)
 {
     return !vgpu->space || atomic_load(&vgpu->device->lost) || facet_space_vacate(vgpu->space);
@@ -33,13 +34,13 @@ static void keep_remains(struct facet_driver *driver, struct facet_vgpu *vgpu)
     pthread_mutex_unlock(&driver->monitor_lock);
 }
 
-static struct facet_vgpu *take_all(struct facet_driver *driver)
+static struct facet_vgpu *take_remains(struct facet_driver *driver)
 {
     pthread_mutex_lock(&driver->monitor_lock);
-    struct facet_vgpu *all = driver->remains;
+    struct facet_vgpu *first = driver->remains;
     driver->remains = NULL;
     pthread_mutex_unlock(&driver->monitor_lock);
-    return all;
+    return first;
 }
 
 void facet_vgpu_remains_add(struct facet_vgpu *vgpu)
@@ -55,7 +56,7 @@ bool facet_vgpu_remains_free_finished(struct facet_driver *driver, const struct 
     struct facet_vgpu *next;
     bool any = false;
 
-    for (struct facet_vgpu *vgpu = take_all(driver); vgpu; vgpu = next) {
+    for (struct facet_vgpu *vgpu = take_remains(driver); vgpu; vgpu = next) {
         next = vgpu->next_remains;
         if ((!device || vgpu->device == device) && is_over(vgpu)) {
             finish_remains(vgpu);
@@ -67,12 +68,12 @@ bool facet_vgpu_remains_free_finished(struct facet_driver *driver, const struct 
     return any;
 }
 
-/* The provider keeps the memory of work that still runs. */
+/* Waits for no work: the provider keeps the memory of a work-group that still runs. */
 void facet_vgpu_remains_clear(struct facet_driver *driver)
 {
     struct facet_vgpu *next;
 
-    for (struct facet_vgpu *vgpu = take_all(driver); vgpu; vgpu = next) {
+    for (struct facet_vgpu *vgpu = take_remains(driver); vgpu; vgpu = next) {
         next = vgpu->next_remains;
         finish_remains(vgpu);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: dynamic scaling: each vGPU's part of its device follows its demand, between its request and its cap.
- * Never: changes the request, or computes the new part: compute/scale.h does.
+ * Owns: dynamic scaling: each vGPU's share and units follow its demand, between its request and its cap.
+ * Never: changes the request, or computes the new share and units: compute/scale.h does.
  */
 #include <stdlib.h>
 

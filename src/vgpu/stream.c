@@ -14,13 +14,13 @@
 #include "vgpu/pin.h"
 #include "vgpu/stream.h"
 
-#define FIRST_ROOM 16u
+#define FIRST_ROOM 16u /* records that a stream first has room for */
 
 enum facet_status facet_vgpu_streams_init(struct facet_vgpu *vgpu, uint32_t count, struct facet_error *error)
 {
     if (count > vgpu->driver->config.streams)
         return facet_error_argument(error, FACET_QUOTA, "streams",
-                                    "streams %" PRIu32 ": expected at most the driver's %" PRIu32, count,
+                                    "streams %" PRIu32 ": expected at most the driver's limit, %" PRIu32, count,
                                     vgpu->driver->config.streams);
     vgpu->stream = calloc(count, sizeof *vgpu->stream);
     if (!vgpu->stream)
@@ -93,8 +93,7 @@ enum facet_status facet_vgpu_stream_open(struct facet_vgpu *vgpu, uint32_t index
         return status;
     if (index >= vgpu->streams)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "stream",
-                                    "stream %" PRIu32 ": expected 0 to %" PRIu32 ", as vGPU %" PRIu32
-                                    " was made with so many",
+                                    "stream %" PRIu32 ": expected 0 to %" PRIu32 ", the streams of vGPU %" PRIu32,
                                     index, vgpu->streams - 1, vgpu->id);
     struct facet_vgpu_stream *stream = &vgpu->stream[index];
 
@@ -131,7 +130,7 @@ bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream)
 
 /* ---- records ---- */
 
-/* Room for all records up to `newest`, or for as many as are kept. */
+/* Makes room for `newest` records, or for FACET_STREAM_RECORDS, the most that are kept. */
 static bool make_room(struct facet_vgpu_stream *stream, uint64_t newest)
 {
     uint32_t room = stream->capacity ? stream->capacity : FIRST_ROOM;
@@ -181,7 +180,7 @@ static enum facet_status read_records(struct facet_vgpu *vgpu, struct facet_vgpu
             room = count + 64;
         if (status != FACET_OK)
             continue;
-        if (!make_room(stream, count > 0 ? records[count - 1].sequence : 0)) /* they are read again the next time */
+        if (!make_room(stream, count > 0 ? records[count - 1].sequence : 0)) /* the next call reads them again */
             return facet_error_set(error, FACET_NO_MEMORY, "no memory for %" PRIu32 " records", count);
         for (uint32_t i = 0; i < count; i++)
             keep_record(stream, &records[i]);
@@ -289,8 +288,8 @@ enum facet_status facet_vgpu_set_stream_priority(struct facet_driver *driver, ui
     return facet_vgpu_note_status(vgpu, status);
 }
 
-static enum facet_status synchronize_one(struct facet_vgpu *vgpu, uint32_t index, uint64_t timeout_ns,
-                                         struct facet_error *error)
+static enum facet_status synchronize_stream(struct facet_vgpu *vgpu, uint32_t index, uint64_t timeout_ns,
+                                            struct facet_error *error)
 {
     const struct facet_vgpu_device *device = vgpu->device;
     struct facet_vgpu_stream *stream = NULL;
@@ -327,7 +326,7 @@ static bool is_used(struct facet_vgpu_stream *stream)
     return used;
 }
 
-static enum facet_status synchronize_all(struct facet_vgpu *vgpu, uint64_t timeout_ns, struct facet_error *error)
+static enum facet_status synchronize_vgpu(struct facet_vgpu *vgpu, uint64_t timeout_ns, struct facet_error *error)
 {
     uint64_t start = facet_clock_now_ns();
     enum facet_status status = facet_vgpu_device_check(vgpu->device, error);
@@ -336,7 +335,7 @@ static enum facet_status synchronize_all(struct facet_vgpu *vgpu, uint64_t timeo
         uint64_t spent = facet_clock_now_ns() - start;
 
         if (is_used(&vgpu->stream[i]))
-            status = synchronize_one(vgpu, i, timeout_ns > spent ? timeout_ns - spent : 0, error);
+            status = synchronize_stream(vgpu, i, timeout_ns > spent ? timeout_ns - spent : 0, error);
     }
     return status;
 }
@@ -349,7 +348,7 @@ enum facet_status facet_vgpu_synchronize(struct facet_driver *driver, uint32_t i
 
     if (status != FACET_OK)
         return status;
-    status = stream == FACET_STREAM_ALL ? synchronize_all(vgpu, timeout_ns, error)
-                                        : synchronize_one(vgpu, stream, timeout_ns, error);
+    status = stream == FACET_STREAM_ALL ? synchronize_vgpu(vgpu, timeout_ns, error)
+                                        : synchronize_stream(vgpu, stream, timeout_ns, error);
     return facet_vgpu_note_status(vgpu, status);
 }

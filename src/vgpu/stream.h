@@ -2,7 +2,7 @@
 /*
  * A stream of a vGPU, and the numbers of its launches.
  *
- * Owns: the stream's lock, its records and its state as last read. Never: chooses what is launched.
+ * Owns: the stream's lock, its records and its state as last read from the device. Never: chooses what is launched.
  */
 #ifndef FACET_VGPU_STREAM_H
 #define FACET_VGPU_STREAM_H
@@ -14,18 +14,19 @@
 
 struct facet_vgpu;
 
-/* The records kept of a stream. */
+/* How many records of a stream's last launches are kept. */
 #define FACET_STREAM_RECORDS 512u
 
 struct facet_vgpu_stream {
-    pthread_mutex_t lock; /* all below; held while something is queued, so that numbers are in order */
-    uint64_t number;      /* of the provider; 0: never used */
+    pthread_mutex_t
+        lock;        /* protects the members below; held while work is queued, so that sequence numbers are in order */
+    uint64_t number; /* the provider's number for it; 0: never used */
     uint32_t priority;
     uint64_t launched;                   /* the last sequence number given */
     uint64_t last_read;                  /* the last record that was read */
-    struct facet_launch_record *records; /* a ring by number; grows to FACET_STREAM_RECORDS */
-    uint32_t capacity;
-    struct facet_stream_state state; /* as last read */
+    struct facet_launch_record *records; /* a ring: index is the sequence number modulo `capacity` */
+    uint32_t capacity;                   /* at most FACET_STREAM_RECORDS */
+    struct facet_stream_state state;     /* as last read from the device */
     uint64_t delay_ns, failed, cancelled;
     bool lost_records; /* records were lost, so the three sums above are incomplete */
 };
@@ -36,7 +37,7 @@ void facet_vgpu_streams_clear(struct facet_vgpu *vgpu);
 void facet_vgpu_streams_free(struct facet_vgpu *vgpu);
 /* Cancels the work of every stream. */
 void facet_vgpu_streams_cancel(struct facet_vgpu *vgpu);
-/* The stream, locked, and made at its first use: paired with facet_vgpu_stream_close(). */
+/* Locks the stream, and makes it at its first use. Paired with facet_vgpu_stream_close(). */
 enum facet_status facet_vgpu_stream_open(struct facet_vgpu *vgpu, uint32_t index, struct facet_vgpu_stream **ret_stream,
                                          struct facet_error *error);
 /* Unlocks the stream. `status` FACET_OK: work was queued, and its sequence number is returned. */
@@ -44,12 +45,12 @@ uint64_t facet_vgpu_stream_close(struct facet_vgpu_stream *stream, enum facet_st
 /* Reads the state and the new records. With the stream's lock held. */
 enum facet_status facet_vgpu_stream_drain_records(struct facet_vgpu *vgpu, struct facet_vgpu_stream *stream,
                                                   struct facet_error *error);
-/* Waits until a launch is over, for as long as it takes. */
+/* Waits without a timeout until the work that is queued on the execution's stream is over. */
 enum facet_status facet_vgpu_stream_drain(struct facet_vgpu *vgpu, uint64_t execution);
 /* Whether the stream has incomplete work, by its state as last read. */
 bool facet_vgpu_stream_is_busy(const struct facet_vgpu_stream *stream);
 
-/* ---- numbers of a stream and one of its launches ---- */
+/* ---- execution numbers: a stream's index and the sequence number of a launch in it ---- */
 
 #define FACET_EXECUTION_SHIFT 48u
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A virtual GPU: its place in the driver's list, its settings, its life.
+ * A virtual GPU: its place in the driver's list, its settings, how it is made and ended.
  *
  * Owns: the object and its reference count. Never: calls a provider with the driver's list locked.
  *
@@ -27,12 +27,12 @@ struct facet_vgpu_device;
 struct facet_vgpu_stream;
 
 struct facet_vgpu {
-    struct facet_vgpu *next_remains; /* of the driver's list, once it has ended */
+    struct facet_vgpu *next_remains; /* link in the driver's list of remains, once it has ended */
     struct facet_driver *driver;
     struct facet_vgpu_device *device;
     uint32_t id;
-    uint64_t serial;                                       /* its own, even when ids are reused; never 0 */
-    bool listed;                                           /* under the driver's list lock */
+    uint64_t serial;                                       /* unique in the driver, while ids are reused; never 0 */
+    bool listed;                                           /* it can be found; under the driver's list lock */
     char name[FACET_NAME_SIZE], worker[FACET_WORKER_SIZE]; /* the worker: its name on the device, unique to it */
     uint64_t context;
     struct facet_space *space; /* NULL: memory virtualization is off */
@@ -43,17 +43,17 @@ struct facet_vgpu {
     atomic_bool used, paused, ending;
     atomic_uint features_off, features_on; /* FACET_OFF_TENSOR_CORES, FACET_ON_MIXED_PRECISION */
 
-    pthread_mutex_t lock; /* the next */
+    pthread_mutex_t lock; /* protects the members up to `scaled_units` */
     uint32_t request_milli, limit_milli, priority, units, units_least, launches;
-    bool has_share, has_bounds;          /* the device was given a share, bounds */
+    bool has_share, has_bounds;          /* a share, or bounds, were sent to the device */
     uint32_t scaled_milli, scaled_units; /* the last values that scaling sent to it */
 
     uint32_t streams;
     struct facet_vgpu_stream *stream;
 
-    pthread_mutex_t pin_lock;            /* the next; nothing is called with it held */
-    struct facet_vgpu_pin *pins;         /* of launches under way, where memory swaps */
-    struct facet_vgpu_pin *program_pins; /* of the program, by number */
+    pthread_mutex_t pin_lock;    /* protects the members up to `last_program_pin`; held for list operations only */
+    struct facet_vgpu_pin *pins; /* of launches in flight, where memory swaps */
+    struct facet_vgpu_pin *program_pins; /* pins that the program asked for */
     uint32_t program_pin_count;
     uint64_t last_program_pin;
 
@@ -66,7 +66,7 @@ struct facet_vgpu {
     bool measured;
     uint32_t compute_milli;
 
-    /* The driver's thread's. */
+    /* Used by the driver's thread only. */
     struct facet_sample last;
     struct facet_scale_member scale;
 };
@@ -79,7 +79,7 @@ struct facet_vgpu {
  */
 enum facet_status facet_vgpu_take(struct facet_driver *driver, uint32_t id, struct facet_vgpu **ret_vgpu,
                                   struct facet_error *error);
-/* Only for vGPUs of facet_vgpu_next(), and by FACET_CLEANUP_VGPU. */
+/* Drops a reference that facet_vgpu_next() gave. Those of facet_vgpu_take() are dropped by FACET_CLEANUP_VGPU. */
 void facet_vgpu_drop(struct facet_vgpu *vgpu);
 /* Returns `status`; marks the device as lost when it is FACET_DEVICE_LOST. */
 enum facet_status facet_vgpu_note_status(struct facet_vgpu *vgpu, enum facet_status status);
@@ -121,7 +121,8 @@ void facet_vgpu_remains_clear(struct facet_driver *driver);
 
 /* --- compute.c --- */
 
-/* Sends the vGPU's share, priority and bounds to the device. With its lock held, or before it is in the list. */
+/* Sends the vGPU's share, priority and bounds to the device. The caller holds the vGPU's lock, or has not listed it
+ * yet. */
 enum facet_status facet_vgpu_apply(struct facet_vgpu *vgpu, struct facet_error *error);
 /*
  * Renames the argument in an error of a space, which names it "limit", to the vGPU's memory_bytes. Returns `status`.

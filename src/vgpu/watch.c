@@ -46,15 +46,16 @@ void facet_vgpu_watches_feed(struct facet_driver *driver, const struct facet_vgp
     pthread_mutex_unlock(&driver->watches_lock);
 }
 
-/* The subject of a watch; a vGPU comes with a reference, which the caller drops. */
+/* Finds the subject of a watch. *ret_vgpu is a reference, which the caller drops; NULL: the subject is a device. */
 static enum facet_status find_subject(struct facet_driver *driver, const struct facet_watch *asked,
                                       struct facet_vgpu_subject *ret_subject, struct facet_vgpu **ret_vgpu,
                                       struct facet_error *error)
 {
     *ret_vgpu = NULL;
     if (!asked->vgpu && asked->device >= driver->devices)
-        return facet_error_argument(error, FACET_NOT_FOUND, "device", "device %" PRIu32 ": the driver has %" PRIu32,
-                                    asked->device, driver->devices);
+        return facet_error_argument(error, FACET_NOT_FOUND, "device",
+                                    "device %" PRIu32 ": the driver has %" PRIu32 " devices", asked->device,
+                                    driver->devices);
     if (!asked->vgpu) {
         *ret_subject = (struct facet_vgpu_subject){.device = asked->device,
                                                    .memory_bytes = driver->device[asked->device].memory_bytes};
@@ -121,7 +122,8 @@ enum facet_status facet_driver_watch(struct facet_driver *driver, const struct f
     if (status == FACET_OK)
         status = fill_watch(asked, &subject, watch, error);
     if (status == FACET_OK)
-        insert_watch(driver, watch, ret_watch); /* before the reference is dropped: the vGPU's end comes after */
+        insert_watch(driver, watch,
+                     ret_watch); /* while this call holds a reference: so the vGPU's end finds the watch */
     else
         free(watch);
     return status;
@@ -142,7 +144,7 @@ enum facet_status facet_driver_unwatch(struct facet_driver *driver, uint64_t num
     free(watch);
     if (watch)
         return FACET_OK;
-    return facet_error_argument(error, FACET_NOT_FOUND, "watch", "watch %" PRIu64 ": expected one of this driver",
+    return facet_error_argument(error, FACET_NOT_FOUND, "watch", "watch %" PRIu64 ": expected a watch of this driver",
                                 number);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches: functions of the program that are called with samples.
+ * Watches: functions of the program that are called when a measured value crosses a threshold.
  *
- * Owns: the list of watches, and passing each sample to the right ones. Never: calls one outside the driver's thread.
+ * Owns: the list of watches, and passing each sample to the right ones. Never: calls a
+ * watch's function outside the driver's thread.
  */
 #ifndef FACET_VGPU_WATCH_H
 #define FACET_VGPU_WATCH_H

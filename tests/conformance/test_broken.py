@@ -70,7 +70,7 @@ DEFECTS = {
     "limit_rounded_down": "limit.get: a limit is never rounded down",
     "limit_twice": "limit.set_memory: a second time is a bad state",
     "limits_oversubscribed": "limit.set_memory: the sum stays within the device",
-    "link_backwards": "device.links: each link is sound, a below b",
+    "link_backwards": "device.links: each link is well-formed, a below b",
     "math_adds_in_half": "math.run: gemm of bf16, row-major",
     "math_counted_twice": "math.run: gemm counts as one launch",
     "math_gelu_by_tanh": "math.run: activation of f32, gelu",
@@ -102,7 +102,7 @@ DEFECTS = {
     "not_thread_safe": "threads: 8 use memory of their own",
     "offset_refused": "execution.launch: of 3 dimensions, with an offset that it has or refuses",
     "overlap_smears": "memory.copy: moves what was there",
-    "overlapping_partitions": "partition.create: one in the place of another has no space",
+    "overlapping_partitions": "partition.create: a second partition in the same place has no space",
     "overruns_item_size": "device.list: an older host's smaller struct is not overrun",
     "partition_gives_device": "container.items: a partition has a node that the whole device's list has not",
     "partitions_share_node": "container.items: two partitions have a node of their own each",
@@ -128,7 +128,7 @@ DEFECTS = {
     "record_without_time":
         "execution.records: each has device time, the longest work-group no more than all, and a unit",
     "records_all_again": "execution.records: only what is after `after`",
-    "relative_path": "container.items: each is sound",
+    "relative_path": "container.items: each is well-formed",
     "remap_loses_data": "memory.map: data survive the move of their pages",
     "resume_from_start": "snapshot.resume: from the file",
     "resume_only_here": "snapshot.resume: in another instance",
@@ -205,10 +205,10 @@ def group_options(name):
 
 def test_that_defect_is_found(name):
     def defect():
-        patience = {"deadline": 5} if name == "hangs" else {}
-        status, answer = results(name, *group_options(name), **patience)
+        options = {"deadline": 5} if name == "hangs" else {}
+        status, answer = results(name, *group_options(name), **options)
         if status == 0:  # the defect shows in another group
-            status, answer = results(name, **patience)
+            status, answer = results(name, **options)
         equal(status, 1, "exit status")
         contains("\n".join(failed(answer)), DEFECTS[name])
     defect.__name__ = f"the defect {name} is found"

@@ -126,7 +126,7 @@ def test_promises_of_this_project_have_no_faults():
 
 def test_promises_each_fault_is_named():
     checker = load("check-promises")
-    proof = "`memory/space: test_pages_report_their_numbers`"
+    proof = "`memory/space: test_usage_of_pools_and_pages_is_reported`"
     faults = {
         f"| a | `facet_no_such_thing()` | {proof} |": "does not declare facet_no_such_thing()",
         f"| a | | {proof} |": "names no API",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the form of lists: lines, fields, quotes, numbers. Never: prints, or reads past the end of its text. */
+/* Owns: reading lists: lines, fields, quotes, numbers. Never: prints, or reads past the end of its text. */
 #include "placement/fleet/csv.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES 65536u
+#define BLOCK_BYTES 65536u /* in which kept texts are allocated */
 
 enum facet_status csv_open(struct csv *csv, const char *text, size_t length, const char *file,
                            struct facet_error *error)
@@ -40,7 +40,10 @@ static enum facet_status refuse_line(const struct csv *csv, const char *what, st
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "text", "%s:%u: %s", csv->file, csv->line, what);
 }
 
-/* `from`: after the opening quote. Two quotes stand for one. Returns the byte after the closing quote, or NULL. */
+/*
+ * Copies a quoted field to its own beginning, where `from` is the byte after the opening quote: two quotes stand for
+ * one. Returns the byte after the closing quote; NULL: there is none.
+ */
 static char *unquote_cell(struct csv *csv, char *from)
 {
     char *to = from;
@@ -76,7 +79,7 @@ static char *skip_plain(char *at)
 /* Cuts one field off. *ret_more: whether a comma follows the field. */
 static enum facet_status cut_field(struct csv *csv, bool *ret_more, struct facet_error *error)
 {
-    char *from = csv->text + csv->at;
+    char *from = csv->text + csv->offset;
     char *after = *from == '"' ? unquote_cell(csv, ++from) : skip_plain(from);
 
     if (!after)
@@ -87,13 +90,13 @@ static enum facet_status cut_field(struct csv *csv, bool *ret_more, struct facet
         return refuse_line(csv, "too many fields, expected at most 64", error);
     csv->field[csv->count++] = from;
     *ret_more = *after == ',';
-    csv->at = (size_t)(after - csv->text);
+    csv->offset = (size_t)(after - csv->text);
     if (*after == '\r')
-        csv->at++;
-    if (csv->text[csv->at] == '\n')
+        csv->offset++;
+    if (csv->text[csv->offset] == '\n')
         csv->next_line++;
-    if (csv->at < csv->length)
-        csv->at++;
+    if (csv->offset < csv->length)
+        csv->offset++;
     *after = '\0';
     if (strlen(from) > CSV_FIELD)
         return refuse_line(csv, "a field is too long, expected at most 4096 bytes", error);
@@ -104,7 +107,7 @@ enum facet_status csv_next(struct csv *csv, bool *ret_more, struct facet_error *
 {
     bool blank = true;
 
-    while (blank && csv->at < csv->length) {
+    while (blank && csv->offset < csv->length) {
         bool more = true;
 
         csv->line = csv->next_line;

@@ -15,13 +15,13 @@
 #define CSV_FIELD  4096u /* bytes of one field, at most */
 
 struct csv {
-    char *text; /* a copy, cut into fields in place */
-    size_t length, at;
+    char *text;            /* a copy, cut into fields in place */
+    size_t length, offset; /* of the text; of what is not read yet */
     const char *file;
-    uint32_t line; /* of the fields below */
+    uint32_t line; /* the number of the line whose fields follow */
     uint32_t next_line;
     uint32_t count;
-    char *field[CSV_FIELDS];
+    char *field[CSV_FIELDS]; /* `count` of them */
 };
 
 /* Takes a copy. A byte order mark is skipped. FACET_INVALID_ARGUMENT: a zero byte in the text. */
@@ -48,7 +48,7 @@ enum facet_status csv_rows(struct csv *csv, const uint32_t *columns, const char 
 enum facet_status csv_headings(struct csv *csv, const char *const *names, uint32_t count, uint32_t *ret_columns,
                                struct facet_error *error);
 
-/* "FILE:LINE: column NAME: 'VALUE': expected TEXT" */
+/* Sets the error "FILE:LINE: column NAME: 'VALUE': expected TEXT". */
 enum facet_status csv_refuse(const struct csv *csv, const char *column, const char *value, const char *expected,
                              struct facet_error *error);
 
@@ -56,11 +56,12 @@ enum facet_status csv_refuse(const struct csv *csv, const char *column, const ch
 enum facet_status csv_number(const struct csv *csv, const char *column, const char *value, uint64_t max,
                              uint64_t *ret_number, struct facet_error *error);
 
-/* Texts that live as long as a list. */
+/* Copies of texts, which are freed together with their list. */
 struct csv_texts {
     char **blocks;
     size_t count, room, used, size;
 };
+/* Returns a copy of the text; NULL: there is no memory. */
 const char *csv_text_keep(struct csv_texts *texts, const char *text);
 void csv_texts_free(struct csv_texts *texts);
 

@@ -50,21 +50,21 @@ static uint32_t gpus_with_room(const struct fleet_node *node, uint32_t milli)
 
 uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
 {
-    const struct facet_node_topology *topology = fleet->plans[node].topology;
-    const struct fleet_node *at = &fleet->nodes[node];
+    const struct facet_node_topology *topology = fleet->details[node].topology;
+    const struct fleet_node *state = &fleet->nodes[node];
     uint32_t gpus = 0;
 
     if (shape->num > 1 && topology &&
-        facet_node_choose(topology, gpus_with_room(at, shape->milli), shape->num, &gpus, NULL) == FACET_OK)
+        facet_node_choose(topology, gpus_with_room(state, shape->milli), shape->num, &gpus, NULL) == FACET_OK)
         return gpus;
     for (uint32_t i = 0; i < shape->num; i++)
-        gpus |= UINT32_C(1) << fleet_gpu_fullest(at, shape->milli, gpus);
+        gpus |= UINT32_C(1) << fleet_gpu_fullest(state, shape->milli, gpus);
     return gpus;
 }
 
 static void count_kind(struct facet_fleet *fleet, uint32_t node, uint32_t kind, int by)
 {
-    uint16_t *of_kind = &fleet->plans[node].allocs_of_kind[kind];
+    uint16_t *of_kind = &fleet->details[node].allocs_of_kind[kind];
     bool before = *of_kind > 0;
 
     *of_kind = (uint16_t)(*of_kind + by);
@@ -73,26 +73,26 @@ static void count_kind(struct facet_fleet *fleet, uint32_t node, uint32_t kind, 
 
 static void recount_node(struct facet_fleet *fleet, uint32_t node)
 {
-    struct fleet_node *at = &fleet->nodes[node];
+    struct fleet_node *state = &fleet->nodes[node];
     uint32_t whole = 0;
 
-    for (uint32_t i = 0; i < at->gpus; i++)
-        whole += at->left[i] == FLEET_WHOLE;
-    at->free_gpus = (uint8_t)whole;
-    fleet_mix_weigh(fleet, at);
+    for (uint32_t i = 0; i < state->gpus; i++)
+        whole += state->left[i] == FLEET_WHOLE;
+    state->free_gpus = (uint8_t)whole;
+    fleet_mix_weigh(fleet, state);
     fleet_index_changed(fleet, node);
 }
 
 void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
 {
-    struct fleet_node *at = &fleet->nodes[node];
+    struct fleet_node *state = &fleet->nodes[node];
 
-    at->cpu_left -= shape->cpu;
-    at->memory_left -= shape->memory;
-    at->gpu_left -= shape->gpu;
-    for (uint32_t i = 0; i < at->gpus; i++)
+    state->cpu_left -= shape->cpu;
+    state->memory_left -= shape->memory;
+    state->gpu_left -= shape->gpu;
+    for (uint32_t i = 0; i < state->gpus; i++)
         if (gpus >> i & 1)
-            at->left[i] = (uint16_t)(at->left[i] - shape->milli);
+            state->left[i] = (uint16_t)(state->left[i] - shape->milli);
     fleet->cpu_used += shape->cpu;
     fleet->gpu_used += shape->gpu;
     if (shape->num > 0)
@@ -102,14 +102,14 @@ void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct f
 
 void fleet_node_release(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
 {
-    struct fleet_node *at = &fleet->nodes[node];
+    struct fleet_node *state = &fleet->nodes[node];
 
-    at->cpu_left += shape->cpu;
-    at->memory_left += shape->memory;
-    at->gpu_left += shape->gpu;
-    for (uint32_t i = 0; i < at->gpus; i++)
+    state->cpu_left += shape->cpu;
+    state->memory_left += shape->memory;
+    state->gpu_left += shape->gpu;
+    for (uint32_t i = 0; i < state->gpus; i++)
         if (gpus >> i & 1)
-            at->left[i] = (uint16_t)(at->left[i] + shape->milli);
+            state->left[i] = (uint16_t)(state->left[i] + shape->milli);
     fleet->cpu_used -= shape->cpu;
     fleet->gpu_used -= shape->gpu;
     if (shape->num > 0)

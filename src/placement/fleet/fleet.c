@@ -8,8 +8,8 @@
 #include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
-#define JOURNAL_MIN 1024u
-#define HASH_SLOTS  1024u
+#define JOURNAL_MIN 1024u /* entries of the journal, at least */
+#define HASH_SLOTS  1024u /* entries of facet_fleet.hash */
 /* The node size that normalizes the published scores; a fleet with larger nodes uses their size. */
 #define PUBLISHED_CPU 128000u
 #define PUBLISHED_GPU 8000u
@@ -89,12 +89,12 @@ static enum facet_status add_node(struct facet_fleet *fleet, uint32_t index, con
     node->memory_left = from->memory_bytes;
     node->gpus = node->free_gpus = (uint8_t)from->gpus;
     node->gpu_left = from->gpus * FLEET_WHOLE;
-    fleet->plans[index].first_alloc = FLEET_NONE;
+    fleet->details[index].first_alloc = FLEET_NONE;
     for (uint32_t i = 0; i < from->gpus; i++)
         node->left[i] = FLEET_WHOLE;
-    fleet->plans[index].cpu = node->cpu_left;
-    fleet->plans[index].memory = node->memory_left;
-    fleet->plans[index].topology = from->topology;
+    fleet->details[index].cpu = node->cpu_left;
+    fleet->details[index].memory = node->memory_left;
+    fleet->details[index].topology = from->topology;
     fleet->cpu_total += node->cpu_left;
     fleet->gpu_total += node->gpu_left;
     fleet->supply[node->model] += node->gpu_left;
@@ -116,9 +116,9 @@ static enum facet_status fill_fleet(struct facet_fleet *fleet, const struct face
     fleet->block_count = (fleet->node_count + FLEET_BLOCK - 1) / FLEET_BLOCK;
     fleet->journal_mask = room - 1;
     fleet->nodes = calloc(config->node_count, sizeof *fleet->nodes);
-    fleet->plans = calloc(config->node_count, sizeof *fleet->plans);
+    fleet->details = calloc(config->node_count, sizeof *fleet->details);
     fleet->journal = malloc(room * sizeof *fleet->journal);
-    if (!fleet->nodes || !fleet->plans || !fleet->journal)
+    if (!fleet->nodes || !fleet->details || !fleet->journal)
         return out_of_memory(error, "the nodes");
     for (uint32_t i = 0; i < fleet->node_count && status == FACET_OK; i++)
         status = add_node(fleet, i, &config->nodes[i], error);
@@ -165,7 +165,7 @@ void facet_fleet_destroy(struct facet_fleet *fleet)
     free(fleet->shapes);
     free(fleet->allocs);
     free(fleet->journal);
-    free(fleet->plans);
+    free(fleet->details);
     free(fleet->nodes);
     free(fleet);
 }
@@ -232,7 +232,7 @@ static enum facet_status check_shape(const struct facet_fleet *fleet, uint32_t s
                                 fleet->shape_count);
 }
 
-/* A random one of the nodes that the shape fits, each with the same chance. */
+/* Returns a random node among those that the shape fits, each with the same chance. */
 static uint32_t random_node(struct facet_fleet *fleet, const struct fleet_shape *shape)
 {
     uint64_t fitting = 0;
@@ -259,16 +259,16 @@ static uint32_t random_gpu(struct facet_fleet *fleet, const struct fleet_node *n
 
 uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
 {
-    const struct fleet_node *at = &fleet->nodes[node];
+    const struct fleet_node *state = &fleet->nodes[node];
     uint32_t gpu = FLEET_NONE;
 
     if (shape->num == 1 && shape->milli < FLEET_WHOLE) {
         if (fleet->policy == FACET_PLACEMENT_FGD)
-            fleet_score_fgd(fleet, at, shape, &gpu);
+            fleet_score_fgd(fleet, state, shape, &gpu);
         else if (fleet->policy == FACET_PLACEMENT_FACET)
-            fleet_score_facet(fleet, at, shape, &gpu);
+            fleet_score_facet(fleet, state, shape, &gpu);
         else if (fleet->policy == FACET_PLACEMENT_RANDOM)
-            gpu = random_gpu(fleet, at, shape->milli);
+            gpu = random_gpu(fleet, state, shape->milli);
     }
     return gpu == FLEET_NONE ? fleet_gpus_best(fleet, node, shape) : UINT32_C(1) << gpu;
 }
@@ -313,7 +313,7 @@ static bool reserve_alloc(struct facet_fleet *fleet)
 void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous)
 {
     struct fleet_alloc *alloc = &fleet->allocs[index];
-    uint32_t *link = previous == FLEET_NONE ? &fleet->plans[node].first_alloc : &fleet->allocs[previous].next;
+    uint32_t *link = previous == FLEET_NONE ? &fleet->details[node].first_alloc : &fleet->allocs[previous].next;
 
     alloc->node = node;
     alloc->gpus = gpus;
@@ -330,7 +330,7 @@ void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index)
     const struct fleet_alloc *alloc = &fleet->allocs[index];
 
     if (alloc->previous == FLEET_NONE)
-        fleet->plans[alloc->node].first_alloc = alloc->next;
+        fleet->details[alloc->node].first_alloc = alloc->next;
     else
         fleet->allocs[alloc->previous].next = alloc->next;
     if (alloc->next != FLEET_NONE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside a fleet.
+ * A fleet (facet/placement.h), for the files of this folder.
  *
  * Owns: the structs and functions that the files of this room share: nodes, shapes, the mix, the index of scores.
  * Never: is included from outside this folder, except by its tests.
@@ -13,21 +13,21 @@
 
 #include <facet/placement.h>
 
-#define FLEET_WHOLE      1000u     /* milli of a whole GPU */
-#define FLEET_NOT        INT32_MIN /* the score of a node that the request does not fit */
-#define FLEET_BLOCK      64u
-#define FLEET_ANY_MODEL  UINT64_MAX
-#define FLEET_NONE       UINT32_MAX
-#define FLEET_MOVES_MAX  64u
-#define FLEET_SCALE_BITS 20 /* of a scaled ratio: 1 << 20 stands for 1 */
+#define FLEET_WHOLE      1000u      /* milli of a whole GPU */
+#define FLEET_NOT        INT32_MIN  /* the score of a node that the request does not fit */
+#define FLEET_BLOCK      64u        /* nodes whose highest score is kept together */
+#define FLEET_ANY_MODEL  UINT64_MAX /* fleet_shape.models of a request without a model */
+#define FLEET_NONE       UINT32_MAX /* no node, GPU, shape or allocation */
+#define FLEET_MOVES_MAX  64u        /* the most moves of one migration */
+#define FLEET_SCALE_BITS 20         /* a scaled ratio is in units of 1 / (1 << 20) */
 #define FLEET_PRICE_MAX  (INT64_C(1) << 36)
 
 /* The part of a node that every score reads, in one cache line or two. */
 struct fleet_node {
     uint64_t memory_left;
     uint32_t cpu_left;
-    uint32_t gpu_left; /* sum over its GPUs */
-    uint16_t left[FACET_FLEET_GPUS];
+    uint32_t gpu_left;               /* sum over its GPUs */
+    uint16_t left[FACET_FLEET_GPUS]; /* milli free of each GPU */
     uint8_t gpus;
     uint8_t free_gpus;     /* GPUs that are wholly free */
     uint8_t model;         /* index; 0 also without GPUs */
@@ -47,20 +47,21 @@ struct fleet_node_details {
 
 struct fleet_shape {
     uint64_t memory;
-    uint64_t models;
+    uint64_t models; /* a bit for each model that the request allows */
+
     uint32_t cpu;
-    uint16_t milli;
-    uint8_t num;
-    uint8_t kind;
-    uint32_t gpu; /* milli of all its GPUs */
+    uint16_t milli; /* of each GPU */
+    uint8_t num;    /* of GPUs */
+    uint8_t kind;   /* as in allocs_of_kind */
+    uint32_t gpu;   /* milli of all its GPUs */
     bool any_model;
     uint32_t hash_next;
-    /* the index */
+    /* The index of scores. */
     int32_t *scores;       /* of each node; NULL until the shape is first placed */
     int32_t *blocks;       /* the highest score of each FLEET_BLOCK nodes */
     uint64_t journal_seen; /* journal entries before this number are in the scores */
     uint32_t mix_version;  /* the mix by which the scores were made */
-    uint64_t decisions;    /* placed so far; counted only while the mix is learned */
+    uint64_t decisions;    /* requests of this shape so far; counted only while the mix is learned */
 };
 
 /* The mix as tables: the weight of the jobs that could use a GPU, by the GPU's free milli and the node's free CPU. */
@@ -93,7 +94,7 @@ struct facet_fleet {
     uint32_t policy;
     uint64_t random;
     struct fleet_node *nodes;
-    struct fleet_node_details *plans;
+    struct fleet_node_details *details; /* by node, like `nodes` */
     uint32_t node_count, block_count;
     char *models[FACET_FLEET_MODELS];
     uint32_t model_count;
@@ -130,6 +131,7 @@ enum facet_status fleet_shape_make(const struct facet_fleet *fleet, const struct
                                    struct fleet_shape *ret_shape, struct facet_error *error);
 
 /* --- mix.c --- */
+/* A shape, and how often jobs have it. */
 struct fleet_weighted {
     struct fleet_shape shape;
     int64_t weight;
@@ -173,7 +175,7 @@ uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet
 void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous);
 void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index);
 
-/* --- random.h: the same numbers everywhere --- */
+/* --- random numbers: the same sequence on every machine --- */
 static inline uint64_t fleet_random(uint64_t *state)
 {
     uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -183,7 +185,7 @@ static inline uint64_t fleet_random(uint64_t *state)
     return x ^ (x >> 31);
 }
 
-/* 0 to bound - 1; the bias is below bound / 2^64. */
+/* A random number from 0 to bound - 1; its bias is below bound / 2^64. */
 static inline uint64_t fleet_random_below(uint64_t *state, uint64_t bound)
 {
     return (uint64_t)(((unsigned __int128)fleet_random(state) * bound) >> 64);

@@ -3,7 +3,8 @@
  * Owns: for each shape the scores of all nodes, brought up to date by the journal of changes; finding the first node
  * of the highest score. Never: computes a score.
  *
- * Two levels, both flat: a change costs one block of neighbours, a decision one pass over the blocks' maxima.
+ * A changed node costs at most a pass over the nodes of its block. A decision costs one pass over the highest scores of
+ * all blocks, and one over the nodes of a block.
  */
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@
 
 void fleet_index_changed(struct facet_fleet *fleet, uint32_t node)
 {
-    fleet->plans[node].last_change = fleet->journal_end;
+    fleet->details[node].last_change = fleet->journal_end;
     fleet->journal[fleet->journal_end++ & fleet->journal_mask] = node;
 }
 
@@ -47,7 +48,7 @@ static void refresh_node(struct facet_fleet *fleet, struct fleet_shape *shape, u
         refresh_block(shape, block);
 }
 
-static enum facet_status make_shape(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
+static enum facet_status make_scores(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
 {
     size_t padded = (size_t)fleet->block_count * FLEET_BLOCK;
     int32_t *scores = malloc((padded + fleet->block_count) * sizeof *scores);
@@ -65,7 +66,7 @@ static enum facet_status make_shape(struct facet_fleet *fleet, struct fleet_shap
 enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_shape *shape, struct facet_error *error)
 {
     if (!shape->scores)
-        return make_shape(fleet, shape, error);
+        return make_scores(fleet, shape, error);
     if (shape->mix_version != fleet->mix_version || fleet->journal_end - shape->journal_seen > fleet->journal_mask) {
         refresh_all(fleet, shape);
         return FACET_OK;
@@ -73,8 +74,8 @@ enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_sh
     for (; shape->journal_seen < fleet->journal_end; shape->journal_seen++) {
         uint32_t node = fleet->journal[shape->journal_seen & fleet->journal_mask];
 
-        if (fleet->plans[node].last_change ==
-            shape->journal_seen) /* else a later entry of the journal has this node, too */
+        if (fleet->details[node].last_change ==
+            shape->journal_seen) /* otherwise a later entry of the journal has this node, too */
             refresh_node(fleet, shape, node);
     }
     return FACET_OK;

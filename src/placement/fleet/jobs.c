@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: lists of jobs. Never: cuts lines into fields; csv.c does. */
+/* Owns: reading lists of jobs. Never: cuts lines into fields: csv.c does. */
 #include <stdlib.h>
 
 #include "placement/fleet/csv.h"
@@ -29,55 +29,56 @@ struct facet_job_list {
     struct csv_texts texts;
 };
 
-static const char *job_field(const struct csv *csv, const uint32_t *at, enum column column)
+static const char *job_field(const struct csv *csv, const uint32_t *positions, enum column column)
 {
-    return at[column] < csv->count ? csv->field[at[column]] : "";
+    return positions[column] < csv->count ? csv->field[positions[column]] : "";
 }
 
-static enum facet_status job_number(const struct csv *csv, const uint32_t *at, enum column column, uint64_t max,
+static enum facet_status job_number(const struct csv *csv, const uint32_t *positions, enum column column, uint64_t max,
                                     uint64_t *ret_number, struct facet_error *error)
 {
-    return csv_number(csv, columns[column], job_field(csv, at, column), max, ret_number, error);
+    return csv_number(csv, columns[column], job_field(csv, positions, column), max, ret_number, error);
 }
 
-static enum facet_status read_gpus(const struct csv *csv, const uint32_t *at, struct facet_fleet_request *request,
-                                   struct facet_error *error)
+static enum facet_status read_gpus(const struct csv *csv, const uint32_t *positions,
+                                   struct facet_fleet_request *request, struct facet_error *error)
 {
     uint64_t num = 0, milli = 0;
-    enum facet_status status = job_number(csv, at, COLUMN_NUM, FACET_FLEET_GPUS, &num, error);
+    enum facet_status status = job_number(csv, positions, COLUMN_NUM, FACET_FLEET_GPUS, &num, error);
 
     if (status != FACET_OK || num == 0)
         return status;
-    status = job_number(csv, at, COLUMN_MILLI, FLEET_WHOLE, &milli, error);
+    status = job_number(csv, positions, COLUMN_MILLI, FLEET_WHOLE, &milli, error);
     if (status == FACET_OK && milli == 0)
-        status =
-            csv_refuse(csv, "gpu_milli", job_field(csv, at, COLUMN_MILLI), "1 to 1000, as num_gpu is not 0", error);
+        status = csv_refuse(csv, "gpu_milli", job_field(csv, positions, COLUMN_MILLI), "1 to 1000, as num_gpu is not 0",
+                            error);
     request->num_gpu = (uint32_t)num;
     request->gpu_milli = (uint32_t)milli;
     return status;
 }
 
-static enum facet_status read_times(const struct csv *csv, const uint32_t *at, struct facet_fleet_job *job,
+static enum facet_status read_times(const struct csv *csv, const uint32_t *positions, struct facet_fleet_job *job,
                                     struct facet_error *error)
 {
-    const char *creation = job_field(csv, at, COLUMN_CREATION), *deletion = job_field(csv, at, COLUMN_DELETION);
+    const char *creation = job_field(csv, positions, COLUMN_CREATION),
+               *deletion = job_field(csv, positions, COLUMN_DELETION);
     enum facet_status status = FACET_OK;
 
     if (creation[0])
-        status = job_number(csv, at, COLUMN_CREATION, SECONDS_MAX, &job->creation_s, error);
+        status = job_number(csv, positions, COLUMN_CREATION, SECONDS_MAX, &job->creation_s, error);
     if (status == FACET_OK && deletion[0])
-        status = job_number(csv, at, COLUMN_DELETION, SECONDS_MAX, &job->deletion_s, error);
+        status = job_number(csv, positions, COLUMN_DELETION, SECONDS_MAX, &job->deletion_s, error);
     job->timed = creation[0] && deletion[0];
     if (status == FACET_OK && job->timed && job->deletion_s < job->creation_s)
         status = csv_refuse(csv, "deletion_time", deletion, "creation_time or later", error);
     return status;
 }
 
-static enum facet_status read_texts(struct facet_job_list *list, const struct csv *csv, const uint32_t *at,
+static enum facet_status read_texts(struct facet_job_list *list, const struct csv *csv, const uint32_t *positions,
                                     struct facet_fleet_job *job, struct facet_error *error)
 {
-    job->name = csv_text_keep(&list->texts, job_field(csv, at, COLUMN_NAME));
-    job->request.gpu_spec = csv_text_keep(&list->texts, job_field(csv, at, COLUMN_SPEC));
+    job->name = csv_text_keep(&list->texts, job_field(csv, positions, COLUMN_NAME));
+    job->request.gpu_spec = csv_text_keep(&list->texts, job_field(csv, positions, COLUMN_SPEC));
     if (!job->name || !job->request.gpu_spec)
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
     return FACET_OK;
@@ -98,7 +99,8 @@ static enum facet_status reserve_jobs(struct facet_job_list *list, const struct 
     return FACET_OK;
 }
 
-static enum facet_status read_job(void *data, const struct csv *csv, const uint32_t *at, struct facet_error *error)
+static enum facet_status read_job(void *data, const struct csv *csv, const uint32_t *positions,
+                                  struct facet_error *error)
 {
     struct facet_job_list *list = data;
     uint64_t memory = 0;
@@ -108,37 +110,37 @@ static enum facet_status read_job(void *data, const struct csv *csv, const uint3
         return status;
     struct facet_fleet_job *job = &list->items[list->count];
     *job = (struct facet_fleet_job){.size = sizeof *job, .request.size = sizeof job->request};
-    status = job_number(csv, at, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
-    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = job_number(csv, at, COLUMN_MEMORY, MIB_MAX, &memory, error);
+    status = job_number(csv, positions, COLUMN_CPU, FACET_FLEET_CPU, &job->request.cpu_milli, error);
+    if (status == FACET_OK && positions[COLUMN_MEMORY] != CSV_FIELDS)
+        status = job_number(csv, positions, COLUMN_MEMORY, MIB_MAX, &memory, error);
     job->request.memory_bytes = memory << 20;
     if (status == FACET_OK)
-        status = read_gpus(csv, at, &job->request, error);
+        status = read_gpus(csv, positions, &job->request, error);
     if (status == FACET_OK)
-        status = read_times(csv, at, job, error);
+        status = read_times(csv, positions, job, error);
     if (status == FACET_OK)
-        status = read_texts(list, csv, at, job, error);
+        status = read_texts(list, csv, positions, job, error);
     list->count += status == FACET_OK;
     return status;
 }
 
-static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct facet_error *error)
+static enum facet_status read_headings(struct csv *csv, uint32_t *positions, struct facet_error *error)
 {
     static const enum column needed[] = {COLUMN_CPU, COLUMN_NUM, COLUMN_MILLI};
-    enum facet_status status = csv_headings(csv, columns, COLUMNS, at, error);
+    enum facet_status status = csv_headings(csv, columns, COLUMNS, positions, error);
 
     for (size_t i = 0; status == FACET_OK && i < sizeof needed / sizeof needed[0]; i++)
-        if (at[needed[i]] == CSV_FIELDS)
+        if (positions[needed[i]] == CSV_FIELDS)
             status = csv_refuse(csv, columns[needed[i]], "", "this heading", error);
     return status;
 }
 
-static enum facet_status read_all(struct facet_job_list *list, struct csv *csv, struct facet_error *error)
+static enum facet_status read_jobs(struct facet_job_list *list, struct csv *csv, struct facet_error *error)
 {
-    uint32_t at[COLUMNS] = {0};
-    enum facet_status status = read_headings(csv, at, error);
+    uint32_t positions[COLUMNS] = {0};
+    enum facet_status status = read_headings(csv, positions, error);
 
-    return status == FACET_OK ? csv_rows(csv, at, "jobs", read_job, list, error) : status;
+    return status == FACET_OK ? csv_rows(csv, positions, "jobs", read_job, list, error) : status;
 }
 
 enum facet_status facet_job_list_parse(const char *text, size_t length, const char *file,
@@ -152,7 +154,7 @@ enum facet_status facet_job_list_parse(const char *text, size_t length, const ch
     struct facet_job_list *list = calloc(1, sizeof *list);
 
     status =
-        list ? read_all(list, &csv, error) : facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv.file);
+        list ? read_jobs(list, &csv, error) : facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv.file);
     csv_close(&csv);
     if (status == FACET_OK)
         *ret_list = list;

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "placement/fleet/fleet.h"
 
-#define LEARN_FIRST_AT 16u
+#define LEARN_FIRST_AT 16u /* requests */
 
 static bool wants_mix(const struct facet_fleet *fleet)
 {
@@ -44,7 +44,7 @@ static void learn_from_requests(struct facet_fleet *fleet)
         list[i].shape = fleet->shapes[i];
         list[i].weight = (int64_t)fleet->shapes[i].decisions;
     }
-    /* When memory runs out the previous mix stays. */
+    /* When there is no memory, the previous mix stays. */
     if (list)
         (void)fleet_mix_make(fleet, list, fleet->shape_count, NULL);
 }

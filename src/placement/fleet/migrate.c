@@ -19,12 +19,12 @@ struct attempt {
     uint32_t previous[FLEET_MOVES_MAX]; /* predecessor in its node list, for undo */
 };
 
-static bool can_be_cleared(const struct fleet_node_details *plan, const struct fleet_node *node,
+static bool can_be_cleared(const struct fleet_node_details *details, const struct fleet_node *node,
                            const struct fleet_shape *shape)
 {
-    return plan->cpu >= shape->cpu && plan->memory >= shape->memory && node->gpus >= shape->num &&
+    return details->cpu >= shape->cpu && details->memory >= shape->memory && node->gpus >= shape->num &&
            (shape->num == 0 || shape->any_model || (shape->models >> node->model & 1)) &&
-           plan->first_alloc != FLEET_NONE;
+           details->first_alloc != FLEET_NONE;
 }
 
 static void undo_attempt(struct attempt *try)
@@ -38,28 +38,31 @@ static void undo_attempt(struct attempt *try)
     }
 }
 
-/* The smallest allocation without which the shape fits; if no single one is enough, the largest. FLEET_NONE: none. */
+/*
+ * Returns the smallest allocation without which the shape fits; if no single allocation is enough, the largest.
+ * FLEET_NONE: the node has no allocation.
+ */
 static uint32_t choose_allocation(struct attempt *try, const struct fleet_shape *shape)
 {
     struct facet_fleet *fleet = try->fleet;
     uint32_t helps = FLEET_NONE, largest = FLEET_NONE;
 
-    for (uint32_t i = fleet->plans[try->node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next) {
-        const struct fleet_shape *of = &fleet->shapes[fleet->allocs[i].shape];
+    for (uint32_t i = fleet->details[try->node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next) {
+        const struct fleet_shape *moved = &fleet->shapes[fleet->allocs[i].shape];
         struct fleet_node without = fleet->nodes[try->node];
 
-        without.cpu_left += of->cpu;
-        without.memory_left += of->memory;
-        without.gpu_left += of->gpu;
+        without.cpu_left += moved->cpu;
+        without.memory_left += moved->memory;
+        without.gpu_left += moved->gpu;
         for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
-            without.left[gpu] = (uint16_t)(without.left[gpu] + (fleet->allocs[i].gpus >> gpu & 1) * of->milli);
+            without.left[gpu] = (uint16_t)(without.left[gpu] + (fleet->allocs[i].gpus >> gpu & 1) * moved->milli);
         without.free_gpus = 0;
         for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
             without.free_gpus = (uint8_t)(without.free_gpus + (without.left[gpu] == FLEET_WHOLE));
         if (fleet_fits(&without, shape) &&
-            (helps == FLEET_NONE || of->gpu < fleet->shapes[fleet->allocs[helps].shape].gpu))
+            (helps == FLEET_NONE || moved->gpu < fleet->shapes[fleet->allocs[helps].shape].gpu))
             helps = i;
-        if (largest == FLEET_NONE || of->gpu > fleet->shapes[fleet->allocs[largest].shape].gpu)
+        if (largest == FLEET_NONE || moved->gpu > fleet->shapes[fleet->allocs[largest].shape].gpu)
             largest = i;
     }
     return helps != FLEET_NONE ? helps : largest;
@@ -122,11 +125,12 @@ static bool clear_node(struct attempt *try, uint32_t shape)
 static enum facet_status take_place(struct attempt *try, uint32_t shape, struct facet_fleet_placement *ret_placement,
                                     uint64_t *ret_allocation, struct facet_error *error)
 {
-    struct facet_fleet_placement at = {try->node, fleet_gpus(try->fleet, try->node, &try->fleet->shapes[shape]), 0};
-    enum facet_status status = facet_fleet_commit(try->fleet, shape, &at, ret_allocation, error);
+    struct facet_fleet_placement placement = {try->node, fleet_gpus(try->fleet, try->node, &try->fleet->shapes[shape]),
+                                              0};
+    enum facet_status status = facet_fleet_commit(try->fleet, shape, &placement, ret_allocation, error);
 
     if (status == FACET_OK)
-        *ret_placement = at;
+        *ret_placement = placement;
     else
         undo_attempt(try);
     return status;
@@ -144,15 +148,14 @@ static enum facet_status check_migration(const struct facet_fleet *fleet, uint32
     return FACET_OK;
 }
 
-/* Tries each node, and undoes it. Returns the node that needs the fewest moves, of equals the first; FLEET_NONE:
- * none. */
+/* Tries each node, and undoes the attempt. Returns the first node that needs the fewest moves; FLEET_NONE: none. */
 static uint32_t fewest_moves(struct attempt *try, uint32_t shape)
 {
     struct facet_fleet *fleet = try->fleet;
     uint32_t fewest = FLEET_NONE;
 
     for (try->node = 0; try->node < fleet->node_count && try->most > 0; try->node++) {
-        if (!can_be_cleared(&fleet->plans[try->node], &fleet->nodes[try->node], &fleet->shapes[shape]) ||
+        if (!can_be_cleared(&fleet->details[try->node], &fleet->nodes[try->node], &fleet->shapes[shape]) ||
             !clear_node(try, shape))
             continue;
         fewest = try->node;

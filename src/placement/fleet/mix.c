@@ -5,7 +5,7 @@
  *
  * The fragments of a node are, for each expected shape, the free milli that the shape could not use, weighted by how
  * often the shape comes (FGD's F). A shape of one GPU can use every GPU with enough milli left. A shape of several
- * whole GPUs can use all whole GPUs if there are enough of them. Either needs the CPU, too. So the usable milli of a
+ * whole GPUs can use all whole GPUs if there are enough of them. Both need CPU, too. So the usable milli of a
  * node are a sum of one number for each GPU and one number for the count of whole GPUs. Tables give both, by free CPU
  * and milli.
  */
@@ -14,9 +14,9 @@
 
 #include "placement/fleet/mix.h"
 
-#define COVERED_PERCENT 95
-#define LEVEL_SLOTS     1024u
-#define MANY_COLUMNS    (FACET_FLEET_GPUS + 1)
+#define COVERED_PERCENT 95                     /* of the jobs have a shape in the tables */
+#define LEVEL_SLOTS     1024u                  /* entries of fleet_mix.level_of_slot */
+#define MANY_COLUMNS    (FACET_FLEET_GPUS + 1) /* columns of fleet_mix.many: 0 to FACET_FLEET_GPUS free GPUs */
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -142,7 +142,7 @@ static void add_shape(struct fleet_mix *mix, uint32_t models, const struct fleet
     }
 }
 
-/* Sums up along both axes: a GPU that one job can use, a job that wants less CPU and fewer milli can use as well. */
+/* Sums up along both axes: a job that wants less CPU or fewer milli than another can use any GPU that the other can. */
 static void sum_up(int64_t *table, uint32_t rows, uint32_t columns)
 {
     for (uint32_t row = 0; row < rows; row++)
@@ -195,8 +195,8 @@ static enum facet_status make_tables(struct fleet_mix *mix, uint32_t models, con
     return FACET_OK;
 }
 
-/* Scales the weights to a sum of 1 << FLEET_SCALE_BITS. A gain is then in milli, as the other terms of our score
- * are. */
+/* Scales the weights to a sum of 1 << FLEET_SCALE_BITS: a gain is then in milli, like the other terms of our score.
+ * */
 static void scale_weights(struct fleet_weighted *list, size_t count)
 {
     int64_t total = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the choice of devices of a node by their links. Never: checks which are free; the caller passes them. */
+/* Owns: the choice of devices of a node by their links. Never: finds out which devices are free: the caller says. */
 #include <inttypes.h>
 
 #include "base/sized.h"
@@ -48,7 +48,7 @@ static bool is_better_choice(const struct choice *a, const struct choice *b)
     return a->rest > b->rest; /* a tie keeps the earlier choice */
 }
 
-/* The next larger number with the same count of set bits. */
+/* Returns the next larger number with as many set bits. */
 static uint32_t next_set(uint32_t set)
 {
     uint32_t low = set & -set, ripple = set + low;

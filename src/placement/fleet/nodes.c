@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: lists of nodes. Never: cuts lines into fields; csv.c does. */
+/* Owns: reading lists of nodes. Never: cuts lines into fields: csv.c does. */
 #include <stdlib.h>
 
 #include "placement/fleet/csv.h"
@@ -16,21 +16,21 @@ struct facet_node_list {
     struct csv_texts texts;
 };
 
-static const char *node_field(const struct csv *csv, const uint32_t *at, enum column column)
+static const char *node_field(const struct csv *csv, const uint32_t *positions, enum column column)
 {
-    return at[column] < csv->count ? csv->field[at[column]] : "";
+    return positions[column] < csv->count ? csv->field[positions[column]] : "";
 }
 
-static enum facet_status read_texts(struct facet_node_list *list, const struct csv *csv, const uint32_t *at,
+static enum facet_status read_texts(struct facet_node_list *list, const struct csv *csv, const uint32_t *positions,
                                     struct facet_fleet_node *node, struct facet_error *error)
 {
-    const char *name = node_field(csv, at, at[COLUMN_SN] != CSV_FIELDS ? COLUMN_SN : COLUMN_NAME);
+    const char *name = node_field(csv, positions, positions[COLUMN_SN] != CSV_FIELDS ? COLUMN_SN : COLUMN_NAME);
 
     node->name = csv_text_keep(&list->texts, name);
-    node->model = csv_text_keep(&list->texts, node_field(csv, at, COLUMN_MODEL));
+    node->model = csv_text_keep(&list->texts, node_field(csv, positions, COLUMN_MODEL));
     if (!node->name || !node->model)
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv->file);
-    if (node->gpus > 0 && at[COLUMN_MODEL] != CSV_FIELDS && node->model[0] == '\0')
+    if (node->gpus > 0 && positions[COLUMN_MODEL] != CSV_FIELDS && node->model[0] == '\0')
         return csv_refuse(csv, "model", "", "the model of the GPUs", error);
     return FACET_OK;
 }
@@ -51,7 +51,8 @@ static enum facet_status reserve_nodes(struct facet_node_list *list, const struc
     return FACET_OK;
 }
 
-static enum facet_status read_node(void *data, const struct csv *csv, const uint32_t *at, struct facet_error *error)
+static enum facet_status read_node(void *data, const struct csv *csv, const uint32_t *positions,
+                                   struct facet_error *error)
 {
     struct facet_node_list *list = data;
     uint64_t gpus = 0, memory = MIB_MAX;
@@ -61,36 +62,37 @@ static enum facet_status read_node(void *data, const struct csv *csv, const uint
         return status;
     struct facet_fleet_node *node = &list->items[list->count];
     *node = (struct facet_fleet_node){.size = sizeof *node};
-    status = csv_number(csv, "cpu_milli", node_field(csv, at, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
-    if (status == FACET_OK && at[COLUMN_MEMORY] != CSV_FIELDS)
-        status = csv_number(csv, "memory_mib", node_field(csv, at, COLUMN_MEMORY), MIB_MAX, &memory, error);
+    status =
+        csv_number(csv, "cpu_milli", node_field(csv, positions, COLUMN_CPU), FACET_FLEET_CPU, &node->cpu_milli, error);
+    if (status == FACET_OK && positions[COLUMN_MEMORY] != CSV_FIELDS)
+        status = csv_number(csv, "memory_mib", node_field(csv, positions, COLUMN_MEMORY), MIB_MAX, &memory, error);
     if (status == FACET_OK)
-        status = csv_number(csv, "gpu", node_field(csv, at, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
+        status = csv_number(csv, "gpu", node_field(csv, positions, COLUMN_GPU), FACET_FLEET_GPUS, &gpus, error);
     node->memory_bytes = memory << 20;
     node->gpus = (uint32_t)gpus;
     if (status == FACET_OK)
-        status = read_texts(list, csv, at, node, error);
+        status = read_texts(list, csv, positions, node, error);
     list->count += status == FACET_OK;
     return status;
 }
 
-static enum facet_status read_headings(struct csv *csv, uint32_t *at, struct facet_error *error)
+static enum facet_status read_headings(struct csv *csv, uint32_t *positions, struct facet_error *error)
 {
-    enum facet_status status = csv_headings(csv, columns, COLUMNS, at, error);
+    enum facet_status status = csv_headings(csv, columns, COLUMNS, positions, error);
 
     if (status != FACET_OK)
         return status;
-    if (at[COLUMN_CPU] == CSV_FIELDS)
+    if (positions[COLUMN_CPU] == CSV_FIELDS)
         return csv_refuse(csv, "cpu_milli", "", "this heading", error);
-    return at[COLUMN_GPU] == CSV_FIELDS ? csv_refuse(csv, "gpu", "", "this heading", error) : FACET_OK;
+    return positions[COLUMN_GPU] == CSV_FIELDS ? csv_refuse(csv, "gpu", "", "this heading", error) : FACET_OK;
 }
 
-static enum facet_status read_all(struct facet_node_list *list, struct csv *csv, struct facet_error *error)
+static enum facet_status read_nodes(struct facet_node_list *list, struct csv *csv, struct facet_error *error)
 {
-    uint32_t at[COLUMNS] = {0};
-    enum facet_status status = read_headings(csv, at, error);
+    uint32_t positions[COLUMNS] = {0};
+    enum facet_status status = read_headings(csv, positions, error);
 
-    return status == FACET_OK ? csv_rows(csv, at, "nodes", read_node, list, error) : status;
+    return status == FACET_OK ? csv_rows(csv, positions, "nodes", read_node, list, error) : status;
 }
 
 enum facet_status facet_node_list_parse(const char *text, size_t length, const char *file,
@@ -103,8 +105,8 @@ enum facet_status facet_node_list_parse(const char *text, size_t length, const c
         return status;
     struct facet_node_list *list = calloc(1, sizeof *list);
 
-    status =
-        list ? read_all(list, &csv, error) : facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv.file);
+    status = list ? read_nodes(list, &csv, error)
+                  : facet_error_set(error, FACET_NO_MEMORY, "out of memory for %s", csv.file);
     csv_close(&csv);
     if (status == FACET_OK)
         *ret_list = list;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the names of the policies. Never: implements one. */
+/* Owns: the names of the policies. Never: implements a policy. */
 #include <string.h>
 
 #include <facet/placement.h>

@@ -5,7 +5,7 @@
  */
 #include "placement/fleet/fleet.h"
 
-/* More than any node has GPUs for each core; keeps products within 64 bits. */
+/* A ratio that no node reaches; it keeps products within 64 bits. */
 #define PER_CPU_MAX (INT64_C(1) << 31)
 
 static int64_t ratio(unsigned __int128 above, unsigned __int128 below, int64_t max)
@@ -39,8 +39,9 @@ static uint64_t supply_for(const struct facet_fleet *fleet, uint64_t models)
 }
 
 /*
- * The price of a model is the demand of jobs that name models, over the model's supply, if the mix came until it wanted
- * as many GPUs as the fleet has. A job that names several models wants them in proportion to their supply.
+ * The price of a model is the demand of jobs that name the model, over the model's supply. The demand is scaled: all
+ * jobs of the mix together want as many GPUs as the fleet has. A job that names several models wants them in proportion
+ * to their supply.
  */
 static void price_models(const struct facet_fleet *fleet, const struct fleet_weighted *list, size_t count,
                          int64_t *ret_prices)

@@ -51,41 +51,44 @@ static int32_t gpu_packing(const struct fleet_node *node, const struct fleet_sha
     return 100 - (int32_t)(percent / 10) > 50 ? 100 - (int32_t)(percent / 10) : 50;
 }
 
-/* Prefers nodes with requests of this kind only, then of this kind and others, then idle nodes, then all others; of
- * alike nodes the fullest. */
+/*
+ * Prefers nodes with requests of this kind only, then nodes with this and other kinds, then idle nodes, then all
+ * others.
+ * Among nodes of one of these classes, prefers the fullest.
+ */
 static int32_t gpu_clustering(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
 {
-    const struct fleet_node *at = &fleet->nodes[node];
+    const struct fleet_node *state = &fleet->nodes[node];
 
     if (shape->num == 0)
         return 0;
-    int32_t filled = (int32_t)(25 * ((int64_t)fleet->gpu_max - at->gpu_left) / fleet->gpu_max);
+    int32_t filled = (int32_t)(25 * ((int64_t)fleet->gpu_max - state->gpu_left) / fleet->gpu_max);
 
-    if (fleet->plans[node].allocs_of_kind[shape->kind] > 0)
-        return filled + (at->kinds == 1 ? 75 : 50);
-    return filled + (at->kinds == 0 ? 25 : 0);
+    if (fleet->details[node].allocs_of_kind[shape->kind] > 0)
+        return filled + (state->kinds == 1 ? 75 : 50);
+    return filled + (state->kinds == 0 ? 25 : 0);
 }
 
 int32_t fleet_score(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
 {
-    const struct fleet_node *at = &fleet->nodes[node];
+    const struct fleet_node *state = &fleet->nodes[node];
     uint32_t gpu;
 
-    if (!fleet_fits(at, shape))
+    if (!fleet_fits(state, shape))
         return FLEET_NOT;
     switch ((enum facet_placement_policy)fleet->policy) {
     case FACET_PLACEMENT_BEST_FIT:
-        return best_fit(fleet, at, shape);
+        return best_fit(fleet, state, shape);
     case FACET_PLACEMENT_DOT_PRODUCT:
-        return dot_product(fleet, at, shape);
+        return dot_product(fleet, state, shape);
     case FACET_PLACEMENT_GPU_PACKING:
-        return gpu_packing(at, shape);
+        return gpu_packing(state, shape);
     case FACET_PLACEMENT_GPU_CLUSTERING:
         return gpu_clustering(fleet, node, shape);
     case FACET_PLACEMENT_FGD:
-        return fleet_score_fgd(fleet, at, shape, &gpu);
+        return fleet_score_fgd(fleet, state, shape, &gpu);
     case FACET_PLACEMENT_FACET:
-        return fleet_score_facet(fleet, at, shape, &gpu);
+        return fleet_score_facet(fleet, state, shape, &gpu);
     case FACET_PLACEMENT_RANDOM:
     case FACET_PLACEMENT_FIRST_FIT:
         break;

@@ -17,7 +17,7 @@ static int64_t milli_without_cpu(const struct facet_fleet *fleet, uint32_t gpu_l
     return left > fed ? left - fed : 0;
 }
 
-/* The part of the usable milli that depends on the GPUs that are taken; here whole GPUs, which are all alike. */
+/* The change of the weighted usable milli by taking the GPUs. Here for whole GPUs, which are all alike. */
 static int64_t usable_whole(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {
@@ -25,7 +25,7 @@ static int64_t usable_whole(const struct fleet_view *view, const struct fleet_no
            shape->num * fleet_view_gpu(view, FLEET_WHOLE);
 }
 
-/* The same part for milli of one GPU: the GPU that leaves most usable is chosen. */
+/* Like usable_whole() for milli of one GPU: chooses the GPU that leaves most usable. */
 static int64_t usable_part(const struct fleet_view *view, const struct fleet_node *node,
                            const struct fleet_shape *shape, uint32_t *ret_gpu)
 {
@@ -44,7 +44,7 @@ static int64_t usable_part(const struct fleet_view *view, const struct fleet_nod
     return best;
 }
 
-/* The same part for milli of several GPUs, each of them the fullest that has room. */
+/* Like usable_whole() for milli of several GPUs, each the fullest that has room. */
 static int64_t usable_parts(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {

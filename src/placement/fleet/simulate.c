@@ -10,9 +10,9 @@
 #include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
-#define NODE_STREAM    UINT64_C(0x6e6f646573)
-#define JOB_STREAM     UINT64_C(0x6a6f6273)
-#define PROGRESS_EVERY 256u
+#define NODE_STREAM    UINT64_C(0x6e6f646573) /* "nodes": the random numbers that order nodes */
+#define JOB_STREAM     UINT64_C(0x6a6f6273)   /* "jobs": the random numbers that order jobs */
+#define PROGRESS_EVERY 256u                   /* requests */
 #define STRETCH_MAX    (UINT32_C(1) << 20)
 #define TIMES_MAX      (UINT32_C(1) << 20) /* kept at most; a longer run keeps every second, fourth, ... time */
 
@@ -140,21 +140,22 @@ static bool keep_time(struct run *run, uint64_t ns)
 static enum facet_status place_job(struct run *run, uint32_t shape, uint64_t *ret_allocation)
 {
     struct facet_fleet_move moves[FLEET_MOVES_MAX];
-    struct facet_fleet_placement at;
+    struct facet_fleet_placement placement;
     uint32_t moved = 0;
-    enum facet_status status = facet_fleet_decide(run->fleet, shape, &at, NULL);
+    enum facet_status status = facet_fleet_decide(run->fleet, shape, &placement, NULL);
 
     if (status == FACET_OK)
-        return facet_fleet_commit(run->fleet, shape, &at, ret_allocation, NULL);
+        return facet_fleet_commit(run->fleet, shape, &placement, ret_allocation, NULL);
     if (status != FACET_QUOTA || run->config->moves == 0)
         return status;
-    status = facet_fleet_migrate(run->fleet, shape, run->config->moves, moves, &moved, &at, ret_allocation, NULL);
+    status =
+        facet_fleet_migrate(run->fleet, shape, run->config->moves, moves, &moved, &placement, ret_allocation, NULL);
     if (status == FACET_OK)
         run->result.moved += moved;
     return status;
 }
 
-/* *ret_allocation is 0 when the job fits nowhere, which is no error here. */
+/* A job that fits nowhere is no error: *ret_allocation is 0 then. */
 static enum facet_status arrive_job(struct run *run, size_t job, uint64_t *ret_allocation, struct facet_error *error)
 {
     uint64_t before = run->config->clock ? run->config->clock(run->config->data) : 0;
@@ -202,7 +203,7 @@ static void note_loads(struct run *run, uint64_t requested)
 
 static enum facet_status run_arrivals(struct run *run, struct facet_error *error)
 {
-    uint32_t last = run->config->loads_permille[run->config->load_count - 1];
+    uint32_t last_load = run->config->loads_permille[run->config->load_count - 1];
     uint64_t random = run->config->seed ^ JOB_STREAM ^ NODE_STREAM, requested = 0, allocation = 0;
     FACET_CLEANUP_FREE uint32_t *order = order_of(run->config->seed, JOB_STREAM, run->job_count);
     enum facet_status status = order ? FACET_OK : out_of_memory(error);
@@ -214,7 +215,7 @@ static enum facet_status run_arrivals(struct run *run, struct facet_error *error
         requested += run->fleet->shapes[run->shapes[job]].gpu;
         note_loads(run, requested);
         if (status == FACET_OK)
-            status = report_progress(run, requested, run->result.gpu_milli / 1000 * last, error);
+            status = report_progress(run, requested, run->result.gpu_milli / 1000 * last_load, error);
     }
     run->result.gpu_milli_used = run->fleet->gpu_used;
     return status;
@@ -275,12 +276,12 @@ static enum facet_status run_departures(struct run *run, struct facet_error *err
     size_t count = 2 * run->job_count;
     enum facet_status status = events && allocations ? FACET_OK : out_of_memory(error);
     unsigned __int128 sum = 0;
-    uint64_t last = 0;
+    uint64_t last_arrival_s = 0;
 
     for (size_t i = 0; status == FACET_OK && i < count; i++) {
         if (run->result.requests < run->job_count || !events[i].leaves) {
             sum += i > 0 ? (unsigned __int128)run->fleet->gpu_used * (events[i].time_s - events[i - 1].time_s) : 0;
-            last = events[i].time_s;
+            last_arrival_s = events[i].time_s;
         }
         status = handle_event(run, &events[i], allocations, error);
         if (run->fleet->gpu_used > run->result.gpu_milli_used)
@@ -288,8 +289,8 @@ static enum facet_status run_departures(struct run *run, struct facet_error *err
         if (status == FACET_OK)
             status = report_progress(run, i, count, error);
     }
-    if (status == FACET_OK && last > events[0].time_s)
-        run->result.gpu_milli_mean = (uint64_t)(sum / (last - events[0].time_s));
+    if (status == FACET_OK && last_arrival_s > events[0].time_s)
+        run->result.gpu_milli_mean = (uint64_t)(sum / (last_arrival_s - events[0].time_s));
     return status;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: dividing one node among several agents, and alignment of memory. Never: reads grants. */
+/* Owns: dividing one node among several agents, and rounding memory to an alignment. Never: reads grants. */
 #include <inttypes.h>
 #include <stdbool.h>
 

@@ -122,7 +122,7 @@ static enum facet_status check_config(const struct facet_maps_config *config, st
 
 /* --- building --- */
 
-static bool allocate_all(struct facet_maps *maps, const struct facet_maps_config *config)
+static bool allocate_arrays(struct facet_maps *maps, const struct facet_maps_config *config)
 {
     maps->map_count = config->map_count;
     maps->cell_count = config->device_count;
@@ -285,7 +285,7 @@ static enum facet_status build_ids(struct facet_maps *maps, struct entry *entrie
 enum facet_status maps_make_scratch(struct facet_maps *maps)
 {
     struct maps_scratch *scratch = &maps->scratch;
-    /* One more of each, for reads one past the end. */
+    /* One element more than there are cells, because sums and lists are read one past the end. */
     uint32_t cells = maps->cell_count + 1;
     bool done = ALLOCATE(scratch->parts, cells) && ALLOCATE(scratch->cells, cells) && ALLOCATE(scratch->units, cells) &&
                 ALLOCATE(scratch->sums, cells) && ALLOCATE(scratch->next, cells) &&
@@ -299,7 +299,7 @@ static enum facet_status build_maps(struct facet_maps *maps, const struct facet_
                                     struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct entry *entries = calloc(config->device_count + 1, sizeof *entries);
-    bool done = entries && allocate_all(maps, config);
+    bool done = entries && allocate_arrays(maps, config);
     enum facet_status status;
 
     for (uint32_t i = 0; done && i < config->map_count; i++)

@@ -8,7 +8,7 @@
 
 /* --- discrete: each round divides the units that are left among the places that have some free --- */
 
-/* One round over all candidates; returns the units that are left. */
+/* Divides `left` units once over all candidates; returns the units that are left. */
 static int64_t spread_round(struct facet_maps *maps, const struct maps_item *item, int64_t left, int64_t *granted)
 {
     struct maps_scratch *scratch = &maps->scratch;
@@ -17,7 +17,7 @@ static int64_t spread_round(struct facet_maps *maps, const struct maps_item *ite
     for (uint32_t i = 0; i < item->candidates; i++)
         sharers += scratch->units[i] > granted[i];
     if (sharers == 0)
-        return 0; /* cannot happen: the caller has checked that there is room */
+        return 0; /* does not happen: the caller has checked that there is room */
     base = left / sharers;
     extra = left % sharers;
     for (uint32_t i = 0; i < item->candidates; i++) {
@@ -38,7 +38,7 @@ enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item)
     struct maps_scratch *scratch = &maps->scratch;
     int64_t total = 0, left = item->units, *granted = scratch->sums;
 
-    if (item->units <= item->candidates) { /* one unit of each of the first: every candidate has one */
+    if (item->units <= item->candidates) { /* one unit of each of the first candidates: each has at least one */
         for (int64_t i = 0; i < item->units; i++)
             maps_add_part(maps, scratch->cells[i], item->unit);
         return FACET_OK;
@@ -83,8 +83,13 @@ static void drop_small_candidates(struct facet_maps *maps, struct maps_item *ite
     item->hinted_candidates = near;
 }
 
-/* Of the candidates from `first` to before `end`, the fullest that has room, of equals the last; MAPS_NONE: none has
- * room. Backend.AI takes the last in order instead, a different one only where affinity made the order. */
+/*
+ * Returns the fullest of the candidates from `first` on, before `end`, that has room; the last of equally full
+ * ones.
+ * MAPS_NONE: none has room. Backend.AI's rules take the last candidate that has room, which is another one
+ * only where
+ * affinity made the order.
+ */
 static uint32_t fit_among(const struct facet_maps *maps, const struct maps_item *item, uint32_t first, uint32_t end)
 {
     const int64_t *units = maps->scratch.units;
@@ -146,13 +151,13 @@ static void narrow_candidates(struct facet_maps *maps, struct maps_item *item)
 }
 
 /*
- * A window over the candidates, which are sorted by free units: the index of the first, and how many. The last `whole`
- * of them give all their free units, the others `share` each.
+ * A window over the candidates, which are sorted by free units. The last `whole` candidates of the window give all
+ * their free units, the other candidates `share` each.
  */
 struct window {
-    uint32_t first, count, whole;
-    int64_t share, extra; /* the first `extra` candidates give one unit more than `share` */
-    int64_t difference;   /* between the largest part and the smallest */
+    uint32_t first, count, whole; /* index of the first candidate; number of candidates */
+    int64_t share, extra;         /* the first `extra` candidates give one unit more than `share` */
+    int64_t difference;           /* between the largest part and the smallest */
 };
 
 /* Divides `units` over `count` candidates from `first` on: candidates with too few units for an even share give all. */

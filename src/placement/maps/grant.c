@@ -11,7 +11,7 @@
 
 #include "placement/maps/maps.h"
 
-#define ROOM_MIN 16u
+#define ROOM_MIN 16u /* entries that a table has room for, at least */
 
 /* --- the table --- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fragmentation guard: refuses a request that only uneven parts of partly used devices could fulfil.
+ * The fragmentation guard: refuses a request that could be granted only in uneven parts of partly used devices.
  *
  * Owns: the test whether an even split fits. Never: makes the split, which is the strategy's task.
  */
@@ -42,8 +42,8 @@ static uint32_t count_with_capacity(const struct facet_maps *maps, const struct 
 
 typedef uint32_t (*counter)(const struct facet_maps *maps, const struct maps_slot *slot, int64_t amount);
 
-/* Whether the amount can be split evenly over `fewest` to `max` devices, of which `count_of` counts those that are
- * large enough. */
+/* Whether the amount can be split evenly over `fewest` to `max` devices. `count_of` counts the devices that are large
+ * enough. */
 static bool item_fits(const struct facet_maps *maps, const struct maps_item *item, uint32_t fewest, uint32_t max,
                       counter count_of)
 {

@@ -14,25 +14,25 @@
 
 #include <facet/allocation.h>
 
-#define MAPS_NODES_MAX 1024u
-#define MAPS_NONE      UINT32_MAX
-#define MAPS_GRID      (FACET_AMOUNT_ONE / 100) /* Backend.AI splits in this unit, whatever the quantum is */
+#define MAPS_NODES_MAX 1024u                    /* NUMA nodes */
+#define MAPS_NONE      UINT32_MAX               /* no slot, cell, chunk or grant */
+#define MAPS_GRID      (FACET_AMOUNT_ONE / 100) /* the unit in which Backend.AI splits, whatever the quantum is */
 
 /* A place, in the order of slots. */
 struct maps_cell {
     int64_t capacity, granted, reserved;
-    int64_t quanta; /* free amount over the quantum, kept since a plan over many places divides slowly */
+    int64_t quanta; /* free amount divided by the quantum: kept, because a division for each place of a plan is slow */
     uint32_t place, slot;
-    uint32_t node; /* index into nodes */
+    uint32_t node; /* index into facet_maps.nodes */
     bool unhealthy;
-    bool unsorted; /* free amount has changed since its slot was sorted */
+    bool unsorted; /* its free amount has changed since the slot was sorted */
     char *id;
 };
 
 struct maps_slot {
     char *name;
     uint32_t map, type;
-    uint32_t first, count;   /* of cells */
+    uint32_t first, count;   /* the slot's cells in facet_maps.cells */
     uint32_t unsorted_cells; /* cells whose `unsorted` is set */
 };
 
@@ -44,18 +44,18 @@ struct maps_map {
     uint32_t exclusive_count;
 };
 
-#define CHUNK_PARTS 7u
+#define CHUNK_PARTS 7u /* parts of a grant in one chunk */
 
 struct maps_chunk {
     struct {
         int64_t amount;
         uint32_t cell;
     } parts[CHUNK_PARTS];
-    uint32_t next; /* of the same grant, or the next unused one */
+    uint32_t next; /* next chunk of the grant, or next unused chunk */
 };
 
 struct maps_grant {
-    uint32_t generation; /* of the handle; 0: all are used up */
+    uint32_t generation; /* upper half of the handle; 0: all generations are used up */
     uint32_t count;      /* of parts */
     uint32_t first;      /* first chunk; while unused: the next unused grant */
     bool live;
@@ -94,7 +94,8 @@ struct facet_maps {
     uint32_t map_count, slot_count, cell_count, node_count;
     struct maps_grant *grants;
     struct maps_chunk *chunks;
-    uint32_t grant_count, grant_room, chunk_count, chunk_room; /* entries ever used (count), allocated (room) */
+    uint32_t grant_count, grant_room, chunk_count,
+        chunk_room; /* `count`: entries that were ever used; `room`: allocated */
     uint32_t unused_grant, unused_chunk, unused_chunks;
     struct maps_scratch scratch;
 };
@@ -129,7 +130,7 @@ static inline void maps_note_change(struct facet_maps *maps, struct maps_cell *c
 
     int64_t quantum = maps->maps[slot->map].quantum;
 
-    cell->quanta = quantum > 0 ? maps_free(cell) / quantum : 0; /* always above 0 */
+    cell->quanta = quantum > 0 ? maps_free(cell) / quantum : 0; /* the quantum is always above 0 */
     slot->unsorted_cells += !cell->unsorted;
     cell->unsorted = true;
 }
@@ -141,19 +142,19 @@ struct maps_item {
     const struct maps_map *map;
     int64_t asked;
     int64_t unit;  /* the amount is divided in multiples of this, in micro-units */
-    int64_t units; /* asked for, in `unit` */
+    int64_t units; /* the amount asked for, in multiples of `unit` */
     uint32_t index;
-    uint32_t candidates;                /* entries of `cells` and `units` in the scratch memory */
-    uint32_t hinted_candidates;         /* how many of the first candidates are on hinted nodes */
-    uint32_t too_small, unhealthy;      /* places with some free that are no candidates: for the text of a refusal */
-    bool hinted;                        /* nodes are hinted, by an earlier slot's parts or by the request */
-    struct facet_maps_refusal *refusal; /* never NULL */
+    uint32_t candidates;           /* entries of `cells` and `units` in the scratch memory */
+    uint32_t hinted_candidates;    /* how many of the first candidates are on hinted nodes */
+    uint32_t too_small, unhealthy; /* counts of places with free amounts that are no candidates, for a refusal's text */
+    bool hinted;                   /* nodes are hinted, by an earlier slot's parts or by the request */
+    struct facet_maps_refusal *refusal; /* is never NULL */
     struct facet_error *error;
 };
 
 /* --- names.c --- */
-uint32_t maps_find_slot(const struct facet_maps *maps, const char *name);              /* MAPS_NONE */
-uint32_t maps_find_cell(const struct facet_maps *maps, uint32_t slot, const char *id); /* MAPS_NONE */
+uint32_t maps_find_slot(const struct facet_maps *maps, const char *name);              /* MAPS_NONE: not found */
+uint32_t maps_find_cell(const struct facet_maps *maps, uint32_t slot, const char *id); /* MAPS_NONE: not found */
 bool maps_exclude(const struct maps_map *map, const char *left, const char *right);
 
 /* --- order.c --- */
@@ -162,7 +163,7 @@ void maps_sort(struct facet_maps *maps, struct maps_slot *slot);
 /* Writes the candidates of an item in order of preference, with their free units. */
 void maps_candidates(struct facet_maps *maps, struct maps_item *item);
 
-/* --- evenly.c, plan.c: each appends parts in `item->unit` or refuses --- */
+/* --- evenly.c, plan.c: a strategy appends parts, which are multiples of `item->unit`, or refuses --- */
 enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_spread(struct facet_maps *maps, struct maps_item *item);
 enum facet_status maps_split(struct facet_maps *maps, struct maps_item *item);

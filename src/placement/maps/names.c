@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: finding slots and places by name, and the sets of slots that exclude each other. Never: changes anything. */
+/* Owns: finding slots and places by name, and the sets of slots that exclude each other. Never: changes a map. */
 #include <string.h>
 
 #include "placement/maps/maps.h"

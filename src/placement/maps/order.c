@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the order in which a slot's places are preferred: by free amount, and by NUMA node.
- * Never: decides how much each gets.
+ * Never: decides how much of a place is granted.
  */
 #include <string.h>
 
@@ -46,11 +46,11 @@ static void merge_sort(const struct maps_cell *cells, uint32_t *order, uint32_t 
     }
 }
 
-/* Cells that have not changed are in order still: the changed cells are taken out, sorted, and merged in again. */
+/* Unchanged cells are still in order: the changed cells are taken out, sorted, and merged in again. */
 void maps_sort(struct facet_maps *maps, struct maps_slot *slot)
 {
-    uint32_t *order = maps->order + slot->first, *still = maps->scratch.next, *moved = maps->scratch.cells;
-    uint32_t still_count = 0, moved_count = 0;
+    uint32_t *order = maps->order + slot->first, *unchanged = maps->scratch.next, *changed = maps->scratch.cells;
+    uint32_t unchanged_count = 0, changed_count = 0;
 
     if (slot->unsorted_cells == 0)
         return;
@@ -58,13 +58,13 @@ void maps_sort(struct facet_maps *maps, struct maps_slot *slot)
         struct maps_cell *cell = &maps->cells[order[i]];
 
         if (cell->unsorted)
-            moved[moved_count++] = order[i];
+            changed[changed_count++] = order[i];
         else
-            still[still_count++] = order[i];
+            unchanged[unchanged_count++] = order[i];
         cell->unsorted = false;
     }
-    merge_sort(maps->cells, moved, order, moved_count);
-    merge_cells(maps->cells, still, still_count, moved, moved_count, order);
+    merge_sort(maps->cells, changed, order, changed_count);
+    merge_cells(maps->cells, unchanged, unchanged_count, changed, changed_count, order);
     slot->unsorted_cells = 0;
 }
 

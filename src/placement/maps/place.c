@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading places, reserving, health, strategies, copies of all maps. Never: grants. */
+/* Owns: reading places, reserving amounts, setting health and strategies, copying all maps. Never: makes a grant. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +121,7 @@ enum facet_status facet_maps_find_place(struct facet_maps *maps, const char *slo
         (status = maps_need(id, "id", error)) != FACET_OK ||
         (status = maps_need(ret_place, "ret_place", error)) != FACET_OK)
         return status;
-    /* Names never change: no lock. */
+    /* Names never change, so no lock is needed. */
     uint32_t found = maps_find_slot(maps, slot);
     uint32_t cell = found == MAPS_NONE ? MAPS_NONE : maps_find_cell(maps, found, id);
 
@@ -167,7 +167,8 @@ static bool describe_maps(const struct facet_maps *maps, struct facet_map_config
     return true;
 }
 
-/* Copies the state that changes over time. Both must be locked. An error leaves `to` as it was. */
+/* Copies the state that changes over time. The caller keeps other threads out of both. An error leaves `to` as it was.
+ */
 static enum facet_status copy_state(struct facet_maps *to, const struct facet_maps *from, struct facet_error *error)
 {
     struct maps_grant *grants = malloc((from->grant_count + 1) * sizeof *grants);
@@ -233,7 +234,7 @@ enum facet_status facet_maps_copy(struct facet_maps *maps, struct facet_maps **r
     return FACET_OK;
 }
 
-/* Whether one may be a copy of the other: their maps, slots and devices agree. */
+/* Whether `right` may be a copy of `left`: their maps, slots and devices agree. */
 static bool are_alike(const struct facet_maps *left, const struct facet_maps *right)
 {
     bool alike = left->map_count == right->map_count && left->cell_count == right->cell_count &&

@@ -19,8 +19,8 @@ void maps_add_part(struct facet_maps *maps, uint32_t cell, int64_t amount)
     maps->scratch.parts[maps->scratch.count++] = (struct maps_part){amount, cell};
 }
 
-/* Appends how many places have some free but are no candidates, and why. */
-static void name_passed_over(const struct maps_item *item, char *text, size_t size)
+/* Writes how many places have free amounts but are no candidates, and why. */
+static void describe_passed_over(const struct maps_item *item, char *text, size_t size)
 {
     char min[FACET_AMOUNT_SIZE];
     size_t used = 0;
@@ -41,7 +41,7 @@ enum facet_status maps_refuse_short(struct maps_item *item, int64_t possible)
 
     item->refusal->reason = FACET_REFUSED_SHORT;
     item->refusal->could = possible;
-    name_passed_over(item, others, sizeof others);
+    describe_passed_over(item, others, sizeof others);
     return facet_error_argument(item->error, FACET_NO_SPACE, "request",
                                 "slot '%.60s': %s asked for, %s can be had on %" PRIu32 " places: %s short%s",
                                 item->slot->name, facet_amount_format(item->asked, asked, sizeof asked),
@@ -184,7 +184,7 @@ static enum facet_status resolve_request(struct facet_maps *maps, const struct f
     return status == FACET_OK ? check_exclusive(maps, request, refusal, error) : status;
 }
 
-/* --- one slot --- */
+/* --- planning one slot --- */
 
 enum facet_status maps_fill(struct facet_maps *maps, struct maps_item *item)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: going through a file of vectors. Never: interprets a step. */
+/* Owns: running each vector of a file, and reporting it. Never: interprets a step. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,15 +23,15 @@ static void report_vector(struct replay *replay, const char *id, const struct re
 }
 
 /* Runs a vector about maps, which has steps. */
-static void run_steps(struct replay *replay, const struct replay_at *vector, bool has_several_maps,
+static void run_steps(struct replay *replay, const struct replay_value *vector, bool has_several_maps,
                       struct replay_text *notes, struct replay_text *fault)
 {
-    struct replay_at origin = replay_member(vector, "origin");
+    struct replay_value origin = replay_member(vector, "origin");
     struct replay_run run = {.has_several_maps = has_several_maps};
 
     run.is_strict = replay_present(&origin) && strcmp(replay_string(&origin), "repo_test") == 0;
     run.outcome_recorded = replay_present(&origin) && strcmp(replay_string(&origin), "executed_probe") == 0;
-    struct replay_at inside = *vector;
+    struct replay_value inside = *vector;
     inside.fault = &run.fault;
     replay_build(&run, &inside);
     for (uint32_t i = 0; i < run.steps && !run.fault.length; i++)
@@ -43,32 +43,32 @@ static void run_steps(struct replay *replay, const struct replay_at *vector, boo
     replay_clear(&run);
 }
 
-static void run_vector(struct replay *replay, const struct replay_at *vector)
+static void run_vector(struct replay *replay, const struct replay_value *vector)
 {
     static const char *const maps[] = {"discrete", "fraction", "kernel", "agent_partition", "align_memory", NULL};
     struct replay_text fault = {0}, notes = {0};
-    struct replay_at inside = *vector;
-    struct replay_at id = replay_member(vector, "id");
+    struct replay_value inside = *vector;
+    struct replay_value id = replay_member(vector, "id");
 
     inside.fault = &fault;
-    struct replay_at map = replay_member(&inside, "map");
+    struct replay_value map = replay_member(&inside, "map");
     if (!replay_present(&map))
         replay_refuse(&map, "the kind of the vector");
     uint32_t kind = replay_choice(&map, maps, UINT32_MAX);
     if (kind <= 2)
         run_steps(replay, &inside, kind == 2, &notes, &fault);
     else if (kind == 3)
-        replay_partition(&fault, &inside);
+        replay_agents_split(&fault, &inside);
     else if (kind == 4)
         replay_align(&fault, &inside);
     report_vector(replay, json_string_value(id.value), &notes, &fault);
 }
 
 /* A vector without a name could not be reported, so the whole file is refused. */
-static enum facet_status check_file(const struct replay_at *root, const struct replay_at *vectors,
+static enum facet_status check_file(const struct replay_value *root, const struct replay_value *vectors,
                                     struct facet_error *error)
 {
-    struct replay_at schema = replay_member(root, "schema");
+    struct replay_value schema = replay_member(root, "schema");
     size_t count;
 
     if (replay_expect_object(root) && replay_present(&schema) && json_integer_value(schema.value) != 1)
@@ -77,7 +77,7 @@ static enum facet_status check_file(const struct replay_at *root, const struct r
     if (count == 0)
         replay_refuse(vectors, "at least one vector");
     for (size_t i = 0; i < count; i++) {
-        struct replay_at vector = replay_item(vectors, i), id = replay_member(&vector, "id");
+        struct replay_value vector = replay_item(vectors, i), id = replay_member(&vector, "id");
 
         if (!replay_expect_object(&vector) || !replay_string(&id)[0])
             replay_refuse(&id, "a name");
@@ -103,9 +103,9 @@ static enum facet_status parse_file(const char *bytes, size_t size, json_t **ret
     return FACET_OK;
 }
 
-static void run_table(struct replay *replay, const struct replay_at *root)
+static void run_table(struct replay *replay, const struct replay_value *root)
 {
-    struct replay_at table = replay_member(root, "guard_density_table");
+    struct replay_value table = replay_member(root, "guard_density_table");
     struct replay_text fault = {0}, notes = {0};
 
     if (!replay_present(&table))
@@ -121,18 +121,18 @@ enum facet_status facet_replay_run(const char *bytes, size_t size, facet_replay_
 {
     struct replay replay = {.report = report_to, .user = user};
     struct replay_text fault = {0};
-    struct replay_at root = {.fault = &fault};
+    struct replay_value root = {.fault = &fault};
     json_t *json = NULL;
     enum facet_status status = parse_file(bytes, size, &json, error);
 
     if (status != FACET_OK)
         return status;
     root.value = json;
-    struct replay_at vectors = replay_member(&root, "vectors");
+    struct replay_value vectors = replay_member(&root, "vectors");
     status = check_file(&root, &vectors, error);
     if (status == FACET_OK) {
         for (size_t i = 0; i < json_array_size(vectors.value); i++) {
-            struct replay_at vector = replay_item(&vectors, i);
+            struct replay_value vector = replay_item(&vectors, i);
 
             run_vector(&replay, &vector);
         }

@@ -2,8 +2,8 @@
 /*
  * Replaying files of test vectors for allocation maps (docs/allocation.md has the format).
  *
- * Owns: the verdict on each vector, by comparison with the record. Where the record breaks a rule of ours, the rule
- * decides.
+ * Owns: the verdict on each vector, by comparison with the recorded outcomes. Where a recorded outcome breaks a rule of
+ * ours, the rule decides.
  * Never: reads a file, prints, or lets one malformed vector keep others from being run.
  */
 #ifndef FACET_PLACEMENT_REPLAY_H
@@ -31,8 +31,8 @@ struct facet_replay_summary {
     uint32_t broken;  /* vectors in which an outcome of ours breaks a rule, which never happens */
 };
 
-/* Reports each vector in the file's order, the table of densities last. FACET_INVALID_ARGUMENT: this is no
- * file of vectors; the message names the position. */
+/* Reports each vector in the file's order, the table of densities last. FACET_INVALID_ARGUMENT: the text is
+ * no file of vectors; the message names the position. */
 enum facet_status facet_replay_run(const char *bytes, size_t size, facet_replay_report report, void *user,
                                    struct facet_replay_summary *ret_summary, struct facet_error *error);
 

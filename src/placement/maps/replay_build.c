@@ -20,10 +20,10 @@ struct parts {
     uint32_t map_count, device_count, device_room;
 };
 
-static void read_map(const struct replay_at *at, struct facet_map_config *map)
+static void read_map(const struct replay_value *at, struct facet_map_config *map)
 {
-    struct replay_at kind = replay_member(at, "map"), strategy = replay_member(at, "strategy");
-    struct replay_at quantum = replay_member(at, "quantum");
+    struct replay_value kind = replay_member(at, "map"), strategy = replay_member(at, "strategy");
+    struct replay_value quantum = replay_member(at, "quantum");
 
     if (!replay_present(&kind))
         replay_refuse(&kind, "discrete or fraction");
@@ -35,13 +35,13 @@ static void read_map(const struct replay_at *at, struct facet_map_config *map)
         map->quantum = 0; /* a discrete map has no quantum */
 }
 
-static const char **read_exclusive(const struct replay_at *at, uint32_t *ret_count)
+static const char **read_exclusive(const struct replay_value *at, uint32_t *ret_count)
 {
     size_t count = replay_present(at) ? replay_count(at, REPLAY_ITEMS_MAX) : 0;
     const char **names = calloc(count + 1, sizeof *names);
 
     for (size_t i = 0; names && i < count; i++) {
-        struct replay_at item = replay_item(at, i);
+        struct replay_value item = replay_item(at, i);
 
         names[i] = replay_string(&item);
     }
@@ -49,23 +49,23 @@ static const char **read_exclusive(const struct replay_at *at, uint32_t *ret_cou
     return names;
 }
 
-static int32_t read_node(const struct replay_at *at)
+static int32_t read_node(const struct replay_value *at)
 {
     json_int_t node = json_integer_value(at->value);
 
     if (!replay_present(at))
-        return INT32_MAX; /* a node of its own, behind all numbered nodes */
+        return INT32_MAX; /* devices without a node count as one node behind all numbered nodes */
     if (json_is_integer(at->value) && node >= -1 && node < INT32_MAX)
         return (int32_t)node;
     replay_refuse(at, "a NUMA node or null");
     return FACET_NUMA_UNKNOWN;
 }
 
-static bool read_device(const struct replay_at *at, uint32_t map, struct parts *parts)
+static bool read_device(const struct replay_value *at, uint32_t map, struct parts *parts)
 {
-    struct replay_at id = replay_member(at, "id"), slot = replay_member(at, "slot"),
-                     node = replay_member(at, "numa_node");
-    struct replay_at type = replay_member(at, "slot_type"), capacity = replay_member(at, "capacity");
+    struct replay_value id = replay_member(at, "id"), slot = replay_member(at, "slot"),
+                        node = replay_member(at, "numa_node");
+    struct replay_value type = replay_member(at, "slot_type"), capacity = replay_member(at, "capacity");
     struct facet_map_device *device;
 
     if (parts->device_count == parts->device_room) {
@@ -88,12 +88,12 @@ static bool read_device(const struct replay_at *at, uint32_t map, struct parts *
     return true;
 }
 
-static bool read_devices(const struct replay_at *at, uint32_t map, struct parts *parts)
+static bool read_devices(const struct replay_value *at, uint32_t map, struct parts *parts)
 {
     size_t count = replay_count(at, FACET_PLACES_MOST);
 
     for (size_t i = 0; i < count && !at->fault->length; i++) {
-        struct replay_at item = replay_item(at, i);
+        struct replay_value item = replay_item(at, i);
 
         if (!read_device(&item, map, parts))
             return false;
@@ -102,10 +102,10 @@ static bool read_devices(const struct replay_at *at, uint32_t map, struct parts 
 }
 
 /* Reads one map of a kernel vector, unless it has been read; maps that `alloc_order` names come first. */
-static bool read_named(const struct replay_at *vector, const char *name, struct parts *parts)
+static bool read_named(const struct replay_value *vector, const char *name, struct parts *parts)
 {
-    struct replay_at maps = replay_member(vector, "maps"), devices = replay_member(vector, "devices");
-    struct replay_at map = replay_member(&maps, name), list = replay_member(&devices, name);
+    struct replay_value maps = replay_member(vector, "maps"), devices = replay_member(vector, "devices");
+    struct replay_value map = replay_member(&maps, name), list = replay_member(&devices, name);
     struct facet_map_config *config = &parts->maps[parts->map_count];
 
     for (uint32_t i = 0; i < parts->map_count; i++)
@@ -114,7 +114,7 @@ static bool read_named(const struct replay_at *vector, const char *name, struct 
     if (!replay_present(&map))
         return true;
     if (parts->map_count == FACET_MAPS_MOST) {
-        replay_refuse(&maps, "fewer maps");
+        replay_refuse(&maps, "at most 64 maps");
         return true;
     }
     parts->map_count++;
@@ -123,16 +123,16 @@ static bool read_named(const struct replay_at *vector, const char *name, struct 
     return read_devices(&list, parts->map_count - 1, parts);
 }
 
-static bool read_kernel(const struct replay_at *vector, struct parts *parts)
+static bool read_kernel(const struct replay_value *vector, struct parts *parts)
 {
-    struct replay_at maps = replay_member(vector, "maps"), order = replay_member(vector, "alloc_order");
+    struct replay_value maps = replay_member(vector, "maps"), order = replay_member(vector, "alloc_order");
     size_t count = replay_present(&order) ? replay_count(&order, REPLAY_ITEMS_MAX) : 0;
     bool done = replay_expect_object(&maps);
     const char *name;
     json_t *value;
 
     for (size_t i = 0; done && i < count; i++) {
-        struct replay_at item = replay_item(&order, i);
+        struct replay_value item = replay_item(&order, i);
 
         done = read_named(vector, replay_string(&item), parts);
     }
@@ -141,9 +141,9 @@ static bool read_kernel(const struct replay_at *vector, struct parts *parts)
     return done;
 }
 
-static bool read_single(const struct replay_at *vector, struct parts *parts)
+static bool read_single(const struct replay_value *vector, struct parts *parts)
 {
-    struct replay_at devices = replay_member(vector, "devices");
+    struct replay_value devices = replay_member(vector, "devices");
 
     parts->map_count = 1;
     parts->maps[0].name = "map";
@@ -162,9 +162,9 @@ static bool make_room(struct replay_run *run)
            ALLOCATE(run->items, REPLAY_ITEMS_MAX);
 }
 
-static void create_maps(struct replay_run *run, const struct replay_at *vector, struct parts *parts)
+static void create_maps(struct replay_run *run, const struct replay_value *vector, struct parts *parts)
 {
-    struct replay_at exclusive = replay_member(vector, "exclusive_slot_types");
+    struct replay_value exclusive = replay_member(vector, "exclusive_slot_types");
     struct facet_error error = {0};
     uint32_t count = 0;
 
@@ -186,9 +186,9 @@ static void create_maps(struct replay_run *run, const struct replay_at *vector, 
     run->places = parts->device_count;
 }
 
-void replay_build(struct replay_run *run, const struct replay_at *vector)
+void replay_build(struct replay_run *run, const struct replay_value *vector)
 {
-    struct replay_at policy = replay_member(vector, "affinity_policy"), steps = replay_member(vector, "steps");
+    struct replay_value policy = replay_member(vector, "affinity_policy"), steps = replay_member(vector, "steps");
     struct parts parts = {0};
 
     run->affinity = replay_choice(&policy, policies, FACET_AFFINITY_NONE);

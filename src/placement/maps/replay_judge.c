@@ -3,8 +3,7 @@
  * The check of one step.
  *
  * Owns: the comparison with the record, and the rules by which a recorded outcome is a defect (docs/allocation.md lists
- * them under the same names). Only a vector of origin `executed_probe` can record a
- * defect.
+ * them under the same names). Only a vector of origin `executed_probe` can record a defect.
  * Never: calls a difference that breaks no rule a defect.
  */
 #include <inttypes.h>
@@ -42,7 +41,7 @@ static const char *name_of_refusal(const struct replay_run *run, const struct re
     }
 }
 
-/* Whether the recorded refusal `name` is ours, or stands for ours, too. */
+/* Whether the recorded refusal `name` is the name of our refusal, or may stand for it. */
 static bool accepts_name(const struct replay_run *run, const struct replay_outcome *outcome, const char *name)
 {
     if (outcome->reason == FACET_REFUSED_NOT || strcmp(name, name_of_refusal(run, outcome)) == 0)
@@ -69,10 +68,10 @@ static bool is_deliberate(const char *name)
 
 /* --- reading the record --- */
 
-static struct record read_record(struct replay_run *run, const struct replay_at *step)
+static struct record read_record(struct replay_run *run, const struct replay_value *step)
 {
-    struct replay_at expect = replay_member(step, "expect"), refusal = replay_member(&expect, "error");
-    struct replay_at result = replay_member(&expect, "result"), state = replay_member(&expect, "state_after");
+    struct replay_value expect = replay_member(step, "expect"), refusal = replay_member(&expect, "error");
+    struct replay_value result = replay_member(&expect, "result"), state = replay_member(&expect, "state_after");
     struct record record = {.known = true};
 
     if (!replay_expect_object(&expect))
@@ -105,7 +104,7 @@ static void append_differences(struct replay_run *run, struct replay_text *text,
     }
 }
 
-/* Our result by place, in `amounts`. */
+/* Writes our result to `amounts`, by place. */
 static void spread_result(const struct replay_run *run, const struct replay_outcome *outcome, int64_t *amounts)
 {
     memset(amounts, 0, run->places * sizeof *amounts);
@@ -148,7 +147,7 @@ static void explain_step(struct replay_run *run, struct replay_text *text, uint3
 
 /* --- rules --- */
 
-/* The sum of what was recorded as granted of the item's slot. *ret_whole: false when a discrete map gave a fraction. */
+/* Sums the recorded grant of the item's slot. *ret_whole: false when a discrete map gave a fraction. */
 static int64_t sum_recorded_grant(struct replay_run *run, const struct facet_maps_item *item, uint32_t *ret_type,
                                   bool *ret_whole)
 {
@@ -271,7 +270,7 @@ static void judge_difference(struct replay_run *run, uint32_t index, const struc
     }
 }
 
-void replay_judge(struct replay_run *run, const struct replay_at *step, uint32_t index,
+void replay_judge(struct replay_run *run, const struct replay_value *step, uint32_t index,
                   const struct replay_outcome *outcome)
 {
     struct record record = read_record(run, step);

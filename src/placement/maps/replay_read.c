@@ -8,7 +8,8 @@
 #include "base/text.h"
 #include "placement/maps/replay_inside.h"
 
-/* Writes one line. Control characters and newlines in a file's text are replaced. */
+/* Appends one line, in which control characters and newlines are replaced. A line for which there is no room is left
+ * out. */
 void replay_append(struct replay_text *text, const char *format, ...)
 {
     char line[500];
@@ -26,23 +27,23 @@ void replay_append(struct replay_text *text, const char *format, ...)
         text->bytes[text->length] = '\0';
 }
 
-struct replay_at replay_member(const struct replay_at *at, const char *name)
+struct replay_value replay_member(const struct replay_value *at, const char *name)
 {
-    struct replay_at member = {.value = json_object_get(at->value, name), .fault = at->fault};
+    struct replay_value member = {.value = json_object_get(at->value, name), .fault = at->fault};
 
     snprintf(member.path, sizeof member.path, "%.140s/%.50s", at->path, name);
     return member;
 }
 
-struct replay_at replay_item(const struct replay_at *at, size_t index)
+struct replay_value replay_item(const struct replay_value *at, size_t index)
 {
-    struct replay_at item = {.value = json_array_get(at->value, index), .fault = at->fault};
+    struct replay_value item = {.value = json_array_get(at->value, index), .fault = at->fault};
 
     snprintf(item.path, sizeof item.path, "%.170s/%zu", at->path, index);
     return item;
 }
 
-void replay_refuse(const struct replay_at *at, const char *expected)
+void replay_refuse(const struct replay_value *at, const char *expected)
 {
     char value[60];
     size_t length =
@@ -58,12 +59,12 @@ void replay_refuse(const struct replay_at *at, const char *expected)
     replay_append(at->fault, "%s: expected %s, not %s", at->path[0] ? at->path : "/", expected, value);
 }
 
-bool replay_present(const struct replay_at *at)
+bool replay_present(const struct replay_value *at)
 {
     return at->value && !json_is_null(at->value);
 }
 
-const char *replay_string(const struct replay_at *at)
+const char *replay_string(const struct replay_value *at)
 {
     const char *text = json_string_value(at->value);
 
@@ -73,7 +74,7 @@ const char *replay_string(const struct replay_at *at)
     return "";
 }
 
-bool replay_expect_object(const struct replay_at *at)
+bool replay_expect_object(const struct replay_value *at)
 {
     if (json_is_object(at->value))
         return true;
@@ -81,7 +82,7 @@ bool replay_expect_object(const struct replay_at *at)
     return false;
 }
 
-size_t replay_count(const struct replay_at *at, size_t max)
+size_t replay_count(const struct replay_value *at, size_t max)
 {
     size_t count = json_array_size(at->value);
 
@@ -91,7 +92,7 @@ size_t replay_count(const struct replay_at *at, size_t max)
     return 0;
 }
 
-bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet_error *error)
+bool replay_amount(const struct replay_value *at, int64_t *ret_amount, struct facet_error *error)
 {
     char number[40];
     const char *text = json_string_value(at->value);
@@ -116,7 +117,7 @@ bool replay_amount(const struct replay_at *at, int64_t *ret_amount, struct facet
     return status == FACET_OK;
 }
 
-uint64_t replay_whole(const struct replay_at *at)
+uint64_t replay_whole(const struct replay_value *at)
 {
     if (json_is_integer(at->value) && json_integer_value(at->value) >= 0)
         return (uint64_t)json_integer_value(at->value);
@@ -124,7 +125,7 @@ uint64_t replay_whole(const struct replay_at *at)
     return 0;
 }
 
-uint32_t replay_choice(const struct replay_at *at, const char *const *names, uint32_t fallback)
+uint32_t replay_choice(const struct replay_value *at, const char *const *names, uint32_t fallback)
 {
     char expected[160] = "one of";
     const char *text;
@@ -144,7 +145,7 @@ uint32_t replay_choice(const struct replay_at *at, const char *const *names, uin
 }
 
 /* Reads the amounts of one slot's devices. False: an unknown device has an amount that is not 0. */
-static bool read_devices(struct replay_run *run, const struct replay_at *at, const char *slot, int64_t *amounts)
+static bool read_devices(struct replay_run *run, const struct replay_value *at, const char *slot, int64_t *amounts)
 {
     const char *id;
     json_t *value;
@@ -153,7 +154,7 @@ static bool read_devices(struct replay_run *run, const struct replay_at *at, con
     if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, id, value) {
-        struct replay_at member = replay_member(at, id);
+        struct replay_value member = replay_member(at, id);
         uint32_t place = 0;
         int64_t amount = 0;
 
@@ -167,7 +168,7 @@ static bool read_devices(struct replay_run *run, const struct replay_at *at, con
     return known;
 }
 
-static bool read_slots(struct replay_run *run, const struct replay_at *at, int64_t *amounts)
+static bool read_slots(struct replay_run *run, const struct replay_value *at, int64_t *amounts)
 {
     const char *slot;
     json_t *value;
@@ -176,14 +177,14 @@ static bool read_slots(struct replay_run *run, const struct replay_at *at, int64
     if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, slot, value) {
-        struct replay_at member = replay_member(at, slot);
+        struct replay_value member = replay_member(at, slot);
 
         known = read_devices(run, &member, slot, amounts) && known;
     }
     return known;
 }
 
-bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64_t *amounts)
+bool replay_allocation(struct replay_run *run, const struct replay_value *at, int64_t *amounts)
 {
     const char *map;
     json_t *value;
@@ -195,7 +196,7 @@ bool replay_allocation(struct replay_run *run, const struct replay_at *at, int64
     if (!replay_expect_object(at))
         return true;
     json_object_foreach (at->value, map, value) {
-        struct replay_at member = replay_member(at, map);
+        struct replay_value member = replay_member(at, map);
 
         known = read_slots(run, &member, amounts) && known;
     }

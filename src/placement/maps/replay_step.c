@@ -24,7 +24,7 @@ static void refuse_outcome(struct replay_outcome *outcome, uint32_t reason)
 /* --- allocating --- */
 
 /* False: an amount cannot be represented, so that the step is refused. */
-static bool read_request(struct replay_run *run, const struct replay_at *at, struct replay_outcome *outcome)
+static bool read_request(struct replay_run *run, const struct replay_value *at, struct replay_outcome *outcome)
 {
     const char *slot;
     json_t *value;
@@ -32,11 +32,11 @@ static bool read_request(struct replay_run *run, const struct replay_at *at, str
     run->item_count = 0;
     run->impossible_amount = false;
     if (!replay_expect_object(at) || json_object_size(at->value) > REPLAY_ITEMS_MAX) {
-        replay_refuse(at, "fewer slots");
+        replay_refuse(at, "an object of at most 1024 slots");
         return true;
     }
     json_object_foreach (at->value, slot, value) {
-        struct replay_at member = replay_member(at, slot);
+        struct replay_value member = replay_member(at, slot);
         struct facet_maps_item *item = &run->items[run->item_count++];
 
         item->slot = slot;
@@ -58,7 +58,7 @@ static void keep_grant(struct replay_run *run, struct replay_effect *effect, str
     outcome->granted = effect;
 }
 
-static bool read_flag(const struct replay_at *at, bool fallback)
+static bool read_flag(const struct replay_value *at, bool fallback)
 {
     if (!replay_present(at))
         return fallback;
@@ -67,11 +67,11 @@ static bool read_flag(const struct replay_at *at, bool fallback)
     return json_is_true(at->value);
 }
 
-static void do_allocate(struct replay_run *run, const struct replay_at *step, const char *member,
+static void do_allocate(struct replay_run *run, const struct replay_value *step, const char *member,
                         struct replay_effect *effect, struct replay_outcome *outcome)
 {
-    struct replay_at asked = replay_member(step, member), min = replay_member(step, "min_memory");
-    struct replay_at split = replay_member(step, "allow_fragmentation"), reuse = replay_member(step, "reuse_hint");
+    struct replay_value asked = replay_member(step, member), min = replay_member(step, "min_memory");
+    struct replay_value split = replay_member(step, "allow_fragmentation"), reuse = replay_member(step, "reuse_hint");
     struct facet_maps_refusal refusal = {.size = sizeof refusal};
     struct facet_maps_request request = {
         .size = sizeof request,
@@ -100,10 +100,10 @@ static void do_allocate(struct replay_run *run, const struct replay_at *step, co
 
 /* --- amounts without a handle --- */
 
-static void read_parts(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
+static void read_parts(struct replay_run *run, const struct replay_value *step, struct replay_effect *effect,
                        struct replay_outcome *outcome)
 {
-    struct replay_at at = replay_member(step, "allocation");
+    struct replay_value at = replay_member(step, "allocation");
 
     if (!replay_allocation(run, &at, run->result)) {
         refuse_outcome(outcome, FACET_REFUSED_SLOT);
@@ -118,7 +118,7 @@ static void read_parts(struct replay_run *run, const struct replay_at *step, str
             effect->parts[effect->count++] = (struct facet_maps_part){.place = i, .amount = run->result[i]};
 }
 
-static void do_apply(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
+static void do_apply(struct replay_run *run, const struct replay_value *step, struct replay_effect *effect,
                      struct replay_outcome *outcome)
 {
     read_parts(run, step, effect, outcome);
@@ -151,7 +151,7 @@ static void subtract_amounts(struct replay_run *run, const struct replay_effect 
     for (uint32_t i = 0; i < effect->count; i++)
         if (effect->parts[i].amount > run->after[effect->parts[i].place] || effect->parts[i].amount < 0) {
             refuse_outcome(outcome, FACET_REFUSED_NOT);
-            facet_error_set(&outcome->error, FACET_BAD_STATE, "more is freed than was taken");
+            facet_error_set(&outcome->error, FACET_BAD_STATE, "expected to free at most what was taken");
             return;
         }
     for (uint32_t i = 0; i < effect->count; i++) {
@@ -191,10 +191,10 @@ static void free_amounts(struct replay_run *run, const struct replay_effect *amo
     subtract_amounts(run, amounts, outcome);
 }
 
-static void free_result(struct replay_run *run, const struct replay_at *at, struct replay_outcome *outcome)
+static void free_result(struct replay_run *run, const struct replay_value *at, struct replay_outcome *outcome)
 {
-    uint64_t of = replay_whole(at);
-    struct replay_effect *effect = of < run->steps ? &run->effects[of] : NULL;
+    uint64_t step = replay_whole(at);
+    struct replay_effect *effect = step < run->steps ? &run->effects[step] : NULL;
 
     if (run->fault.length)
         return;
@@ -202,7 +202,7 @@ static void free_result(struct replay_run *run, const struct replay_at *at, stru
         if (!run->record_broken)
             replay_refuse(at, "the number of a step that was granted something");
         else
-            refuse_outcome(outcome, FACET_REFUSED_NOT); /* recorded as granted, refused here */
+            refuse_outcome(outcome, FACET_REFUSED_NOT); /* the step was recorded as granted, but refused here */
         return;
     }
     if (effect->handle_lost && !effect->released)
@@ -212,10 +212,10 @@ static void free_result(struct replay_run *run, const struct replay_at *at, stru
     effect->released = true;
 }
 
-static void do_free(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
+static void do_free(struct replay_run *run, const struct replay_value *step, struct replay_effect *effect,
                     struct replay_outcome *outcome)
 {
-    struct replay_at of = replay_member(step, "result_of");
+    struct replay_value of = replay_member(step, "result_of");
 
     if (replay_present(&of)) {
         free_result(run, &of, outcome);
@@ -228,7 +228,7 @@ static void do_free(struct replay_run *run, const struct replay_at *step, struct
 
 /* --- steps outside transactions --- */
 
-static void do_set(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
+static void do_set(struct replay_run *run, const struct replay_value *step, struct replay_effect *effect,
                    struct replay_outcome *outcome)
 {
     read_parts(run, step, effect, outcome);
@@ -242,14 +242,14 @@ static void do_set(struct replay_run *run, const struct replay_at *step, struct 
         facet_maps_reserve(run->maps, i, run->before[i], NULL);
 }
 
-static void do_seed_hint(struct replay_run *run, const struct replay_at *step)
+static void do_seed_hint(struct replay_run *run, const struct replay_value *step)
 {
-    struct replay_at devices = replay_member(step, "devices");
+    struct replay_value devices = replay_member(step, "devices");
     size_t count = replay_count(&devices, run->places);
 
     run->hint_count = 0;
     for (size_t i = 0; i < count; i++) {
-        struct replay_at item = replay_item(&devices, i);
+        struct replay_value item = replay_item(&devices, i);
         const char *id = replay_string(&item);
         struct facet_maps_place place = {.size = sizeof place};
         uint32_t found = 0;
@@ -264,10 +264,10 @@ static void do_seed_hint(struct replay_run *run, const struct replay_at *step)
     }
 }
 
-static void do_set_strategy(struct replay_run *run, const struct replay_at *step)
+static void do_set_strategy(struct replay_run *run, const struct replay_value *step)
 {
     static const char *const names[] = {"evenly", "fill", NULL};
-    struct replay_at strategy = replay_member(step, "strategy");
+    struct replay_value strategy = replay_member(step, "strategy");
     uint32_t map = 0;
 
     if (!replay_present(&strategy))
@@ -278,12 +278,12 @@ static void do_set_strategy(struct replay_run *run, const struct replay_at *step
     while (++map < FACET_MAPS_MOST);
 }
 
-static void do_step(struct replay_run *run, const struct replay_at *step, struct replay_effect *effect,
+static void do_step(struct replay_run *run, const struct replay_value *step, struct replay_effect *effect,
                     struct replay_outcome *outcome)
 {
     static const char *const names[] = {"allocate", "allocate_kernel", "free",         "apply",
                                         "set",      "seed_hint",       "set_strategy", NULL};
-    struct replay_at op = replay_member(step, "op");
+    struct replay_value op = replay_member(step, "op");
 
     if (!replay_present(&op))
         replay_refuse(&op, "an operation");
@@ -314,9 +314,9 @@ static void do_step(struct replay_run *run, const struct replay_at *step, struct
     }
 }
 
-void replay_step(struct replay_run *run, const struct replay_at *vector, uint32_t index)
+void replay_step(struct replay_run *run, const struct replay_value *vector, uint32_t index)
 {
-    struct replay_at steps = replay_member(vector, "steps"), step = replay_item(&steps, index);
+    struct replay_value steps = replay_member(vector, "steps"), step = replay_item(&steps, index);
     struct replay_outcome outcome = {0};
 
     run->item_count = 0;

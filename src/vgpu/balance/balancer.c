@@ -11,7 +11,7 @@
 #include "base/sized.h"
 #include "vgpu/driver.h"
 
-#define FIRST_JOBS 64u
+#define FIRST_JOBS_CAPACITY 64u /* a power of two; the ring of jobs grows from it */
 
 _Static_assert((int)FACET_BALANCER_LEAST_LOADED == (int)FACET_BALANCE_LEAST_LOADED, "strategies");
 _Static_assert((int)FACET_BALANCER_ROUND_ROBIN == (int)FACET_BALANCE_ROUND_ROBIN, "strategies");
@@ -99,14 +99,14 @@ static enum facet_status check_config(const struct facet_driver *driver, const s
 
     if (!config->ids)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "ids",
-                                    "ids: expected those of 1 to 64 vGPUs, not NULL");
+                                    "ids: expected the ids of 1 to 64 vGPUs, not NULL");
     if (config->count == 0 || config->count > FACET_BALANCER_MEMBERS)
-        return refuse_setting(error, "count", config->count, "ids of 1 to 64 vGPUs");
+        return refuse_setting(error, "count", config->count, "1 to 64, the number of ids");
     if (config->strategy > FACET_BALANCER_LOCALITY)
         return refuse_setting(error, "strategy", config->strategy, "an enum facet_balancer_strategy");
     if (config->actions & ~known && config->actions != FACET_BALANCER_NO_ACTION)
         return refuse_setting(error, "actions", config->actions,
-                              "FACET_BALANCER_MIGRATE and others, or NO_ACTION alone");
+                              "the sum of actions, or FACET_BALANCER_NO_ACTION alone");
     if (config->actions & known & ~FACET_BALANCER_MIGRATE && driver->config.off & FACET_OFF_COMPUTE)
         return facet_error_argument(error, FACET_UNSUPPORTED, "actions",
                                     "actions 0x%" PRIx32 ": all but migrating need compute virtualization, which is "
@@ -192,8 +192,8 @@ static bool make_parts(struct facet_balancer *balancer)
 {
     uint32_t count = balancer->count;
 
-    balancer->jobs_capacity = FIRST_JOBS;
-    balancer->jobs = calloc(FIRST_JOBS, sizeof(struct facet_job *));
+    balancer->jobs_capacity = FIRST_JOBS_CAPACITY;
+    balancer->jobs = calloc(FIRST_JOBS_CAPACITY, sizeof(struct facet_job *));
     balancer->described = calloc(count, sizeof *balancer->described);
     balancer->bytes_on = calloc(count, sizeof *balancer->bytes_on);
     balancer->log = calloc(balancer->config.log, sizeof *balancer->log);
@@ -343,7 +343,7 @@ void facet_balancer_close(struct facet_balancer *balancer)
 
 /* ---- queries ---- */
 
-static uint32_t running_of(const struct facet_member *member)
+static uint32_t count_running_jobs(const struct facet_member *member)
 {
     uint32_t running = 0;
 
@@ -352,7 +352,7 @@ static uint32_t running_of(const struct facet_member *member)
     return running;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void describe_member(struct facet_balancer *balancer, uint32_t index, struct facet_balancer_member *ret_member)
 {
     const struct facet_member *member = &balancer->member[index];
@@ -366,7 +366,7 @@ static void describe_member(struct facet_balancer *balancer, uint32_t index, str
         .paused = member->paused,
         .lost = member->lost,
         .queued = member->queue.length,
-        .running = running_of(member),
+        .running = count_running_jobs(member),
         .queued_ns = balancer->described[index].queued_ns,
         .wait_ns = facet_balance_wait_ns(&balancer->described[index]),
         .units = member->units_now,
@@ -383,17 +383,18 @@ static void describe_member(struct facet_balancer *balancer, uint32_t index, str
 enum facet_status facet_balancer_get_member(struct facet_balancer *balancer, uint32_t index,
                                             struct facet_balancer_member *ret_member, struct facet_error *error)
 {
-    struct facet_balancer_member all;
+    struct facet_balancer_member member;
 
     FACET_NEED(balancer, error);
     FACET_VGPU_NEED_STRUCT(ret_member, error);
     if (index >= balancer->count)
-        return facet_error_argument(error, FACET_NOT_FOUND, "index", "member %" PRIu32 ": the balancer has %" PRIu32,
-                                    index, balancer->count);
+        return facet_error_argument(error, FACET_NOT_FOUND, "index",
+                                    "index %" PRIu32 ": expected less than %" PRIu32 ", the balancer's members", index,
+                                    balancer->count);
     pthread_mutex_lock(&balancer->lock);
-    describe_member(balancer, index, &all);
+    describe_member(balancer, index, &member);
     pthread_mutex_unlock(&balancer->lock);
-    facet_sized_copy_out(ret_member, &all, sizeof all);
+    facet_sized_copy_out(ret_member, &member, sizeof member);
     return FACET_OK;
 }
 

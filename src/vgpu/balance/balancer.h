@@ -4,15 +4,16 @@
  * jobs.
  *
  * Owns: the objects, and the one lock that protects them.
- * Never: holds that lock while it copies, launches or waits. Under the lock only a vGPU's status is read.
+ * Never: holds that lock while it copies, launches or waits for a device. The only call to a vGPU that is made under
+ * the lock reads its status.
  *
- * A runner is a stream of a member and the thread that feeds it: one job at a time. A job is a task, or a read or write
+ * A runner is a stream of a member and the thread that feeds it one job at a time. A job is a task, or a read or write
  * of a buffer by the host, which takes part in the order of tasks and is done by the calling thread. A job is
  *     held      until the jobs that it depends on are over (`unreleased`)
  *     placed    by the strategy in a member's queue, or unplaced while no member accepts jobs
  *     taken     by a runner, which brings its buffers, launches it, and waits
  *     over      its result can be read
- *     released  over, and not held any more: the jobs that depend on it may go
+ *     released  over, and so are the jobs that it depends on: the jobs that depend on it may go
  */
 #ifndef FACET_VGPU_BALANCER_H
 #define FACET_VGPU_BALANCER_H
@@ -25,9 +26,9 @@
 #include "compute/balance.h"
 
 #define FACET_RUNNER_KERNELS        8u   /* loaded kernels that a runner keeps */
-#define FACET_BALANCER_RATES        128u /* kernels whose time is known */
-#define FACET_BALANCER_PLAN_WORKS   512u /* jobs that are considered each interval */
-#define FACET_BALANCER_PLAN_ACTIONS 128u
+#define FACET_BALANCER_RATES        128u /* kernels whose measured time is kept */
+#define FACET_BALANCER_PLAN_WORKS   512u /* jobs that are considered in each interval */
+#define FACET_BALANCER_PLAN_ACTIONS 128u /* the most actions that are planned in an interval */
 
 struct facet_job;
 
@@ -43,22 +44,22 @@ struct facet_job_use {
     struct facet_job *job;
     struct facet_buffer *buffer;
     uint32_t access;
-    bool counts_as_user;               /* in `users` of the copy on the job's member */
-    struct facet_job_use *next, *prev; /* among the readers of the buffer since its last writer */
+    bool counts_as_user;               /* it is counted in `users` of the copy on the job's member */
+    struct facet_job_use *next, *prev; /* links in the buffer's list `readers` */
     bool listed;
 };
 
 struct facet_buffer {
     uint64_t number, bytes;
-    struct facet_job *writer; /* the last one submitted, not released */
-    struct facet_job_use *readers;
-    uint32_t jobs;             /* that are not released and use it */
-    bool moving;               /* a runner or the host copies it somewhere */
-    bool never_written;        /* no copy is valid, and the content is zeros */
-    enum facet_status lost_by; /* FACET_OK, or the error by which its bytes were lost */
-    unsigned char *host;       /* NULL: none */
+    struct facet_job *writer;      /* the job that writes it and was submitted last; NULL once released */
+    struct facet_job_use *readers; /* uses by jobs submitted since that writer that only read it */
+    uint32_t jobs;                 /* jobs that use it and are not released */
+    bool moving;                   /* a runner or the host copies it somewhere */
+    bool never_written;            /* no copy is valid, and the content is zeros */
+    enum facet_status lost_by;     /* FACET_OK, or the error by which its bytes were lost */
+    unsigned char *host;           /* NULL: none */
     bool host_valid;
-    struct facet_buffer_copy copy[]; /* of each member */
+    struct facet_buffer_copy copy[]; /* by the member's index */
 };
 
 /* ---- jobs ---- */
@@ -78,18 +79,18 @@ enum facet_job_place {
 };
 
 struct facet_job {
-    struct facet_balancer_task record; /* its record for queries */
+    struct facet_balancer_task record; /* what facet_balancer_get_task() reports */
     struct facet_error *failure;       /* why it failed; NULL also when memory for this ran out */
     enum facet_status end_status;      /* the result, once it is over: FACET_BAD_STATE when cancelled */
     bool is_over, of_host, cancelled;
-    bool express;  /* PREEMPT: goes through the runner that is kept for it */
+    bool express;  /* PREEMPT admitted it: the express runner takes it */
     bool launched; /* may have changed the buffers that it writes */
     bool pinned;   /* has all its memory on its member */
     enum facet_job_place place;
     uint32_t unreleased; /* jobs that must be released before it */
     uint32_t waiters;    /* threads in facet_balancer_wait() */
-    uint32_t moves;
-    int previous_member; /* member that it was moved from last */
+    uint32_t moves;      /* how often it was migrated or preempted */
+    int previous_member; /* the member that it was migrated from last */
     uint64_t expected_ns;
     struct facet_job *next, *prev; /* of its queue, or of the list of jobs to be placed */
 
@@ -98,9 +99,9 @@ struct facet_job {
     uint32_t uses_count;
     struct facet_job_use *uses;
 
-    /* Of tasks. */
-    struct facet_image *image; /* held */
-    const char *kernel;        /* in the image */
+    /* The members below are set in tasks only. */
+    struct facet_image *image; /* the job holds a reference until it is released */
+    const char *kernel;        /* name, in the image */
     struct facet_range range;
     uint64_t groups;
     uint32_t argument_count;
@@ -118,17 +119,18 @@ struct facet_job_list {
 struct facet_runner {
     struct facet_balancer *balancer;
     uint32_t member, stream;
-    bool express, started;
+    bool express; /* takes only jobs that PREEMPT admitted */
+    bool started;
     pthread_t thread;
-    struct facet_job *job; /* under way */
+    struct facet_job *job; /* the job that it runs; NULL: none */
     uint64_t taken_ns;
     uint32_t priority; /* of its stream; this and the members below are used by its own thread only */
-    uint64_t used;
+    uint64_t kernel_uses;
     struct {
         struct facet_kernel *kernel;
         struct facet_image *image; /* the kernel holds it */
         const char *name;
-        uint64_t used;
+        uint64_t last_use; /* `kernel_uses` at its last use: the lowest makes room */
     } kernels[FACET_RUNNER_KERNELS];
 };
 
@@ -138,12 +140,12 @@ struct facet_member {
     bool pinning;           /* one of its runners gets memory for its job */
     uint64_t idle_since_ns; /* 0: it has work */
     struct facet_job_list queue;
-    uint64_t waiting_ns; /* the expected time of its queue */
+    uint64_t waiting_ns; /* the expected device time of the jobs in its queue */
     uint32_t runner_count;
     struct facet_runner runners[FACET_BALANCER_DEPTH + 1];
     pthread_cond_t work;
 
-    /* As it was when it became a member, and as actions have changed it since. */
+    /* The vGPU's settings when it became a member. Names with `_now`: the values that actions have set since. */
     uint32_t request_milli, limit_milli, launches, units_bound, units, units_least, units_device;
     uint32_t share_milli, share_now_milli, units_now;
     bool share_changed, units_changed;
@@ -152,12 +154,12 @@ struct facet_member {
     uint64_t over_total, arrived_total, left_total, busy_ns, brought_bytes, brought_ns;
 };
 
-/* How long a kernel takes. */
+/* How long a work-group of a kernel takes. */
 struct facet_rate {
     const struct facet_image *image;
     char kernel[64];
     uint64_t group_ns;
-    uint64_t used;
+    uint64_t last_use; /* `rate_uses` at its last update */
 };
 
 /* Bytes and time of copies in one direction. */
@@ -167,7 +169,7 @@ struct facet_transfer {
 
 struct facet_balancer {
     struct facet_driver *driver;
-    struct facet_balancer_config config; /* with every default; ids and weights are in the members */
+    struct facet_balancer_config config; /* with defaults filled in; ids and weights are in the members */
     uint32_t count;
     struct facet_member *member;
 
@@ -178,16 +180,16 @@ struct facet_balancer {
     bool closing, ticking;
     pthread_t ticker;
 
-    struct facet_job **jobs; /* a ring: by number modulo its size, a power of two */
+    struct facet_job **jobs; /* a ring: index is the number modulo jobs_capacity, a power of two */
     uint64_t jobs_capacity, first_job, next_job;
     uint32_t unfinished;
     struct facet_job_list ready;    /* jobs that nothing holds any more: to be placed, or released */
     struct facet_job_list unplaced; /* no member takes anything */
 
-    struct facet_buffer **buffers;                 /* by the lower half of their numbers, less one */
-    uint32_t buffers_capacity, buffers_used_below; /* used_below: no slot below it is free */
+    struct facet_buffer **buffers;                 /* index: the lower 32 bits of a buffer's number, minus 1 */
+    uint32_t buffers_capacity, buffers_used_below; /* all indices below buffers_used_below are taken */
     uint32_t buffer_generation;
-    uint64_t release_count; /* how often a member's memory may have become free: a job ended, a buffer arrived */
+    uint64_t release_count; /* events that may have freed a member's memory: a job ended, a buffer arrived */
 
     struct facet_balance balance;
     struct facet_balance_member *described; /* each member's load; keeps the credits of the strategy `weighted` */
@@ -195,12 +197,12 @@ struct facet_balancer {
     struct facet_transfer copied_in, copied_out;
 
     struct facet_rate rates[FACET_BALANCER_RATES];
-    uint64_t rate_uses, mean_ns; /* of all tasks */
+    uint64_t rate_uses, mean_ns; /* updates of `rates`; mean device time of all tasks */
 
-    struct facet_balancer_action *log; /* a ring by number */
+    struct facet_balancer_action *log; /* a ring: index is the action's number modulo config.log */
     uint64_t logged_actions;
 
-    /* Of the ticker alone, but filled under the lock. */
+    /* Only the ticker uses these; it fills them under the lock. */
     struct facet_balance_member *plan_members;
     struct facet_balance_work *plan_works;
     uint64_t *plan_bytes; /* [work * count + member] */
@@ -224,7 +226,7 @@ void facet_job_end(struct facet_balancer *balancer, struct facet_job *job, enum 
 void facet_job_release(struct facet_balancer *balancer, struct facet_job *job);
 /* Frees a task's job with all its parts. */
 void facet_job_free(struct facet_job *job);
-/* NULL: there is none. */
+/* Returns NULL when no job has that number. */
 struct facet_job *facet_job_find(struct facet_balancer *balancer, uint64_t number);
 
 /* --- place.c: all with the lock held --- */
@@ -237,9 +239,9 @@ void facet_member_dequeue(struct facet_balancer *balancer, struct facet_job *job
 void facet_member_lose(struct facet_balancer *balancer, uint32_t member);
 /* Describes the load of each member. */
 void facet_balancer_describe(struct facet_balancer *balancer, struct facet_balance_member *ret_members);
-/* Per member, how many bytes of a job's buffers are valid there. */
+/* Sums, for each member, the bytes of the job's inputs there: a buffer counts in equal parts for all valid copies. */
 void facet_job_count_bytes(const struct facet_balancer *balancer, const struct facet_job *job, uint64_t *ret_bytes);
-/* The time that the job is expected to take, and the update of that estimate when the job is over. */
+/* The device time that the job is expected to take, and the update of that estimate when a job is over. */
 uint64_t facet_job_expected_ns(struct facet_balancer *balancer, const struct facet_job *job);
 void facet_job_update_estimate(struct facet_balancer *balancer, const struct facet_job *job);
 /* The remaining time of a job that is under way. */
@@ -250,14 +252,14 @@ uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint6
 struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t number, struct facet_error *error);
 /*
  * Makes all buffers that a job needs valid on its runner's member. FACET_BAD_STATE: the job was cancelled.
- * FACET_DEVICE_LOST: of the job's own member, unless *ret_broken: then a buffer's content is lost, and the job cannot
- * run anywhere. Without the lock.
+ * FACET_DEVICE_LOST: the job's member is lost or, with *ret_broken, a buffer's content is, so that the job cannot run
+ * anywhere. The caller does not hold the lock.
  */
 enum facet_status facet_job_bring_buffers(struct facet_runner *runner, struct facet_job *job, bool *ret_broken,
                                           struct facet_error *error);
-/* The job is not under way any more: the copies that it wrote are the newest, if it ran at all. With the lock held. */
+/* After a job was run: the copies that it wrote become the newest, if it was launched. The caller holds the lock. */
 void facet_job_leave_buffers(struct facet_balancer *balancer, struct facet_job *job, enum facet_status status);
-/* With the lock held: drops the copies on a member that is lost. */
+/* Drops the copies on a member that is lost. The caller holds the lock. */
 void facet_buffers_lose(struct facet_balancer *balancer, uint32_t member);
 /* Waits until no other thread moves the buffer. With the lock held. FACET_BAD_STATE: the job was cancelled. */
 enum facet_status facet_buffer_begin_moving(struct facet_balancer *balancer, const struct facet_job *job,

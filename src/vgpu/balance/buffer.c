@@ -28,7 +28,7 @@ struct facet_buffer *facet_buffer_find(struct facet_balancer *balancer, uint64_t
 
     if (buffer && buffer->number == number)
         return buffer;
-    facet_error_argument(error, FACET_NOT_FOUND, "buffer", "buffer 0x%" PRIx64 ": expected one of this balancer",
+    facet_error_argument(error, FACET_NOT_FOUND, "buffer", "buffer 0x%" PRIx64 ": expected a buffer of this balancer",
                          number);
     return NULL;
 }
@@ -330,8 +330,9 @@ static uint64_t take_copy(struct facet_balancer *balancer, uint32_t member, bool
     return 0;
 }
 
-/* Copies one unused buffer from the member to the host, so that take_copy() can take it. False: none could be. */
-static bool spill_buffers(struct facet_balancer *balancer, uint32_t member, const struct facet_job *job)
+/* Copies one unused buffer from the member to the host, so that take_copy() can take it. False: no buffer could be
+ * copied. */
+static bool spill_buffer(struct facet_balancer *balancer, uint32_t member, const struct facet_job *job)
 {
     struct facet_buffer *buffer = NULL;
 
@@ -401,10 +402,10 @@ static bool make_room(struct facet_runner *runner, const struct facet_job *job)
     pthread_mutex_unlock(&balancer->lock);
     if (address)
         return facet_vgpu_free(balancer->driver, id, address, NULL) == FACET_OK;
-    return spill_buffers(balancer, runner->member, job) || wait_for_released_room(runner, job, release_count);
+    return spill_buffer(balancer, runner->member, job) || wait_for_released_room(runner, job, release_count);
 }
 
-/* Waits a moment: freed memory is available only once the other runners' work is over. False: the job was given up. */
+/* Waits at most 1 ms: freed memory is available once the other runners' work is over. False: the job was given up. */
 static bool wait_for_unmap(struct facet_runner *runner, const struct facet_job *job)
 {
     struct facet_balancer *balancer = runner->balancer;

@@ -32,7 +32,8 @@ static enum facet_status check_argument(const struct facet_host_kernel *kernel_i
     switch (declared->kind) {
     case FACET_ARGUMENT_GLOBAL:
         return argument->value || argument->access > ACCESS_BOTH
-                   ? refuse_argument(error, kernel_info, index, "a buffer, and how it is accessed, or 0")
+                   ? refuse_argument(error, kernel_info, index,
+                                     "a buffer or 0, no value, and an access of at most READS and WRITES")
                    : FACET_OK;
     case FACET_ARGUMENT_LOCAL:
         return argument->buffer || argument->value || argument->bytes == 0 || argument->bytes > INT32_MAX
@@ -41,10 +42,10 @@ static enum facet_status check_argument(const struct facet_host_kernel *kernel_i
     case FACET_ARGUMENT_VALUE:
     case FACET_ARGUMENT_SAMPLER:
         return argument->buffer || !argument->value || argument->bytes != declared->bytes
-                   ? refuse_argument(error, kernel_info, index, "a value of its size")
+                   ? refuse_argument(error, kernel_info, index, "a value of its declared size, and no buffer")
                    : FACET_OK;
     default:
-        return refuse_argument(error, kernel_info, index, "no image: balancers have none");
+        return refuse_argument(error, kernel_info, index, "no image argument: a balancer cannot pass images");
     }
 }
 
@@ -87,7 +88,7 @@ static size_t value_bytes(const struct facet_balancer_argument *argument)
     return argument->value ? (size_t)(argument->bytes + 15) / 16 * 16 : 0;
 }
 
-/* One block: the job, its uses, its arguments, their kinds, and their values. */
+/* Allocates one block for the job, its uses, its arguments, their values, and their kinds. */
 static struct facet_job *new_job(const struct facet_balancer_work *work, const struct facet_host_kernel *kernel_info,
                                  uint64_t groups)
 {
@@ -148,7 +149,7 @@ void facet_job_free(struct facet_job *job)
     free(job);
 }
 
-/* ---- the order ---- */
+/* ---- the order of jobs that share buffers ---- */
 
 /* A buffer that two arguments name is one use, with the access of both. */
 static void add_use(struct facet_job *job, struct facet_buffer *buffer, uint32_t access)
@@ -283,7 +284,7 @@ static enum facet_status make_room_for_job(struct facet_balancer *balancer, stru
 {
     if (balancer->unfinished >= balancer->config.tasks)
         return facet_error_argument(error, FACET_QUOTA, "tasks",
-                                    "%" PRIu32 " tasks are not over: expected less than the balancer's %" PRIu32,
+                                    "%" PRIu32 " tasks are not over: expected less than the balancer's limit, %" PRIu32,
                                     balancer->unfinished, balancer->config.tasks);
     if (balancer->next_job - balancer->first_job < balancer->jobs_capacity)
         return FACET_OK;
@@ -309,7 +310,7 @@ static enum facet_status enter_task(struct facet_balancer *balancer, struct face
         status = make_room_for_job(balancer, error);
     if (status != FACET_OK)
         return status;
-    job->record.task = balancer->next_job++; /* before it can end */
+    job->record.task = balancer->next_job++; /* set before the job can end */
     balancer->jobs[job->record.task & (balancer->jobs_capacity - 1)] = job;
     balancer->unfinished++;
     status = facet_job_enter(balancer, job, error);
@@ -337,7 +338,7 @@ enum facet_status facet_balancer_submit(struct facet_balancer *balancer, const s
     fill_record(job, work);
     pthread_mutex_lock(&balancer->lock);
     status = enter_task(balancer, job, kernel_info, error);
-    uint64_t task = job->record.task; /* afterwards it may be forgotten */
+    uint64_t task = job->record.task; /* once the lock is released, the job may be freed */
     pthread_mutex_unlock(&balancer->lock);
     if (status != FACET_OK)
         facet_job_free(job);
@@ -437,7 +438,7 @@ static enum facet_status refuse_unknown_task(const struct facet_balancer *balanc
                                              struct facet_error *error)
 {
     return facet_error_argument(error, FACET_NOT_FOUND, "task",
-                                "task %" PRIu64 ": expected one from %" PRIu64 " to %" PRIu64, task,
+                                "task %" PRIu64 ": expected a task from %" PRIu64 " to %" PRIu64, task,
                                 balancer->first_job, balancer->next_job - 1);
 }
 
@@ -484,8 +485,8 @@ static enum facet_status wait_for_all(struct facet_balancer *balancer, uint64_t 
     return FACET_OK;
 }
 
-static enum facet_status wait_for_one(struct facet_balancer *balancer, uint64_t task, uint64_t until_ns,
-                                      struct facet_error *error)
+static enum facet_status wait_for_task(struct facet_balancer *balancer, uint64_t task, uint64_t until_ns,
+                                       struct facet_error *error)
 {
     struct facet_job *job = facet_job_find(balancer, task);
 
@@ -508,7 +509,7 @@ enum facet_status facet_balancer_wait(struct facet_balancer *balancer, uint64_t 
     FACET_NEED(balancer, error);
     pthread_mutex_lock(&balancer->lock);
     enum facet_status status =
-        task == FACET_BALANCER_ALL ? wait_for_all(balancer, until, error) : wait_for_one(balancer, task, until, error);
+        task == FACET_BALANCER_ALL ? wait_for_all(balancer, until, error) : wait_for_task(balancer, task, until, error);
     pthread_mutex_unlock(&balancer->lock);
     return status;
 }
@@ -557,7 +558,7 @@ enum facet_status facet_balancer_cancel(struct facet_balancer *balancer, uint64_
         facet_balancer_place_ready(balancer);
     }
     pthread_mutex_unlock(&balancer->lock);
-    if (execution) /* it may be over by now */
+    if (execution) /* a failure is ignored: the launch may be over by now */
         (void)facet_vgpu_cancel(balancer->driver, id, execution, NULL);
     return FACET_OK;
 }

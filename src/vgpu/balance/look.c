@@ -30,7 +30,7 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     if (status != FACET_OK)
         return status;
     status = facet_vgpu_device_check(vgpu->device, error);
-    /* A CPU device counts busy time for each unit; any other device counts as one. */
+    /* A CPU device counts busy time for each of its units; any other device counts as one unit. */
     member->units_device = facet_vgpu_device_parallel(vgpu->device);
     member->units_least = vgpu->units_least && vgpu->units_least < member->units_device ? vgpu->units_least : 1;
     member->device = info.device;
@@ -49,7 +49,7 @@ static enum facet_status read_settings(struct facet_balancer *balancer, struct f
     return status;
 }
 
-/* Members without a request divide the part of their device that requests leave equally. */
+/* Members without a request divide equally the part of their device that requests leave. */
 static void set_default_share(struct facet_balancer *balancer, struct facet_member *member)
 {
     uint32_t requested_milli = 0, without_request = 0;
@@ -163,7 +163,10 @@ static void add_work(struct facet_balancer *balancer, struct facet_job *job, uin
     };
 }
 
-/* Collects all running jobs, and of the waiting ones the first, which PREEMPT may admit, then those that start last. */
+/*
+ * Collects jobs of each member while its part of the plan has room: the running jobs, the first waiting job, which
+ * PREEMPT may admit, then the other waiting jobs, beginning with the last.
+ */
 static uint32_t gather_jobs(struct facet_balancer *balancer, uint64_t now_ns)
 {
     uint32_t count = 0;
@@ -203,7 +206,7 @@ static void restrict_members(struct facet_balancer *balancer)
     }
 }
 
-/* ---- doing ---- */
+/* ---- carrying out actions ---- */
 
 /* With the lock held. */
 static void log_action(struct facet_balancer *balancer, struct facet_balancer_action action)
@@ -235,7 +238,8 @@ static void migrate_job(struct facet_balancer *balancer, const struct facet_bala
                                                         .gain_ns = action->gain_ns});
 }
 
-/* Lets the express runner take the waiting job. Its stream has a higher priority, so the device preempts the other. */
+/* Lets the express runner take the waiting job. Its stream has a higher priority, so the device preempts the running
+ * job. */
 static void admit_express(struct facet_balancer *balancer, const struct facet_balance_action *action)
 {
     struct facet_member *member = &balancer->member[action->member];
@@ -277,7 +281,7 @@ static void give_units_back(struct facet_balancer *balancer, struct deferred *de
 }
 
 /* With the lock held. */
-static void read_members(struct facet_balancer *balancer, struct deferred *deferred)
+static void rebalance_members(struct facet_balancer *balancer, struct deferred *deferred)
 {
     struct facet_balance_action actions[FACET_BALANCER_PLAN_ACTIONS];
     uint64_t now = facet_clock_now_ns();
@@ -369,7 +373,7 @@ void *facet_balancer_ticker(void *argument)
             refresh_member(balancer, i);
         deferred.count = 0;
         pthread_mutex_lock(&balancer->lock);
-        read_members(balancer, &deferred);
+        rebalance_members(balancer, &deferred);
         pthread_mutex_unlock(&balancer->lock);
         for (uint32_t i = 0; i < deferred.count; i++)
             if (deferred.actions[i].kind == FACET_BALANCE_ADJUST_SHARE)

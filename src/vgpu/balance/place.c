@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the load of members, the expected duration of jobs, and the queues. Never: calls a device; see balance.h. */
+/* Owns: the load of members, the expected duration of jobs, and the queues. Never: calls a device,
+ * because the balancer's lock is held. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -44,7 +45,7 @@ void facet_job_update_estimate(struct facet_balancer *balancer, const struct fac
         if (!balancer->rates[i].image)
             rate = &balancer->rates[i];
     for (uint32_t i = 0; !rate && i < FACET_BALANCER_RATES; i++)
-        if (balancer->rates[i].used + FACET_BALANCER_RATES <= balancer->rate_uses + 1)
+        if (balancer->rates[i].last_use + FACET_BALANCER_RATES <= balancer->rate_uses + 1)
             rate = &balancer->rates[i];
     balancer->mean_ns = update_mean(balancer->mean_ns, job->record.busy_ns);
     if (!rate)
@@ -53,15 +54,15 @@ void facet_job_update_estimate(struct facet_balancer *balancer, const struct fac
         *rate = (struct facet_rate){.image = job->image};
         memcpy(rate->kernel, job->record.kernel, sizeof rate->kernel);
     }
-    rate->used = ++balancer->rate_uses;
+    rate->last_use = ++balancer->rate_uses;
     rate->group_ns = update_mean(rate->group_ns, job->record.busy_ns / job->record.groups);
 }
 
 /* A job that has taken longer than expected, or has no estimate, is expected to take as long again. */
 uint64_t facet_job_left_ns(const struct facet_job *job, uint64_t taken_ns, uint64_t now_ns, uint32_t units)
 {
-    uint64_t wide = job->groups < units ? job->groups : units;
-    uint64_t elapsed = now_ns > taken_ns ? (now_ns - taken_ns) * (wide ? wide : 1) : 0;
+    uint64_t busy_units = job->groups < units ? job->groups : units;
+    uint64_t elapsed = now_ns > taken_ns ? (now_ns - taken_ns) * (busy_units ? busy_units : 1) : 0;
 
     return job->expected_ns > elapsed ? job->expected_ns - elapsed : elapsed;
 }
@@ -260,7 +261,7 @@ static int choose_member(struct facet_balancer *balancer, const struct facet_job
     int member = facet_balance_choose(&balancer->balance, balancer->described, balancer->count, &work);
     if (member != FACET_BALANCE_NONE || balancer->balance.config.strategy != FACET_BALANCE_WEIGHTED)
         return member;
-    /* The members with a weight take nothing: any member is better than none. */
+    /* No member with a weight accepts jobs now, so a member without one may get the job. */
     balancer->balance.config.strategy = FACET_BALANCE_LEAST_LOADED;
     member = facet_balance_choose(&balancer->balance, balancer->described, balancer->count, &work);
     balancer->balance.config.strategy = FACET_BALANCE_WEIGHTED;

@@ -26,7 +26,7 @@ static enum facet_status find_kernel(struct facet_runner *runner, const struct f
     for (; at < FACET_RUNNER_KERNELS; at++) {
         if (runner->kernels[at].image == job->image && strcmp(runner->kernels[at].name, job->kernel) == 0)
             break;
-        if (runner->kernels[at].used < runner->kernels[oldest].used)
+        if (runner->kernels[at].last_use < runner->kernels[oldest].last_use)
             oldest = at;
     }
     if (at == FACET_RUNNER_KERNELS) {
@@ -43,7 +43,7 @@ static enum facet_status find_kernel(struct facet_runner *runner, const struct f
         runner->kernels[at].image = job->image;
         runner->kernels[at].name = job->kernel;
     }
-    runner->kernels[at].used = ++runner->used;
+    runner->kernels[at].last_use = ++runner->kernel_uses;
     *ret_kernel = runner->kernels[at].kernel;
     return FACET_OK;
 }
@@ -99,7 +99,7 @@ static enum facet_status set_priority(struct facet_runner *runner, const struct 
     return status;
 }
 
-/* Sets `launched` before the launch, so that a job is not run again after a failure that may have come later. */
+/* Sets `launched` before the launch: a failure that may come from the running job must not make it run twice. */
 static enum facet_status begin_launch(struct facet_runner *runner, struct facet_job *job)
 {
     struct facet_balancer *balancer = runner->balancer;
@@ -123,7 +123,7 @@ static void end_launch(struct facet_runner *runner, struct facet_job *job, enum 
         job->record.execution = execution;
         job->record.status = FACET_EXECUTION_RUNNING;
     } else if (status != FACET_DEVICE_LOST) {
-        job->launched = false; /* it was refused */
+        job->launched = false; /* the launch was refused */
     }
     pthread_mutex_unlock(&balancer->lock);
     if (status == FACET_OK && given_up)
@@ -151,7 +151,7 @@ static enum facet_status launch_job(struct facet_runner *runner, struct facet_jo
     return status;
 }
 
-/* ---- following ---- */
+/* ---- waiting for a launch ---- */
 
 static void sleep_for_interval(struct facet_balancer *balancer)
 {

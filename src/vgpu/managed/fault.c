@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the page faults of threads that touch a page at the device, or write a clean page, and the thread that answers
- * them.
- * Never: leaves a thread waiting for a page that cannot come, or gives it a page with other contents.
+ * Owns: the thread that answers page faults, which a thread causes that touches a page at the device or writes a clean
+ * page.
+ * Never: leaves a thread waiting for a page that cannot come, or gives it a page whose content is not the device's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "vgpu/managed/enter.h"
 #include "vgpu/managed/managed.h"
 
-/* Some kernel headers lack these. */
+/* Some kernel headers lack these constants. */
 #ifndef USERFAULTFD_IOC_NEW
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
@@ -33,7 +33,7 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-#define FAULT_TRIES 200 /* after so many failures the page is poisoned */
+#define FAULT_TRIES 200 /* attempts to answer a fault, RETRY_NS apart; then the page is poisoned */
 #define RETRY_NS    FACET_NS_PER_MS
 
 /* ---- opening ---- */
@@ -45,8 +45,8 @@ static int open_device(void)
     return device >= 0 ? ioctl(device, USERFAULTFD_IOC_NEW, O_CLOEXEC | O_NONBLOCK) : -1;
 }
 
-/* Without UFFD_USER_MODE_ONLY, userfaultfd also reports pages that system calls touch; this needs a privilege, or
- * access to /dev/userfaultfd. */
+/* Without UFFD_USER_MODE_ONLY, userfaultfd also reports pages that system calls touch; such a descriptor needs a
+ * privilege, or access to /dev/userfaultfd. */
 static int open_faults(bool *ret_system_calls)
 {
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -66,7 +66,7 @@ static enum facet_status agree_on_features(struct facet_managed *managed, struct
     if (managed->can_poison || ioctl(managed->fault_fd, UFFDIO_API, &min) == 0)
         return FACET_OK;
     return facet_error_set(error, FACET_UNSUPPORTED,
-                           "managed memory needs a kernel that tells of writes to protected memory (userfaultfd, "
+                           "managed memory needs a kernel that reports writes to protected memory (userfaultfd, "
                            "Linux 5.7): %s",
                            strerror(errno));
 }
@@ -80,14 +80,14 @@ static void sleep_before_retry(void)
     nanosleep(&span, NULL);
 }
 
-/* Tries once to make the page usable. With the lock held. FACET_OK: the thread that faulted goes on. */
+/* Tries once to make the page usable. The caller holds the lock. FACET_OK: the thread that faulted goes on. */
 static enum facet_status try_fault(struct facet_managed *managed, uint64_t address, bool write,
                                    struct facet_error *error)
 {
     struct facet_managed_range *range = facet_managed_find(managed, address, 1);
 
     if (!range)
-        return FACET_OK; /* freed: unmapping woke the thread */
+        return FACET_OK; /* the page was freed, and unmapping it woke the thread */
     uint32_t page = (uint32_t)((address - range->address) / managed->page_bytes);
     uint64_t start = facet_managed_address(managed, range, page);
 
@@ -98,7 +98,7 @@ static enum facet_status try_fault(struct facet_managed *managed, uint64_t addre
         if (write)
             return facet_managed_mark_dirty(managed, range, page, error);
         break;
-    case FACET_MANAGED_DIRTY: /* it stayed protected after an error of facet_managed_return() */
+    case FACET_MANAGED_DIRTY: /* the page stayed protected after an error of facet_managed_return() */
         return facet_managed_mark_dirty(managed, range, page, error);
     default:
         break;
@@ -153,7 +153,7 @@ static void read_faults(struct facet_managed *managed)
     }
 }
 
-/* A thread that is woken without its page faults again, and so its fault is reported anew. */
+/* A woken thread whose page is still missing faults again, so its fault is reported anew. */
 static void wake_all(struct facet_managed *managed)
 {
     const struct facet_managed_range *range;
@@ -193,7 +193,7 @@ static void *run_fault_thread(void *argument)
 
 /* ---- beginning and end ---- */
 
-/* The thread blocks all signals: a handler of the program that touched managed memory in it would wait for itself. */
+/* The fault thread blocks all signals: a signal handler that ran in it and touched managed memory would never end. */
 static int start_fault_thread(struct facet_managed *managed)
 {
     sigset_t all, before;

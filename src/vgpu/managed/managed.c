@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the calls about managed memory, and a vGPU's managed state from its first allocation to its end.
- * Never: returns a pointer that is not also an address of the device.
+ * Owns: the public calls on managed memory, and a vGPU's managed state from the first such allocation to the vGPU's
+ * end. Never: returns a pointer that is not also an address of the device.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "vgpu/managed/enter.h"
 #include "vgpu/managed/managed.h"
 
-#define BUFFER_BYTES   (UINT64_C(1) << 20)
-#define MAP_TRIES      12u
-#define MAP_STEP_PAGES 16u
+#define BUFFER_BYTES   (UINT64_C(1) << 20) /* the least size of the buffer that pages pass through */
+#define MAP_TRIES      12u                 /* addresses tried beyond the first when this process uses them */
+#define MAP_STEP_PAGES 16u                 /* the alignment of the second try, in pages */
 
 /* ---- the state of a vGPU ---- */
 
@@ -112,11 +112,11 @@ void facet_managed_end(struct facet_vgpu *vgpu)
 static enum facet_status page_size(const struct facet_vgpu *vgpu, uint64_t *ret_page_bytes, struct facet_error *error)
 {
     struct facet_memory_usage usage = {.size = sizeof usage};
-    uint64_t own = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t host_page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
     enum facet_status status = facet_memory_get_usage(vgpu->device->memory, &usage, error);
 
     if (status == FACET_OK)
-        *ret_page_bytes = usage.page_bytes > own ? usage.page_bytes : own;
+        *ret_page_bytes = usage.page_bytes > host_page_bytes ? usage.page_bytes : host_page_bytes;
     return status;
 }
 
@@ -148,10 +148,10 @@ static enum facet_status adopt_range(struct facet_vgpu *vgpu, uint64_t address, 
     return status;
 }
 
-/* One try; FACET_BUSY: this process uses the addresses. */
-static enum facet_status allocate_one(struct facet_vgpu *vgpu, uint64_t bytes, uint64_t page_bytes,
-                                      const struct facet_allocation_options *options, uint64_t *ret_address,
-                                      struct facet_error *error)
+/* Tries one address. FACET_BUSY: this process has mapped something at the addresses. */
+static enum facet_status allocate_once(struct facet_vgpu *vgpu, uint64_t bytes, uint64_t page_bytes,
+                                       const struct facet_allocation_options *options, uint64_t *ret_address,
+                                       struct facet_error *error)
 {
     uint64_t address = 0;
     enum facet_status status = facet_space_allocate(vgpu->space, bytes, options, &address, error);
@@ -178,7 +178,7 @@ static enum facet_status allocate_range(struct facet_vgpu *vgpu, uint64_t bytes,
 {
     uint64_t aside[MAP_TRIES], asked_align = options.align, address = 0;
     uint32_t tries = 0;
-    enum facet_status status = allocate_one(vgpu, bytes, page_bytes, &options, &address, error);
+    enum facet_status status = allocate_once(vgpu, bytes, page_bytes, &options, &address, error);
 
     while (status == FACET_BUSY && tries < MAP_TRIES) {
         options.align = options.align < MAP_STEP_PAGES * page_bytes ? MAP_STEP_PAGES * page_bytes : options.align * 2;
@@ -186,7 +186,7 @@ static enum facet_status allocate_range(struct facet_vgpu *vgpu, uint64_t bytes,
         if (status != FACET_OK)
             break;
         tries++;
-        status = allocate_one(vgpu, bytes, page_bytes, &options, &address, error);
+        status = allocate_once(vgpu, bytes, page_bytes, &options, &address, error);
     }
     for (uint32_t i = 0; i < tries; i++)
         (void)facet_space_free(vgpu->space, aside[i], NULL);
@@ -194,8 +194,8 @@ static enum facet_status allocate_range(struct facet_vgpu *vgpu, uint64_t bytes,
         *ret_address = address;
     else if (options.align > asked_align)
         status = facet_error_set(error, FACET_BUSY,
-                                 "this process uses all of %" PRIu32 " places itself that vGPU %" PRIu32
-                                 " had for %" PRIu64 " bytes",
+                                 "tried %" PRIu32 " addresses of vGPU %" PRIu32 " for %" PRIu64
+                                 " bytes: this process has something else mapped at each",
                                  tries + 1, vgpu->id, bytes);
     return status;
 }
@@ -385,7 +385,7 @@ enum facet_status facet_vgpu_get_managed(struct facet_driver *driver, uint32_t i
     return range ? FACET_OK : refuse_unknown_pointer(vgpu, pointer, error);
 }
 
-/* Fetches as many pages at a time as the buffer holds, and looks the range up anew, because fetching drops the lock. */
+/* Fetches the pages that are at the device. Looks the range up for each page, because fetching drops the lock. */
 static enum facet_status fetch_all(struct facet_managed *managed, uint64_t first, uint64_t last,
                                    struct facet_error *error)
 {
@@ -410,8 +410,8 @@ static enum facet_status prefetch_range(struct facet_managed *managed, uint64_t 
         return refuse_unknown_pointer(managed->vgpu, facet_managed_at(address), error);
     if (bytes > range->address + range->bytes - address)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "bytes",
-                                    "bytes %" PRIu64 ": expected at most the %" PRIu64 " that are left there", bytes,
-                                    range->address + range->bytes - address);
+                                    "bytes %" PRIu64 ": expected at most %" PRIu64 ", what is left of the allocation",
+                                    bytes, range->address + range->bytes - address);
     if (managed->shared || bytes == 0)
         return FACET_OK;
     uint64_t first = (address - range->address) / managed->page_bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the addresses of managed memory in this process, and whether they need a mapping.
+ * Owns: mapping the addresses of managed memory in this process, and finding out whether they need a mapping.
  * Never: maps over a mapping other than the space's own reservation.
  */
 #include <errno.h>
@@ -16,11 +16,12 @@
 #include "memory/host_side.h"
 #include "vgpu/managed/managed.h"
 
-#define NEEDED (UINT64_C(1) << _UFFDIO_COPY | UINT64_C(1) << _UFFDIO_WAKE | UINT64_C(1) << _UFFDIO_WRITEPROTECT)
+#define NEEDED_IOCTLS (UINT64_C(1) << _UFFDIO_COPY | UINT64_C(1) << _UFFDIO_WAKE | UINT64_C(1) << _UFFDIO_WRITEPROTECT)
 
 /* ---- whether the host and the device share the memory ---- */
 
-/* Whether this process has the word at `address`. The system call reads it, so that an unmapped address is no fault. */
+/* Whether this process finds the word `expected` at `address`. A system call reads it: an unmapped address is an error.
+ */
 static bool host_reads(uint64_t address, uint64_t expected)
 {
     uint64_t word = 0;
@@ -46,7 +47,7 @@ static enum facet_status copy_word(const struct facet_vgpu *vgpu, uint64_t addre
                             error);
 }
 
-/* The device writes a random word; if the host finds it, the host writes another, which the device must then read. */
+/* The device writes a random word; if the host reads that word, the host writes another, which the device must read. */
 enum facet_status facet_managed_probe(const struct facet_vgpu *vgpu, uint64_t address, bool *ret_shared,
                                       struct facet_error *error)
 {
@@ -79,16 +80,16 @@ static enum facet_status watch_range(const struct facet_managed *managed, uint64
                                     .mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP};
 
     if (ioctl(managed->fault_fd, UFFDIO_REGISTER, &watch) < 0)
-        return facet_error_errno(error, errno, "cannot watch over managed memory");
-    if ((watch.ioctls & NEEDED) != NEEDED)
+        return facet_error_errno(error, errno, "cannot watch managed memory for page faults");
+    if ((watch.ioctls & NEEDED_IOCTLS) != NEEDED_IOCTLS)
         return facet_error_set(error, FACET_UNSUPPORTED,
                                "this kernel cannot protect memory from writes (userfaultfd, Linux 5.7)");
     return FACET_OK;
 }
 
 /*
- * When the program locks all its mappings, the kernel has put pages there already. Their use would never be reported as
- * a fault, so they are dropped.
+ * When the program locks all its mappings (mlockall()), the kernel has already put pages into the new one. Their use
+ * would never be reported as a fault, so they are dropped.
  */
 static enum facet_status prepare_range(uint64_t address, uint64_t bytes, struct facet_error *error)
 {
@@ -96,7 +97,7 @@ static enum facet_status prepare_range(uint64_t address, uint64_t bytes, struct 
 
     if (munlock(start, bytes) < 0 || madvise(start, bytes, MADV_DONTNEED) < 0 ||
         madvise(start, bytes, MADV_DONTFORK) < 0)
-        return facet_error_errno(error, errno, "cannot set managed memory up");
+        return facet_error_errno(error, errno, "cannot prepare the mapping of managed memory");
     return FACET_OK;
 }
 
@@ -117,7 +118,7 @@ enum facet_status facet_managed_map(const struct facet_managed *managed, uint64_
         failed = EEXIST;
     }
     if (failed == EEXIST)
-        return facet_error_set(error, FACET_BUSY, "this process uses 0x%" PRIx64 " itself", address);
+        return facet_error_set(error, FACET_BUSY, "this process has something else mapped at 0x%" PRIx64, address);
     if (failed != 0)
         return facet_error_errno(error, failed, "cannot map %" PRIu64 " bytes of managed memory", bytes);
     enum facet_status status = watch_range(managed, address, bytes, error);

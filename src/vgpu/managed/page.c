@@ -15,7 +15,7 @@
 #include "vgpu/managed/managed.h"
 #include "vgpu/stream.h"
 
-/* Since Linux 6.6; older headers lack it. */
+/* UFFDIO_POISON exists since Linux 6.6; older headers lack it. */
 #ifndef UFFDIO_POISON
 struct uffdio_poison {
     struct uffdio_range range;
@@ -25,9 +25,10 @@ struct uffdio_poison {
 #define UFFDIO_POISON _IOWR(UFFDIO, 0x08, struct uffdio_poison)
 #endif
 
+/* How often a thread that waits for the device asks whether it is idle: less often the longer it has waited. */
 #define POLL_MIN_NS (20 * FACET_NS_PER_US)
 #define POLL_MAX_NS (5 * FACET_NS_PER_MS)
-/* How long a caller that queues work lets a starving thread go first; doubled each time. */
+/* How long a caller that queues work waits so that a starving thread gets its page; doubled each time. */
 #define YIELD_NS        FACET_NS_PER_MS
 #define YIELD_SHIFT_MAX 10u
 
@@ -88,7 +89,7 @@ static void set_state(struct facet_managed *managed, struct facet_managed_range 
         LIST_REMOVE(range, with_host_pages);
 }
 
-/* How many pages from `first` on, and before `end`, are in the state of `first`. */
+/* Returns how many pages in a row, from `first` on and before `end`, are in the state of `first`. */
 static uint32_t count_alike(const struct facet_managed_range *range, uint32_t first, uint32_t end)
 {
     uint32_t page = first;
@@ -127,7 +128,7 @@ enum facet_status facet_managed_mark_dirty(struct facet_managed *managed, struct
     return status;
 }
 
-/* Where the kernel cannot poison pages, this page is protected from every access. Waiting threads are woken then. */
+/* Where the kernel cannot poison pages, the page is protected from every access, and threads that wait are woken. */
 void facet_managed_poison(struct facet_managed *managed, struct facet_managed_range *range, uint32_t page)
 {
     uint64_t address = facet_managed_address(managed, range, page);
@@ -162,10 +163,10 @@ static enum facet_status install_pages(const struct facet_managed *managed, uint
     if (failed == 0)
         return FACET_OK;
     (void)!madvise(facet_managed_at(address), bytes, MADV_DONTNEED);
-    return facet_error_errno(error, failed, "cannot bring %" PRIu64 " bytes of managed memory here", bytes);
+    return facet_error_errno(error, failed, "cannot bring %" PRIu64 " bytes of managed memory to the host", bytes);
 }
 
-/* Brings pages from a device that is idle. */
+/* Brings pages to the host. The device is idle. */
 static enum facet_status bring_pages(struct facet_managed *managed, struct facet_managed_range *range, uint32_t first,
                                      uint32_t pages, bool write, struct facet_error *error)
 {
@@ -190,7 +191,7 @@ static void sleep_for(uint64_t ns)
     nanosleep(&span, NULL);
 }
 
-/* Whether the vGPU has unfinished work. Does not wait; a kernel's error stays for the next call that synchronizes. */
+/* Asks whether the vGPU has unfinished work. A kernel's error stays for the next call that synchronizes. */
 static enum facet_status is_busy(struct facet_vgpu *vgpu, bool *ret_busy, struct facet_error *error)
 {
     enum facet_status status = facet_vgpu_device_check(vgpu->device, error);
@@ -220,7 +221,7 @@ static enum facet_status check_alive(const struct facet_managed *managed, struct
     return FACET_OK;
 }
 
-/* Waits until the queued work is over. Without the lock. */
+/* Waits until the queued work is over. The caller does not hold the lock. */
 static enum facet_status drain_streams(struct facet_managed *managed, struct facet_error *error)
 {
     uint64_t poll_ns = POLL_MIN_NS;
@@ -232,7 +233,7 @@ static enum facet_status drain_streams(struct facet_managed *managed, struct fac
         if (status != FACET_OK || !busy)
             return status;
         sleep_for(poll_ns);
-        poll_ns += poll_ns / 8; /* so the end is noticed late at most by an eighth of the time waited */
+        poll_ns += poll_ns / 8; /* so the end is noticed at most an eighth of the waited time late */
         poll_ns = poll_ns > POLL_MAX_NS ? POLL_MAX_NS : poll_ns;
         pthread_mutex_lock(&managed->lock);
         status = check_alive(managed, error);
@@ -289,7 +290,7 @@ enum facet_status facet_managed_fetch(struct facet_managed *managed, uint64_t ad
     struct facet_managed_range *range = status == FACET_OK ? facet_managed_find(managed, address, 1) : NULL;
 
     if (!range)
-        return status; /* freed meanwhile: no thread waits for it any more */
+        return status; /* after an error, or the page was freed meanwhile, so no thread waits for it */
     uint32_t first = (uint32_t)((address - range->address) / managed->page_bytes);
     if (range->state[first] != FACET_MANAGED_AT_DEVICE)
         return FACET_OK;
@@ -314,7 +315,7 @@ __attribute__((no_sanitize("thread"))) static void copy_words(void *to, const vo
         out[i] = in[i];
 }
 
-/* A thread that writes to the page meanwhile faults; its fault waits for the lock, and then finds the page gone. */
+/* A thread that writes to a page meanwhile faults; its fault is answered once the lock is free, with the page gone. */
 static enum facet_status write_back(struct facet_managed *managed, const struct facet_managed_range *range,
                                     uint32_t first, uint32_t pages, struct facet_error *error)
 {
@@ -377,8 +378,9 @@ static enum facet_status return_all(struct facet_managed *managed, struct facet_
 /* ---- callers that queue work ---- */
 
 /*
- * A caller that queues work without end would keep pages from the host forever. So it lets a thread that waits for a
- * page go first. This has a time limit, because that thread may depend on the work that is delayed here.
+ * A caller that queues work without end would keep pages from the host forever. So the caller first waits until a
+ * thread that starves has its page. The wait has a time limit, because that thread may depend on the work that is
+ * delayed here.
  */
 static void yield_to_starving(struct facet_managed *managed)
 {
@@ -387,8 +389,8 @@ static void yield_to_starving(struct facet_managed *managed)
 
     while (managed->starved_times > 0 && !managed->ending && !atomic_load(&managed->vgpu->ending) &&
            (now = facet_clock_now_ns()) < end) {
-        uint64_t look = now + POLL_MAX_NS < end ? now + POLL_MAX_NS : end;
-        struct timespec until = facet_ns_timespec(look);
+        uint64_t next_check = now + POLL_MAX_NS < end ? now + POLL_MAX_NS : end;
+        struct timespec until = facet_ns_timespec(next_check);
 
         pthread_cond_timedwait(&managed->idle, &managed->lock, &until);
     }

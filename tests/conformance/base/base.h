@@ -2,8 +2,8 @@
 /*
  * A provider that keeps every rule. It has one made-up device in memory, with every operation of the ABI.
  *
- * Owns: the device, and the tables that a broken provider takes before it breaks one thing in them (broken/).
- * Never: ships; it is linked into test objects only.
+ * Owns: the device, and the tables that each broken provider takes over and breaks in one place (broken/).
+ * Never: is installed; it is linked into test objects only.
  */
 #ifndef FACET_TEST_BASE_H
 #define FACET_TEST_BASE_H
@@ -36,8 +36,8 @@ enum {
 
 struct base_worker {
     char name[FACET_WORKER_SIZE]; /* empty: free */
-    uint64_t memory;
-    uint32_t milli;
+    uint64_t memory;              /* limit in bytes; 0: none */
+    uint32_t milli;               /* limit of the share; 0: none */
 };
 
 struct base_context {
@@ -140,7 +140,7 @@ struct base_tables {
     struct facet_math_ops math;
 };
 
-/* The good operations, one table per file. */
+/* The operations that keep every rule, one table per file. */
 extern const struct facet_device_ops base_device;
 extern const struct facet_partition_ops base_partition;
 extern const struct facet_limit_ops base_limit;
@@ -167,7 +167,7 @@ struct base_stream *base_find_stream(struct facet_provider_instance *instance, u
 void base_run(struct facet_provider_instance *instance);
 /* Appends work to the stream, and gives it the next number. */
 enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
-                               const struct base_queued_work *launch, struct facet_error *error);
+                               const struct base_queued_work *work, struct facet_error *error);
 /* Takes entry `index` out of the queue, and records it as complete with `status`. */
 void base_finish(struct base_stream *stream, uint32_t index, enum facet_status status, uint32_t units);
 uint64_t base_now_ns(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reference code of the five operations, as simple as possible. Never: is optimized. */
+/* Owns: reference code of the five operations, as simple as possible. Never: gives up simplicity for speed. */
 #include <float.h>
 #include <math.h>
 
@@ -58,9 +58,9 @@ static void compute_convolution(const struct base_math_work *work)
     uint64_t positions = output->count / of->batch / of->out_channels;
 
     for (uint64_t at = 0; at < output->count; at++) {
-        uint64_t place = at % positions, filter = at / positions % of->out_channels;
+        uint64_t position = at % positions, filter = at / positions % of->out_channels;
         double sum =
-            correlate_channels(work, at / positions / of->out_channels, filter, place / columns, place % columns);
+            correlate_channels(work, at / positions / of->out_channels, filter, position / columns, position % columns);
 
         base_store(output, at, sum + (bias->count > 0 ? base_number(bias, filter) : 0));
     }
@@ -92,14 +92,14 @@ static double activation_of(uint32_t kind, double alpha, double x)
 static void softmax_channels(const struct base_operand *input, const struct base_operand *output, uint64_t first,
                              uint64_t step, uint64_t channels)
 {
-    double most = -DBL_MAX, sum = 0;
+    double largest = -DBL_MAX, sum = 0;
 
     for (uint64_t i = 0; i < channels; i++)
-        most = fmax(most, base_number(input, first + i * step));
+        largest = fmax(largest, base_number(input, first + i * step));
     for (uint64_t i = 0; i < channels; i++)
-        sum += exp(base_number(input, first + i * step) - most);
+        sum += exp(base_number(input, first + i * step) - largest);
     for (uint64_t i = 0; i < channels; i++)
-        base_store(output, first + i * step, exp(base_number(input, first + i * step) - most) / sum);
+        base_store(output, first + i * step, exp(base_number(input, first + i * step) - largest) / sum);
 }
 
 static void compute_activation(const struct base_math_work *work)
@@ -115,7 +115,7 @@ static void compute_activation(const struct base_math_work *work)
 }
 
 /* The index of element `i` of a channel. */
-static uint64_t place_of(const struct facet_normalization *of, uint64_t channel, uint64_t i)
+static uint64_t channel_index(const struct facet_normalization *of, uint64_t channel, uint64_t i)
 {
     uint64_t step = of->height * of->width;
 
@@ -129,9 +129,9 @@ static void measure_channel(const struct base_math_work *work, uint64_t channel)
     double mean = 0, variance = 0;
 
     for (uint64_t i = 0; i < count; i++)
-        mean += base_number(&work->operands[0], place_of(of, channel, i)) / (double)count;
+        mean += base_number(&work->operands[0], channel_index(of, channel, i)) / (double)count;
     for (uint64_t i = 0; i < count; i++) {
-        double distance = base_number(&work->operands[0], place_of(of, channel, i)) - mean;
+        double distance = base_number(&work->operands[0], channel_index(of, channel, i)) - mean;
         variance += distance * distance / (double)count;
     }
     base_store(&work->operands[4], channel, mean);
@@ -140,7 +140,7 @@ static void measure_channel(const struct base_math_work *work, uint64_t channel)
 
 static void compute_normalization(const struct base_math_work *work)
 {
-    const struct base_operand *of_input = &work->operands[0], *scale = &work->operands[2], *bias = &work->operands[3];
+    const struct base_operand *input = &work->operands[0], *scale = &work->operands[2], *bias = &work->operands[3];
     const struct facet_normalization *of = &work->math.of.normalization;
 
     for (uint64_t channel = 0; channel < of->channels; channel++) {
@@ -151,8 +151,8 @@ static void compute_normalization(const struct base_math_work *work)
                         sqrt(base_number(&work->operands[5], channel) + (double)of->epsilon);
         double shift = bias->count > 0 ? base_number(bias, channel) : 0;
         for (uint64_t i = 0; i < of->batch * of->height * of->width; i++) {
-            uint64_t at = place_of(of, channel, i);
-            base_store(&work->operands[1], at, (base_number(of_input, at) - mean) * factor + shift);
+            uint64_t at = channel_index(of, channel, i);
+            base_store(&work->operands[1], at, (base_number(input, at) - mean) * factor + shift);
         }
     }
 }

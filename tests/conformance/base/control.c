@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: bounds, pausing, waiting between streams, cancelling one launch, policies. Never: runs anything; run.c does. */
+/* Owns: bounds, pausing, waiting between streams, cancelling one launch, policies. Never: runs queued work; run.c does.
+ */
 #include "base.h"
 
 enum facet_status base_set_bounds(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
@@ -61,7 +62,8 @@ enum facet_status base_cancel_launch(struct facet_provider_instance *instance, u
             base_finish(one, i, FACET_BAD_STATE, 0);
             return FACET_OK;
         }
-    return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);
+    return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": expected one that waits in the stream",
+                          sequence);
 }
 
 /* A launch keeps the device until it ends, which `preempt` 0 demands and `preempt` 1 allows. */

@@ -251,7 +251,8 @@ static enum facet_status base_items(struct facet_provider_instance *instance, ui
         const struct facet_partition_info *partition = find_partition(instance, partition_uuid);
 
         if (!partition)
-            return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': there is none", partition_uuid);
+            return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': expected a partition that exists",
+                                  partition_uuid);
         snprintf(all[0].host, sizeof all[0].host, "/dev/base0-slice%" PRIu32, partition->start);
     }
     if (status != FACET_OK)

@@ -55,6 +55,7 @@ enum facet_status base_math_perform(struct facet_provider_instance *instance, ui
 static enum facet_status base_support(struct facet_provider_instance *instance, uint32_t device,
                                       struct facet_math_support *ret_support, struct facet_error *error)
 {
+    /* By operation, a bit for each type: normalization and attention have all but int8. */
     const struct facet_math_support support = {.types = {15, 15, 15, 7, 7}};
     enum facet_status status = facet_kit_check_device(device, 1, error);
 

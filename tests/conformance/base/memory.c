@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: contexts, pages, maps and copies of the base device. Never: gives an address twice. */
+/* Owns: contexts, pages, maps and copies of the base device. Never: gives out an address twice. */
 #include <stdlib.h>
 
 #include "base.h"
@@ -18,7 +18,7 @@ enum facet_status base_require_context(struct facet_provider_instance *instance,
     struct base_context *context = base_find_context(instance, number);
 
     if (!context)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "context %" PRIu64 ": there is none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "context %" PRIu64 ": expected a context that exists", number);
     if (context->is_saved)
         return facet_kit_fail(error, FACET_BAD_STATE, "context %" PRIu64 " is off the device", number);
     *ret_context = context;
@@ -48,7 +48,7 @@ static enum facet_status base_create_context(struct facet_provider_instance *ins
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "ret_context: expected a place, not NULL");
     BASE_LOCK(instance);
     if (partition[0] && !is_known_partition(instance, partition))
-        return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': there is none", partition);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': expected a partition that exists", partition);
     if (!partition[0] && base_is_partitioned(instance))
         return facet_kit_fail(error, FACET_BUSY, "the device is partitioned: expected a partition");
     for (int i = 0; i < BASE_CONTEXTS; i++) {
@@ -61,7 +61,7 @@ static enum facet_status base_create_context(struct facet_provider_instance *ins
         *ret_context = one->number;
         return FACET_OK;
     }
-    return facet_kit_fail(error, FACET_BUSY, "%d contexts", BASE_CONTEXTS);
+    return facet_kit_fail(error, FACET_BUSY, "all %d contexts are in use", BASE_CONTEXTS);
 }
 
 static void drop_pages(struct base_pages *pages)
@@ -395,7 +395,7 @@ static enum facet_status base_destroy_pages(struct facet_provider_instance *inst
         return status;
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages || pages->context != context)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": expected pages that exist", number);
     destroy_pages_later(pages);
     return FACET_OK;
 }
@@ -411,14 +411,14 @@ static enum facet_status base_map(struct facet_provider_instance *instance, uint
         return status;
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": expected pages that exist", number);
     if (bytes == 0 || (bytes | offset | address) % BASE_PAGE || bytes > pages->bytes || offset > pages->bytes - bytes)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "expected whole pages, inside the %" PRIu64 " bytes there are",
                               pages->bytes);
     if (!reservation_of(instance, context, address, bytes))
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "address 0x%" PRIx64 ": not inside one reservation", address);
     if (is_mapped(instance, context, address, bytes))
-        return facet_kit_fail(error, FACET_BUSY, "something is mapped there");
+        return facet_kit_fail(error, FACET_BUSY, "expected addresses at which nothing is mapped");
     /* A mapping for each page, so that any part can be unmapped. */
     for (uint64_t at = 0; at < bytes; at += BASE_PAGE)
         if (!make_map(instance, context, address + at, pages, offset + at, BASE_PAGE))

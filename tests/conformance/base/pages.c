@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: pages of the base device that are shared, and that move. Never: runs a launch: pages move under launches. */
+/* Owns: pages of the base device that are shared, and that move. Never: runs queued launches: pages move while they
+ * wait. */
 #include "base.h"
 
 enum facet_status base_share_pages(struct facet_provider_instance *instance, uint64_t context, uint64_t number,
@@ -13,7 +14,7 @@ enum facet_status base_share_pages(struct facet_provider_instance *instance, uin
         return status;
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages || pages->context != context)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": expected pages that exist", number);
     pages->shared = true;
     return FACET_OK;
 }
@@ -42,7 +43,7 @@ static enum facet_status check_move(struct facet_provider_instance *instance, ui
             return facet_kit_fail(error, FACET_OUT_OF_RANGE, "address 0x%" PRIx64 ": nothing is mapped there", at);
     }
     if (is_used(instance, pages, offset, bytes))
-        return facet_kit_fail(error, FACET_BUSY, "something of these pages is mapped");
+        return facet_kit_fail(error, FACET_BUSY, "expected pages of which none is mapped");
     return FACET_OK;
 }
 
@@ -58,7 +59,7 @@ enum facet_status base_move_pages(struct facet_provider_instance *instance, uint
         return status;
     struct base_pages *pages = base_find_pages(instance, context, number);
     if (!pages)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": there are none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "pages %" PRIu64 ": expected pages that exist", number);
     status = check_move(instance, context, address, pages, offset, bytes, error);
     for (uint64_t at = 0; status == FACET_OK && at < bytes; at += BASE_PAGE) {
         struct base_map *map = base_map_at(instance, context, address + at);

@@ -24,14 +24,14 @@ void base_append_record(struct base_stream *stream, const struct facet_launch_re
 
 /* Appends a transfer to the stream. It is done at once if no work before it has to wait. */
 static enum facet_status queue_transfer(struct facet_provider_instance *instance, struct base_stream *stream,
-                                        const struct base_queued_work *launch, struct facet_error *error)
+                                        const struct base_queued_work *work, struct facet_error *error)
 {
-    enum facet_status status = base_check_memory(instance, stream->context, launch->address, launch->count, error);
+    enum facet_status status = base_check_memory(instance, stream->context, work->address, work->count, error);
 
-    if (status == FACET_OK && launch->kind == BASE_COPY)
-        status = base_check_memory(instance, stream->context, launch->value, launch->count, error);
+    if (status == FACET_OK && work->kind == BASE_COPY)
+        status = base_check_memory(instance, stream->context, work->value, work->count, error);
     if (status == FACET_OK)
-        status = base_enqueue(instance, stream, launch, error);
+        status = base_enqueue(instance, stream, work, error);
     if (status == FACET_OK)
         base_run(instance);
     return status;
@@ -43,18 +43,18 @@ enum facet_status base_queue_write(struct facet_provider_instance *instance, uin
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    struct base_queued_work launch = {.kind = BASE_QUEUED_WRITE, .address = address, .count = bytes};
+    struct base_queued_work work = {.kind = BASE_QUEUED_WRITE, .address = address, .count = bytes};
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status != FACET_OK)
         return status;
     if (!data)
         return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "data: expected bytes, not NULL");
-    if (bytes > sizeof launch.data)
+    if (bytes > sizeof work.data)
         return facet_kit_fail(error, FACET_OUT_OF_RANGE, "%" PRIu64 " bytes: expected at most %zu", bytes,
-                              sizeof launch.data);
-    memcpy(&launch.data, data, bytes);
-    return queue_transfer(instance, one, &launch, error);
+                              sizeof work.data);
+    memcpy(&work.data, data, bytes);
+    return queue_transfer(instance, one, &work, error);
 }
 
 enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -62,10 +62,10 @@ enum facet_status base_queue_copy(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    const struct base_queued_work launch = {.kind = BASE_COPY, .address = to, .value = from, .count = bytes};
+    const struct base_queued_work work = {.kind = BASE_COPY, .address = to, .value = from, .count = bytes};
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
-    return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
+    return status == FACET_OK ? queue_transfer(instance, one, &work, error) : status;
 }
 
 enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -73,10 +73,10 @@ enum facet_status base_queue_fill(struct facet_provider_instance *instance, uint
 {
     BASE_LOCK(instance);
     struct base_stream *one = NULL;
-    const struct base_queued_work launch = {.kind = BASE_FILL, .address = address, .value = value, .count = bytes};
+    const struct base_queued_work work = {.kind = BASE_FILL, .address = address, .value = value, .count = bytes};
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
-    return status == FACET_OK ? queue_transfer(instance, one, &launch, error) : status;
+    return status == FACET_OK ? queue_transfer(instance, one, &work, error) : status;
 }
 
 /* Shares are checked and ignored: this device runs one launch after the other. */

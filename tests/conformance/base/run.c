@@ -8,12 +8,12 @@
 #include "base.h"
 
 enum facet_status base_enqueue(struct facet_provider_instance *instance, struct base_stream *stream,
-                               const struct base_queued_work *launch, struct facet_error *error)
+                               const struct base_queued_work *work, struct facet_error *error)
 {
     if (stream->queued == BASE_QUEUE)
         base_run(instance);
     if (stream->queued == BASE_QUEUE)
-        return facet_kit_fail(error, FACET_NO_SPACE, "%d launches wait already", BASE_QUEUE);
+        return facet_kit_fail(error, FACET_NO_SPACE, "the queue is full: %d launches wait", BASE_QUEUE);
     struct base_queued_work *place = &stream->queue[stream->queued++];
     *place = *launch;
     place->sequence = ++stream->state.launched;
@@ -21,57 +21,57 @@ enum facet_status base_enqueue(struct facet_provider_instance *instance, struct 
     return FACET_OK;
 }
 
-static void name_of(const struct base_queued_work *launch, struct facet_launch_record *record)
+static void name_of(const struct base_queued_work *work, struct facet_launch_record *record)
 {
-    if (launch->kind == BASE_LAUNCH)
+    if (work->kind == BASE_LAUNCH)
         FACET_KIT_TEXT(record->kernel, BASE_KERNEL);
-    if (launch->kind == BASE_MATH)
-        snprintf(record->kernel, sizeof record->kernel, "%s plain", base_math_name(launch->data.math.operation));
+    if (work->kind == BASE_MATH)
+        snprintf(record->kernel, sizeof record->kernel, "%s plain", base_math_name(work->data.math.operation));
 }
 
 void base_finish(struct base_stream *stream, uint32_t index, enum facet_status status, uint32_t units)
 {
-    const struct base_queued_work *launch = &stream->queue[index];
+    const struct base_queued_work *work = &stream->queue[index];
     struct facet_launch_record record = {.status = status,
-                                         .sequence = launch->sequence,
-                                         .queued_ns = launch->queued_ns,
-                                         .start_ns = launch->start_ns,
+                                         .sequence = work->sequence,
+                                         .queued_ns = work->queued_ns,
+                                         .start_ns = work->start_ns,
                                          .end_ns = base_now_ns(),
                                          .units = units};
 
-    name_of(launch, &record);
-    if (launch->begun && (launch->kind == BASE_LAUNCH || launch->kind == BASE_MATH)) {
-        record.groups = launch->groups;
-        record.busy_ns = record.longest_ns = launch->count + 1;
+    name_of(work, &record);
+    if (work->begun && (work->kind == BASE_LAUNCH || work->kind == BASE_MATH)) {
+        record.groups = work->groups;
+        record.busy_ns = record.longest_ns = work->count + 1;
         stream->state.busy_ns += record.busy_ns;
     }
     stream->state.completed++;
-    if (launch->begun && status != FACET_OK && !stream->state.failed)
+    if (work->begun && status != FACET_OK && !stream->state.failed)
         stream->state.failed = (uint32_t)-status;
     base_append_record(stream, &record);
     stream->queued--;
     memmove(&stream->queue[index], &stream->queue[index + 1], (stream->queued - index) * sizeof stream->queue[0]);
 }
 
-static enum facet_status perform_launch(struct facet_provider_instance *instance, uint64_t context,
-                                        const struct base_queued_work *launch)
+static enum facet_status perform_work(struct facet_provider_instance *instance, uint64_t context,
+                                      const struct base_queued_work *work)
 {
     enum facet_status status = FACET_OK;
 
-    switch (launch->kind) {
+    switch (work->kind) {
     case BASE_LAUNCH:
-        for (uint64_t i = 0; status == FACET_OK && i < launch->count; i++)
-            status = base_access_memory(instance, context, launch->address + i * sizeof launch->value, NULL,
-                                        &launch->value, sizeof launch->value, NULL);
+        for (uint64_t i = 0; status == FACET_OK && i < work->count; i++)
+            status = base_access_memory(instance, context, work->address + i * sizeof work->value, NULL, &work->value,
+                                        sizeof work->value, NULL);
         return status;
     case BASE_QUEUED_WRITE:
-        return base_access_memory(instance, context, launch->address, NULL, &launch->data, launch->count, NULL);
+        return base_access_memory(instance, context, work->address, NULL, &work->data, work->count, NULL);
     case BASE_COPY:
-        return base_copy_or_fill(instance, context, launch->address, &launch->value, 0, launch->count, NULL);
+        return base_copy_or_fill(instance, context, work->address, &work->value, 0, work->count, NULL);
     case BASE_FILL:
-        return base_copy_or_fill(instance, context, launch->address, NULL, (int)launch->value, launch->count, NULL);
+        return base_copy_or_fill(instance, context, work->address, NULL, (int)work->value, work->count, NULL);
     case BASE_MATH:
-        return base_math_perform(instance, context, &launch->data.math);
+        return base_math_perform(instance, context, &work->data.math);
     case BASE_WAIT:
         break;
     }
@@ -119,8 +119,8 @@ static bool is_served_before(const struct facet_provider_instance *instance, con
     return one->busy_ns < best->busy_ns;
 }
 
-/* The context whose turn it is; NULL when no context has work. With the policy of turns it is the next one in the table
- * after that of the last turn. */
+/* The context whose turn it is; NULL when no context has work. With the policy round robin it is the next context with
+ * work in the table, behind the context of the last turn. */
 static struct base_context *pick_context(struct facet_provider_instance *instance)
 {
     struct base_context *best = NULL;
@@ -164,7 +164,7 @@ static void run_round(struct facet_provider_instance *instance, struct base_cont
         uint64_t units = context->units ? context->units : BASE_SLICES, groups = stream->queue[0].groups;
         context->busy_ns += stream->queue[0].count + 1;
         instance->busy_ns += stream->queue[0].count + 1;
-        enum facet_status status = perform_launch(instance, context->number, &stream->queue[0]);
+        enum facet_status status = perform_work(instance, context->number, &stream->queue[0]);
         base_finish(stream, 0, status, (uint32_t)(groups > units ? units : groups + !groups));
     }
 }

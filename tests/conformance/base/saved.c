@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: snapshots of the base device: a copy of the structs and memory of the contexts that leave the device.
- * Never: resumes a snapshot of another build, which magic and sizes prevent.
+ * Never: resumes a file that does not begin with the magic of a snapshot.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -214,7 +214,8 @@ static enum facet_status read_snapshot(struct facet_provider_instance *instance,
     else if (!read_all(fd, content->bytes, header->size))
         return facet_kit_fail(error, FACET_CORRUPT, "expected %" PRIu64 " bytes more", header->size);
     if (strcmp(header->worker, worker ? worker : "") != 0)
-        return facet_kit_fail(error, FACET_UNSUPPORTED, "snapshot of '%.63s': expected another", header->worker);
+        return facet_kit_fail(error, FACET_UNSUPPORTED, "snapshot of '%.63s': expected one of '%.63s'", header->worker,
+                              worker ? worker : "");
     return FACET_OK;
 }
 
@@ -356,7 +357,7 @@ static enum facet_status restore_contexts(struct facet_provider_instance *instan
     if (status != FACET_OK)
         return status;
     if (!has_free_entries(instance, content->header.count))
-        return facet_kit_fail(error, FACET_NO_SPACE, "the device has no room for all of it");
+        return facet_kit_fail(error, FACET_NO_SPACE, "the device has no room for the whole snapshot");
     set_saved(instance, content, false);
     const char *contents = copy_structs(instance, content);
     mark_restored(instance, content, restored);
@@ -396,7 +397,7 @@ static enum facet_status base_processes(struct facet_provider_instance *instance
                                         struct facet_error *error)
 {
     if (!pids || count == 0)
-        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "pids: expected some");
+        return facet_kit_fail(error, FACET_INVALID_ARGUMENT, "pids: expected at least 1");
     return facet_kit_fail(error, FACET_NOT_FOUND, "process %" PRId32 " has nothing on a device", pids[0]);
 }
 

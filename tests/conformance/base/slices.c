@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: partitions and limits of the base device. Never: allows both at the same time. */
+/* Owns: partitions and limits of the base device. Never: allows partitions and limits at the same time. */
 #include "base.h"
 
 static const struct facet_partition_template templates[] = {
@@ -213,7 +213,7 @@ static enum facet_status base_destroy(struct facet_provider_instance *instance, 
         *one = (struct facet_partition_info){0};
         return FACET_OK;
     }
-    return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': there is none", uuid);
+    return facet_kit_fail(error, FACET_NOT_FOUND, "partition '%.63s': expected a partition that exists", uuid);
 }
 
 const struct facet_partition_ops base_partition = {
@@ -276,10 +276,11 @@ static enum facet_status base_set_memory(struct facet_provider_instance *instanc
     for (int i = 0; i < BASE_WORKERS; i++)
         sum += instance->workers[i].memory;
     if (sum > BASE_MEMORY)
-        return facet_kit_fail(error, FACET_NO_SPACE, "the sum would be %" PRIu64, sum);
+        return facet_kit_fail(error, FACET_NO_SPACE,
+                              "the limits would sum to %" PRIu64 " bytes, more than the device has", sum);
     struct base_worker *one = need_worker(instance, worker);
     if (!one)
-        return facet_kit_fail(error, FACET_BUSY, "%d workers", BASE_WORKERS);
+        return facet_kit_fail(error, FACET_BUSY, "all %d workers have limits", BASE_WORKERS);
     one->memory = bytes;
     return FACET_OK;
 }
@@ -288,7 +289,7 @@ static enum facet_status base_set_compute(struct facet_provider_instance *instan
                                           uint32_t milli, struct facet_error *error)
 {
     enum facet_status status = check_limit(device, worker, milli, FACET_MILLI_WHOLE, error);
-    uint32_t granted = (milli + 124) / 125 * 125, sum = granted;
+    uint32_t granted = (milli + 124) / 125 * 125, sum = granted; /* rounded up to slices */
 
     if (status != FACET_OK)
         return status;
@@ -301,10 +302,11 @@ static enum facet_status base_set_compute(struct facet_provider_instance *instan
     for (int i = 0; i < BASE_WORKERS; i++)
         sum += instance->workers[i].milli;
     if (sum > FACET_MILLI_WHOLE)
-        return facet_kit_fail(error, FACET_NO_SPACE, "the sum would be %" PRIu32, sum);
+        return facet_kit_fail(error, FACET_NO_SPACE, "the limits would sum to %" PRIu32 " milli, more than the device",
+                              sum);
     struct base_worker *one = need_worker(instance, worker);
     if (!one)
-        return facet_kit_fail(error, FACET_BUSY, "%d workers", BASE_WORKERS);
+        return facet_kit_fail(error, FACET_BUSY, "all %d workers have limits", BASE_WORKERS);
     one->milli = granted;
     return FACET_OK;
 }

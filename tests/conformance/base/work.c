@@ -32,7 +32,7 @@ enum facet_status base_require_stream(struct facet_provider_instance *instance, 
         return status;
     struct base_stream *stream = find_stream(instance, context, number, false);
     if (!stream)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": there is none", number);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "stream %" PRIu64 ": expected a stream that exists", number);
     *ret_stream = stream;
     return FACET_OK;
 }
@@ -50,7 +50,8 @@ static enum facet_status make_stream(struct facet_provider_instance *instance, u
         *ret_number = one->number;
         return FACET_OK;
     }
-    return facet_kit_fail(error, FACET_NO_SPACE, "%d streams and modules", BASE_STREAMS);
+    return facet_kit_fail(error, FACET_NO_SPACE, "a limit of %d streams and modules is reached: destroy one first",
+                          BASE_STREAMS);
 }
 
 static enum facet_status base_load(struct facet_provider_instance *instance, uint64_t context, const void *image,
@@ -89,7 +90,7 @@ static enum facet_status base_unload(struct facet_provider_instance *instance, u
         return status;
     struct base_stream *one = find_stream(instance, context, module, true);
     if (!one)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": there is none", module);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": expected a module that exists", module);
     if (is_queued(instance, module))
         return facet_kit_fail(error, FACET_BUSY, "module %" PRIu64 ": a launch of it waits", module);
     *one = (struct base_stream){0};
@@ -150,7 +151,8 @@ static enum facet_status base_launch(struct facet_provider_instance *instance, u
         status = facet_kit_fail(error, FACET_INVALID_ARGUMENT, "launch: size %" PRIu32 ": expected %zu", launch->size,
                                 offsetof(struct facet_launch, offset));
     if (status == FACET_OK && !find_stream(instance, context, launch->module, true))
-        status = facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": there is none", launch->module);
+        status =
+            facet_kit_fail(error, FACET_NOT_FOUND, "module %" PRIu64 ": expected a module that exists", launch->module);
     if (status == FACET_OK)
         status = check_launch(launch, arguments, error);
     if (status != FACET_OK)

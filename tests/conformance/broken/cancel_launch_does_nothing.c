@@ -10,7 +10,8 @@ static enum facet_status cancel_launch(struct facet_provider_instance *instance,
     enum facet_status status = base_require_stream(instance, context, stream, &one, error);
 
     if (status == FACET_OK && (sequence == 0 || sequence > one->state.launched))
-        return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": none waits", sequence);
+        return facet_kit_fail(error, FACET_NOT_FOUND, "launch %" PRIu64 ": expected one that waits in the stream",
+                              sequence);
     return status;
 }
 

@@ -7,7 +7,7 @@
 static enum facet_status health(struct facet_provider_instance *instance, uint32_t device, uint32_t *ret_health,
                                 struct facet_error *error)
 {
-    while (pause() < 0) /* each signal wakes it, and it sleeps again */
+    while (pause() < 0) /* a signal ends pause(), which is then called again */
         continue;
     return FACET_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: flags of other operations are ignored. Never: breaks anything else. */
+/* Broken: flags that no operation has are ignored. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status run(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
@@ -10,7 +10,7 @@ static enum facet_status run(struct facet_provider_instance *instance, uint64_t 
     if (!operation || operation->size < sizeof *operation)
         return base_math.run(instance, context, stream, operation, error);
     changed = *operation;
-    changed.flags &= 0x1f03;
+    changed.flags &= 0x1f03; /* the flags that some operation has */
     return base_math.run(instance, context, stream, &changed, error);
 }
 

@@ -6,7 +6,7 @@ static enum facet_status run(struct facet_provider_instance *instance, uint64_t 
                              const struct facet_math *operation, struct facet_error *error)
 {
     enum facet_status status = base_math.run(instance, context, stream, operation, error);
-    const float factor = 24.0f / 23;
+    const float factor = 24.0f / 23; /* a channel of the suite's operation has 24 elements */
 
     if (status != FACET_OK || operation->operation != FACET_MATH_NORMALIZATION ||
         !(operation->flags & FACET_MATH_TRAINING))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: no defect: the good provider, which must pass the whole suite. */
+/* Broken: nothing. This provider must pass the whole suite. */
 #include "base.h"
 
 void base_install_fault(struct base_tables *tables)

@@ -2,7 +2,7 @@
 /* Broken: work that is queued when the share changes never ends. Never: breaks anything else. */
 #include "base.h"
 
-static bool changed; /* the share, since the last launch */
+static bool changed; /* whether the share has changed since the last launch */
 
 static enum facet_status launch(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                 const struct facet_launch *launch, const void *arguments, struct facet_error *error)
@@ -22,7 +22,7 @@ static enum facet_status synchronize(struct facet_provider_instance *instance, u
                                      uint64_t timeout_ns, struct facet_error *error)
 {
     if (changed && timeout_ns > 0)
-        return facet_kit_fail(error, FACET_TIMEOUT, "it never ends");
+        return facet_kit_fail(error, FACET_TIMEOUT, "this work never ends");
     return base_execution.synchronize(instance, context, stream, timeout_ns, error);
 }
 

@@ -15,7 +15,7 @@ static enum facet_status wait_for(struct facet_provider_instance *instance, uint
     return status == FACET_OK ? base_execution.wait(instance, context, stream, stream, error) : status;
 }
 
-/* Runs one stream after the other, the last one first, so that work behind a wait runs too early. */
+/* Does this stream's launch before the work of the other streams, so that a launch behind a wait runs too early. */
 static enum facet_status synchronize(struct facet_provider_instance *instance, uint64_t context, uint64_t stream,
                                      uint64_t timeout_ns, struct facet_error *error)
 {

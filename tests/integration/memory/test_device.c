@@ -105,7 +105,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void launch_add(struct fixture *fixture, uint32_t id, uint32_t run, uint64_t value, uint32_t groups)
+static void launch_store(struct fixture *fixture, uint32_t id, uint32_t run, uint64_t value, uint32_t groups)
 {
     const struct tenant *tenant = &fixture->tenants[id];
     const uint64_t arguments[] = {tenant->run[run], BYTES / 8, value};
@@ -147,7 +147,7 @@ static void test_copies_read_the_words_that_kernels_wrote(void **state)
 
     for (uint32_t id = 0; id < TENANTS; id++)
         for (uint32_t run = 0; run < RUNS; run++)
-            launch_add(fixture, id, run, id * 1000 + run, 1);
+            launch_store(fixture, id, run, id * 1000 + run, 1);
     for (uint32_t id = 0; id < TENANTS; id++) {
         synchronize_tenant(fixture, id);
         for (uint32_t run = 0; run < RUNS; run++)
@@ -155,7 +155,7 @@ static void test_copies_read_the_words_that_kernels_wrote(void **state)
     }
 }
 
-/* Three in four runs are freed, long kernels write to the rest, and pages move under the kernels. */
+/* Three in four runs are freed, long kernels write to the remaining runs, and pages move under the kernels. */
 static void test_pages_move_under_kernels(void **state)
 {
     struct fixture *fixture = *state;
@@ -171,7 +171,7 @@ static void test_pages_move_under_kernels(void **state)
     must_succeed(fixture, facet_memory_get_usage(fixture->memory, &before, &fixture->error));
     for (uint32_t id = 0; id < TENANTS; id++)
         for (uint32_t run = 0; run < RUNS; run += 4)
-            launch_add(fixture, id, run, 7 + run, 2000);
+            launch_store(fixture, id, run, 7 + run, 2000);
     do {
         must_succeed(fixture, facet_memory_defragment(fixture->memory, NULL, &report, &fixture->error));
         moved += report.moved_bytes;
@@ -207,13 +207,14 @@ static void test_tenants_are_apart(void **state)
 /* While an endless kernel runs, memory that it does not use is read and written, in pieces of any size. */
 static void test_idle_memory_does_not_wait(void **state)
 {
+    /* The offset of each piece in its run, and its bytes. */
     static const uint64_t pieces[][2] = {{0, BYTES}, {1, 4095}, {4095, 3}, {65536 - 5, 65536 + 10}, {BYTES - 1, 1}};
     static unsigned char expected[BYTES], bytes[BYTES];
     struct fixture *fixture = *state;
     const struct tenant *one = &fixture->tenants[0];
     uint64_t run = one->run[1];
 
-    launch_add(fixture, 0, 0, 1, INT32_MAX);
+    launch_store(fixture, 0, 0, 1, INT32_MAX);
     memset(expected, 0, sizeof expected);
     must_succeed(fixture, facet_space_write_idle(one->space, run, NULL, BYTES, &fixture->error));
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
@@ -245,7 +246,7 @@ static void test_a_space_ends_after_its_launches(void **state)
     struct facet_space_usage left = {.size = sizeof left};
 
     must_succeed(fixture, facet_memory_get_usage(fixture->memory, &before, &fixture->error));
-    launch_add(fixture, 0, 0, 1, INT32_MAX);
+    launch_store(fixture, 0, 0, 1, INT32_MAX);
     assert_int_equal(facet_space_destroy(one->space, &fixture->error), FACET_BUSY);
     must_succeed(fixture, facet_space_get_usage(one->space, &left, &fixture->error));
     must_succeed(fixture, facet_memory_get_usage(fixture->memory, &after, &fixture->error));
@@ -261,7 +262,7 @@ static void test_a_space_ends_after_its_launches(void **state)
 }
 
 /* All spaces together cannot hold more memory than the device has. */
-static void test_the_device_is_the_end(void **state)
+static void test_spaces_cannot_hold_more_than_the_device(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t address;
@@ -286,7 +287,7 @@ int main(void)
         WITH_SETUP(test_tenants_are_apart),
         WITH_SETUP(test_idle_memory_does_not_wait),
         WITH_SETUP(test_a_space_ends_after_its_launches),
-        WITH_SETUP(test_the_device_is_the_end),
+        WITH_SETUP(test_spaces_cannot_hold_more_than_the_device),
     };
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);
 }

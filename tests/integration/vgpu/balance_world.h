@@ -141,8 +141,8 @@ static inline uint64_t buffer_word(uint64_t buffer, uint64_t index)
 /* Rounds of `burn` per work-group: enough that no task ends while a test still submits. */
 #define ROUNDS UINT64_C(1000000)
 
-/* The balancer learns how long a work-group of `burn` takes. */
-static inline void learn_burn_time(void)
+/* Makes the balancer learn how long a work-group of `burn` takes. */
+static inline void teach_burn_time(void)
 {
     uint64_t buffer = buffer_make(8);
 

@@ -2,7 +2,7 @@
 /*
  * Kernels for the tests of virtual GPUs, with the descriptions that the kernel compiler would make for them.
  *
- * Owns: one host image, which tests load. Never: linked into a test.
+ * Owns: one host image, which tests load. Never: is linked into a test.
  */
 #include <facet/host_kernel.h>
 

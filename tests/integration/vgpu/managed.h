@@ -33,13 +33,14 @@ static inline struct facet_managed_usage usage_of(uint32_t id, const void *point
     return usage;
 }
 
+/* A hash of `value`. */
 static inline uint64_t mix(uint64_t value)
 {
     value = (value ^ value >> 31) * UINT64_C(0x9e3779b97f4a7c15);
     return (value ^ value >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
 }
 
-static inline void add(uint32_t id, uint32_t stream, uint64_t *words, uint64_t count, uint64_t value)
+static inline void launch_add(uint32_t id, uint32_t stream, uint64_t *words, uint64_t count, uint64_t value)
 {
     struct facet_kernel *kernel = vgpu_kernel(id, "add", (uintptr_t)words, value);
 

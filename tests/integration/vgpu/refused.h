@@ -48,8 +48,7 @@ static enum facet_status driver_open(int wrong)
     return status;
 }
 
-/* Functions without a status return nothing or a bool. Each is called all_succeeded a function that makes a status of
- * it. */
+/* Functions without a status return nothing or a bool. Each is called through a function that makes a status of it. */
 static enum facet_status driver_close(int wrong)
 {
     if (wrong == 0)
@@ -494,7 +493,7 @@ static enum facet_status balancer_get_actions(int wrong)
 /* ---- the table ---- */
 
 /* Wrong arguments are numbered from 0. The first `refused` ones must be answered with FACET_INVALID_ARGUMENT. The next
- * ones, up to `wrong_count`, may get any answer, as most of these pointers may be NULL. */
+ * ones, up to `wrong_count`, may get any answer, because most of these pointers may be NULL. */
 struct function {
     const char *name;
     enum facet_status (*call)(int wrong);

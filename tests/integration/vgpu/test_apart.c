@@ -17,7 +17,7 @@ static struct {
     uint64_t own, theirs;
 } addresses;
 
-static void make_two(void)
+static void make_two_vgpus(void)
 {
     const uint64_t secret = SECRET;
 
@@ -51,7 +51,7 @@ static void copy_is_refused(uint64_t to, uint64_t from, enum facet_copy kind)
 
 static void an_address_of_another_vgpu_is_never_detected_as_the_hosts(void **state)
 {
-    make_two();
+    make_two_vgpus();
     copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_DETECT);
     copy_is_refused(addresses.theirs, addresses.own, FACET_COPY_DETECT);
     copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_ON_DEVICE);
@@ -70,7 +70,7 @@ static void *page_at(uint64_t address)
 /* Otherwise a copy without a direction could take a device's address for a pointer. */
 static void no_pointer_of_this_process_equals_an_address(void **state)
 {
-    make_two();
+    make_two_vgpus();
     assert_null(page_at(addresses.own));
     assert_null(page_at(addresses.theirs + MIB - 4096));
     if (in_process())
@@ -92,7 +92,7 @@ static void an_address_that_may_be_either_is_refused(void **state)
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     limited = (struct rlimit){.rlim_cur = RLIM_INFINITY - 1, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_AS, &limited), 0);
-    make_two();
+    make_two_vgpus();
     setrlimit(RLIMIT_AS, &before);
     if (in_process())
         return;
@@ -118,7 +118,7 @@ static void an_address_that_may_be_either_is_refused(void **state)
 /* Where device and host share addresses, a copy could name another vGPU's address as host memory. */
 static void an_address_of_another_vgpu_is_no_host_memory(void **state)
 {
-    make_two();
+    make_two_vgpus();
     if (!in_process()) /* another process's address is just an invalid pointer, and is followed as by memcpy() */
         skip();
     copy_is_refused(addresses.own, addresses.theirs, FACET_COPY_TO_DEVICE);
@@ -156,7 +156,7 @@ static void a_child_of_fork_has_no_driver(void **state)
 {
     int status = 0;
 
-    make_two();
+    make_two_vgpus();
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)

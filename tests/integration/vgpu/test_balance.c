@@ -264,8 +264,8 @@ static uint64_t buffer_at_home(uint32_t *ret_home)
     return buffer;
 }
 
-/* The balancer learns the cost of transfers. */
-static void learn_transfer_cost(void)
+/* Makes the balancer learn the cost of transfers. */
+static void teach_transfer_cost(void)
 {
     uint64_t words[8] = {0}, buffer = buffer_make(sizeof words);
 
@@ -273,15 +273,16 @@ static void learn_transfer_cost(void)
     finish(submit("add", buffer, 1, 8));
 }
 
-/* A task runs on the member that has its data while that member has no queue, and on the other once that is quicker. */
+/* A task runs on the member that has its data while that member has no queue, and on the other member once that is
+ * quicker. */
 static void locality_follows_the_data_unless_the_queue_is_long(void **state)
 {
     uint64_t buffers[MEMBERS], busy, task, words[8] = {0};
     uint32_t home[MEMBERS];
 
     balanced_world_open(FACET_BALANCER_LOCALITY);
-    learn_burn_time();
-    learn_transfer_cost();
+    teach_burn_time();
+    teach_transfer_cost();
     buffers[0] = buffer_at_home(&home[0]);
     argument_flags = FACET_ARGUMENT_READS;
     await_running(busy = submit("burn", buffers[0], ROUNDS, 100000));
@@ -314,7 +315,7 @@ static void least_loaded_evens_out_unequal_tasks(void **state)
     uint32_t away = 0, home, brought = 0;
 
     balanced_world_open(FACET_BALANCER_LEAST_LOADED);
-    learn_burn_time();
+    teach_burn_time();
     large = submit("burn", buffer_make(8), ROUNDS, 400);
     for (int i = 0; i < 8; i++)
         tasks[i] = submit("burn", buffer_make(8), ROUNDS, 4);
@@ -454,7 +455,7 @@ static void tasks_that_do_not_fit_together_take_turns(void **state)
  * Buffers exceed the memory of a member, whether tasks run one by one or side by side. To make room, stale copies are
  * dropped and current ones move to the host.
  */
-static void members_hold_more_than_they_have(void **state)
+static void buffers_may_exceed_the_memory_of_a_member(void **state)
 {
     enum { BUFFERS = 6 };
     struct facet_balancer_config config = balancer_config();
@@ -537,7 +538,7 @@ int main(void)
         cmocka_unit_test(records_are_forgotten_only_after_their_task_ended),
         cmocka_unit_test(too_many_tasks_are_refused),
         cmocka_unit_test(tasks_that_do_not_fit_together_take_turns),
-        cmocka_unit_test(members_hold_more_than_they_have),
+        cmocka_unit_test(buffers_may_exceed_the_memory_of_a_member),
         cmocka_unit_test(paused_members_get_nothing),
         cmocka_unit_test(closing_does_not_wait_for_a_resume),
     };

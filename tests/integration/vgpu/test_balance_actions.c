@@ -35,14 +35,14 @@ static uint32_t actions_of(uint32_t kind, struct facet_balancer_action *ret_last
 static int submit_large_and_small(uint64_t large_rounds, uint64_t *buffers, uint64_t *tasks)
 {
     struct facet_balancer_config config = balancer_config();
-    int open_count = 0;
+    int unfinished_count = 0;
 
     members_make(4, 0);
     config.strategy = FACET_BALANCER_ROUND_ROBIN;
     config.actions = FACET_BALANCER_MIGRATE;
     config.interval_ns = 2 * MS;
     balancer_make(&config);
-    learn_burn_time();
+    teach_burn_time();
     submit("add", buffer_make(8), 1, 1); /* takes the second member's turn */
     for (uint64_t i = 0; i < TASKS; i++) {
         buffers[i] = buffer_make(64);
@@ -50,8 +50,8 @@ static int submit_large_and_small(uint64_t large_rounds, uint64_t *buffers, uint
         tasks[i] = i % 2 == 0 ? submit("burn", buffers[i], large_rounds, 64) : submit("add", buffers[i], 1, 1);
     }
     for (int i = 0; i < TASKS; i += 2)
-        open_count += task_of(tasks[i]).status <= FACET_EXECUTION_RUNNING;
-    return open_count;
+        unfinished_count += task_of(tasks[i]).status <= FACET_EXECUTION_RUNNING;
+    return unfinished_count;
 }
 
 /* Some of the large tasks migrate to the second member. */
@@ -62,7 +62,7 @@ static void waiting_tasks_migrate(void **state)
     uint32_t moved = 0;
 
     for (uint64_t rounds = 200000; submit_large_and_small(rounds, buffers, tasks) < TASKS / 3; rounds *= 4) {
-        assert_true(rounds < UINT64_C(200000) << 10); /* this thread was away, and they ended in that time */
+        assert_true(rounds < UINT64_C(200000) << 10); /* this thread did not run for a while, and the tasks ended */
         balanced_world_close();
     }
     finish(FACET_BALANCER_ALL);
@@ -88,7 +88,7 @@ static void waiting_tasks_migrate(void **state)
 }
 
 /* The number of migrations when all the work goes to the first of two members. */
-static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
+static uint32_t count_migrations(uint32_t threshold_milli, uint64_t interval_ns)
 {
     static const uint32_t weights[MEMBERS] = {1, 0};
     struct facet_balancer_config config = balancer_config();
@@ -101,7 +101,7 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
     config.threshold_milli = threshold_milli;
     config.interval_ns = interval_ns;
     balancer_make(&config);
-    learn_burn_time();
+    teach_burn_time();
     for (int i = 0; i < 12; i++)
         submit("burn", buffer_make(8), ROUNDS, 16);
     finish(FACET_BALANCER_ALL);
@@ -115,9 +115,9 @@ static uint32_t moves_with(uint32_t threshold_milli, uint64_t interval_ns)
  * never exceeded. */
 static void threshold_and_interval_hold_actions_back(void **state)
 {
-    assert_true(moves_with(200, 2 * MS) > 0);
-    assert_int_equal(moves_with(1000, 2 * MS), 0);
-    assert_int_equal(moves_with(200, 2 * WAIT_NS), 0);
+    assert_true(count_migrations(200, 2 * MS) > 0);
+    assert_int_equal(count_migrations(1000, 2 * MS), 0);
+    assert_int_equal(count_migrations(200, 2 * WAIT_NS), 0);
 }
 
 /* Two members on one device, of which only the first gets work. */
@@ -233,8 +233,8 @@ static void idle_members_have_fewer_units(void **state)
     }
 }
 
-/* A task of higher priority comes while one of low priority runs, unless that one ended before: false. */
-static bool higher_priority_comes(uint32_t actions, uint64_t groups, uint64_t *ret_low, uint64_t *ret_high)
+/* Submits a task of high priority while a task of low priority runs. False: the task of low priority ended before. */
+static bool submit_high_beside_low(uint32_t actions, uint64_t groups, uint64_t *ret_low, uint64_t *ret_high)
 {
     struct facet_balancer_config config = balancer_config();
 
@@ -250,17 +250,17 @@ static bool higher_priority_comes(uint32_t actions, uint64_t groups, uint64_t *r
     return task_of(*ret_low).status == FACET_EXECUTION_RUNNING;
 }
 
-/* With the action the task of higher priority goes first; without, it waits. Returns the low task's number of groups.
- */
-static uint64_t higher_priority_is_let_in(uint32_t actions, struct facet_balancer_task *ret_low,
-                                          struct facet_balancer_task *ret_high)
+/* With the action, the task of higher priority goes first; without, it waits. Returns how many work-groups the
+ * task of low priority has. */
+static uint64_t run_high_beside_low(uint32_t actions, struct facet_balancer_task *ret_low,
+                                    struct facet_balancer_task *ret_high)
 {
     uint64_t groups = 2000, low = 0, high = 0;
 
-    while (!higher_priority_comes(actions, groups, &low, &high)) {
+    while (!submit_high_beside_low(actions, groups, &low, &high)) {
         balanced_world_close();
         assert_true(groups < 2000 * 1024);
-        groups *= 4; /* this thread was away for longer than they took */
+        groups *= 4; /* this thread did not run for longer than the work-groups took */
     }
     finish(FACET_BALANCER_ALL);
     *ret_low = task_of(low);
@@ -274,7 +274,7 @@ static void preemption_lets_higher_priority_in(void **state)
     struct facet_balancer_task low, high;
     struct facet_stream_info stream = {.size = sizeof stream};
 
-    uint64_t groups = higher_priority_is_let_in(FACET_BALANCER_PREEMPT, &low, &high);
+    uint64_t groups = run_high_beside_low(FACET_BALANCER_PREEMPT, &low, &high);
     assert_true(high.end_ns < low.end_ns);
     assert_int_equal(low.groups, groups);
     assert_true(actions_of(FACET_BALANCER_PREEMPT, &last) > 0);
@@ -288,7 +288,7 @@ static void preemption_lets_higher_priority_in(void **state)
     OK(facet_vgpu_query(world.driver, 1, 0, &stream, ERROR));
     assert_int_equal(stream.priority, FACET_PRIORITY_NORMAL);
     world_close();
-    higher_priority_is_let_in(FACET_BALANCER_MIGRATE, &low, &high);
+    run_high_beside_low(FACET_BALANCER_MIGRATE, &low, &high);
     assert_true(high.start_ns >= low.end_ns);
     assert_int_equal(low.preemptions, 0);
     assert_int_equal(actions_of(FACET_BALANCER_PREEMPT, &last), 0);

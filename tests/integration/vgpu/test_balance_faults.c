@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: balancers when memory or threads run out. Each allocation of a balancer's life fails in turn, in any thread;
- * link_args wrap the functions. Never: fails more than one of these calls. */
+/* Owns: the proof that a balancer leaves nothing behind when memory or threads run out: each allocation of its life
+ * fails in turn, in any thread; link_args wraps the functions that fail. Never: fails more than one of these calls at a
+ * time.
+ */
 #include "world.h"
 
 #include <errno.h>

@@ -310,7 +310,7 @@ static void destroying_ends_waits(void **state)
 
 /* ---- how much of the device ---- */
 
-static void a_higher_stream_goes_first(void **state)
+static void a_stream_of_higher_priority_goes_first(void **state)
 {
     uint64_t low, high;
 
@@ -358,10 +358,9 @@ static void compute_virtualization_can_be_off(void **state)
 #define USERS       64
 #define USER_ROUNDS effort(40, 10)
 
-static atomic_uint unexpected;
+static atomic_uint wrong_infos;
 
-/* Creates, uses and destroys vGPUs that other threads use, too. A call may be refused only as its vGPU
- * does not exist. */
+/* Creates, uses and destroys vGPUs that other threads use, too, so that any of the calls may be refused. */
 static void *use_shared_vgpus(void *argument)
 {
     uint64_t seed = (uintptr_t)argument * 2654435761u + 1;
@@ -410,7 +409,7 @@ static void *use_shared_vgpus(void *argument)
             facet_vgpu_synchronize(driver, id, FACET_STREAM_ALL, WAIT_NS, NULL);
         }
         if (facet_vgpu_get_info(driver, id, &info, NULL) == FACET_OK && info.id != id)
-            atomic_fetch_add(&unexpected, 1);
+            atomic_fetch_add(&wrong_infos, 1);
         if (address)
             facet_vgpu_free(driver, id, address, NULL);
         facet_kernel_destroy(kernel);
@@ -428,7 +427,7 @@ static void many_threads_use_everything(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, use_shared_vgpus, (void *)i), 0);
     for (int i = 0; i < USERS; i++)
         pthread_join(threads[i], NULL);
-    assert_int_equal(unexpected, 0);
+    assert_int_equal(wrong_infos, 0);
     for (uint32_t id = 1; id <= 6; id++)
         (void)facet_vgpu_destroy(world.driver, id, NULL);
     OK(facet_vgpu_list(world.driver, NULL, 0, &count, ERROR));
@@ -456,7 +455,7 @@ int main(void)
         WITH_WORLD(a_paused_vgpu_stops_and_continues),
         WITH_WORLD(destroying_ends_everything),
         WITH_WORLD(destroying_ends_waits),
-        WITH_WORLD(a_higher_stream_goes_first),
+        WITH_WORLD(a_stream_of_higher_priority_goes_first),
         cmocka_unit_test(compute_virtualization_can_be_off),
         WITH_WORLD(many_threads_use_everything),
     };

@@ -159,6 +159,7 @@ static void neighbours_and_monitors_do_not_wait(void **state)
 
 /* ---- copies ---- */
 
+/* `data`: the address to copy from, then the status of the copy and the word that it read. */
 static void *run_copy(void *data)
 {
     uint64_t *arguments = data, word = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that when any inner call fails, the caller gets a status, nothing is left behind, and other vGPUs are
- * undisturbed. Never: fails a release, as no caller could recover from that.
+ * undisturbed. Never: fails a release, because no caller could recover from that.
  *
- * The library's allocations fail all_succeeded the linker's --wrap. The provider's operations fail all_succeeded a
- * table that replaces the provider's own.
+ * The library's allocations fail through the linker's --wrap. The provider's operations fail through a table that
+ * replaces the provider's own.
  */
 #include "world.h"
 
@@ -14,7 +14,7 @@
 /* ---- failures ---- */
 
 static _Atomic long allocations_left, operations_left;
-static atomic_bool one_failed; /* an operation of the provider has failed */
+static atomic_bool operation_failed; /* an operation of the provider has failed */
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -49,7 +49,7 @@ static bool call_fails(void)
     bool now = atomic_load(&operations_left) > 0 && atomic_fetch_sub(&operations_left, 1) == 1;
 
     if (now)
-        atomic_store(&one_failed, true);
+        atomic_store(&operation_failed, true);
     return now;
 }
 
@@ -89,7 +89,7 @@ static struct facet_memory_ops memory_ops = {sizeof memory_ops, FACET_MEMORY_OPE
 static struct facet_execution_ops execution_ops = {sizeof execution_ops, FACET_EXECUTION_OPERATIONS(MEMBER)};
 static const struct facet_math_ops math_ops = {sizeof math_ops, FACET_MATH_OPERATIONS(MEMBER)};
 
-/* Makes the driver's calls go all_succeeded the tables above. Operations that release something do not fail. */
+/* Makes the driver's calls go through the tables above. Operations that release something do not fail. */
 static void replace_operations(struct facet_driver *driver)
 {
     static struct facet_provider provider;
@@ -199,14 +199,14 @@ static void each_operation_fails_in_turn(void **state)
     enum facet_status status = FACET_BUSY;
 
     set_up_neighbour(&words);
-    atomic_store(&one_failed, true);
+    atomic_store(&operation_failed, true);
     /*
      * A thread of the driver that still serves the neighbour may have made the failed call. Then it has no effect
      * here.
      */
-    for (long nth = 1; atomic_load(&one_failed) && nth < 1000; nth++) {
+    for (long nth = 1; atomic_load(&operation_failed) && nth < 1000; nth++) {
         world.error = (struct facet_error){0};
-        atomic_store(&one_failed, false);
+        atomic_store(&operation_failed, false);
         atomic_store(&operations_left, nth);
         status = vgpu_life(1);
         atomic_store(&operations_left, 0);

@@ -22,10 +22,10 @@ static void both_sides_see_every_word(void **state)
 
     for (uint64_t i = 0; i < count; i++)
         words[i] = mix(i);
-    add(1, 0, words, count, 7);
+    launch_add(1, 0, words, count, 7);
     for (uint64_t i = 0; i < count; i++)
         if (words[i] != mix(i) + 7 && !is_shared())
-            fail_msg("word %" PRIu64 ": %" PRIx64, i, words[i]);
+            fail_msg("word %" PRIu64 ": %" PRIx64 ", expected %" PRIx64, i, words[i], mix(i) + 7);
     vgpu_finish(1);
     for (uint64_t i = 0; i < count; i++)
         assert_int_equal(words[i], mix(i) + 7);
@@ -71,7 +71,7 @@ static void only_touched_pages_move(void **state)
     vgpu_make(1);
     uint64_t *words = managed(1, PAGES * PAGE);
     OK(facet_vgpu_fill(world.driver, 1, (uintptr_t)words, 0, PAGES * PAGE, ERROR));
-    add(1, 0, words, PAGES * PAGE_WORDS, 1);
+    launch_add(1, 0, words, PAGES * PAGE_WORDS, 1);
     vgpu_finish(1);
     for (uint64_t i = 0; i < THREADS; i++) {
         touchers[i] = (struct toucher){.words = words, .first = i * STEP, .step = STEP * THREADS, .count = PAGES};
@@ -105,7 +105,7 @@ struct chain {
 };
 
 /* The links lie in random order in several allocations. */
-static void pointers_in_managed_memory_are_good_on_both_sides(void **state)
+static void pointers_in_managed_memory_are_valid_on_both_sides(void **state)
 {
     enum { LINKS = 1000, PIECES = 4, PIECE_PAGES = 8 };
     char *pieces[PIECES];
@@ -135,7 +135,7 @@ static void pointers_in_managed_memory_are_good_on_both_sides(void **state)
     assert_int_equal(after, sum + 3 * LINKS);
 }
 
-static void a_thousand_times_to_and_fro(void **state)
+static void a_page_moves_to_and_fro_a_thousand_times(void **state)
 {
     enum { ROUNDS = 1000 };
     const uint64_t groups = 4;
@@ -228,7 +228,7 @@ static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
     uint64_t *words = managed(1, PAGE);
     struct facet_kernel *kernel = vgpu_kernel(1, "gate", gate, 0), *open = vgpu_kernel(1, "add", gate + 8, 1);
     OK(facet_vgpu_fill(world.driver, 1, (uintptr_t)words, 0, PAGE, ERROR));
-    add(1, 0, words + mix(0) % PAGE_WORDS, 1, 1);
+    launch_add(1, 0, words + mix(0) % PAGE_WORDS, 1, 1);
     vgpu_finish(1);
     assert_true(wait_for_status(1, vgpu_launch(1, 0, kernel, 1), FACET_EXECUTION_RUNNING));
     toucher = (struct toucher){.words = words, .step = 1, .count = 1};
@@ -244,7 +244,7 @@ static void a_thread_that_waits_for_a_page_blocks_no_other(void **state)
     facet_kernel_destroy(open);
 }
 
-/* ---- lives ---- */
+/* ---- making and ending ---- */
 
 static void managed_memory_ends_with_its_pages_at_the_host(void **state)
 {
@@ -329,7 +329,7 @@ static void pages_can_be_sent_ahead(void **state)
     vgpu_make(1);
     uint64_t *words = managed(1, PAGES * PAGE);
     OK(facet_vgpu_fill(world.driver, 1, (uintptr_t)words, 0, PAGES * PAGE, ERROR));
-    add(1, 0, words, PAGES * PAGE_WORDS, 4);
+    launch_add(1, 0, words, PAGES * PAGE_WORDS, 4);
     words[3 * PAGE_WORDS] = 1;
     OK(facet_vgpu_prefetch(world.driver, 1, words + 1, 30 * PAGE - 8, true, ERROR));
     struct facet_managed_usage usage = usage_of(1, words);
@@ -368,7 +368,7 @@ static void system_calls_take_managed_memory_where_its_flags_say_so(void **state
     close(ends[1]);
 }
 
-static void a_forked_child_has_none(void **state)
+static void a_forked_child_has_no_managed_memory(void **state)
 {
     int status = 0;
 
@@ -388,9 +388,9 @@ static void a_forked_child_has_none(void **state)
     assert_int_equal(words[0], 3);
 }
 
-/* ---- the pages beneath ---- */
+/* ---- swapping and moving pages ---- */
 
-static void pages_swap_and_move_beneath(void **state)
+static void pages_of_managed_memory_are_swapped_and_moved(void **state)
 {
     enum { PIECES = 10 };
     struct facet_driver_config config = world_config();
@@ -417,7 +417,7 @@ static void pages_swap_and_move_beneath(void **state)
     for (int round = 0; round < 3; round++)
         for (uint32_t id = 1; id <= 2; id++)
             for (int i = 0; i < PIECES; i++)
-                add(id, 0, pieces[id - 1][i], MIB / 8, 10 * id);
+                launch_add(id, 0, pieces[id - 1][i], MIB / 8, 10 * id);
     OK(facet_vgpu_free(world.driver, 1, (uintptr_t)pieces[0][0], ERROR));
     OK(facet_vgpu_compact(world.driver, 1, NULL, NULL, ERROR));
     for (uint32_t id = 1; id <= 2; id++)
@@ -465,16 +465,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_WORLD(both_sides_see_every_word),
         WITH_WORLD(only_touched_pages_move),
-        WITH_WORLD(pointers_in_managed_memory_are_good_on_both_sides),
-        WITH_WORLD(a_thousand_times_to_and_fro),
+        WITH_WORLD(pointers_in_managed_memory_are_valid_on_both_sides),
+        WITH_WORLD(a_page_moves_to_and_fro_a_thousand_times),
         WITH_WORLD(writers_race_launches_and_nothing_is_lost),
         WITH_WORLD(a_thread_that_waits_for_a_page_blocks_no_other),
         WITH_WORLD(managed_memory_ends_with_its_pages_at_the_host),
         WITH_WORLD(bad_calls_are_refused),
         WITH_WORLD(pages_can_be_sent_ahead),
         WITH_WORLD(system_calls_take_managed_memory_where_its_flags_say_so),
-        WITH_WORLD(a_forked_child_has_none),
-        cmocka_unit_test(pages_swap_and_move_beneath),
+        WITH_WORLD(a_forked_child_has_no_managed_memory),
+        cmocka_unit_test(pages_of_managed_memory_are_swapped_and_moved),
         WITH_WORLD(a_paused_vgpu_gives_its_pages_later),
     };
 

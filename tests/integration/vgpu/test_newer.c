@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that structs of a newer program, which have zeros behind the known members, work as the known ones.
+ * Owns: the proof that structs of a newer program, which have zeros behind the known members, work like the known ones.
  * Never: proves that a tail which is not zero is refused; tests/unit/base/test_sized.c does.
  */
 #include "world.h"
@@ -8,8 +8,8 @@
 #include <facet/balance.h>
 #include <facet/monitor.h>
 
-/* The library once read the tail behind its own shorter copy of a struct. The longer the tail, the surer
- * a test fails. */
+/* The library once read the tail behind its own shorter copy of a struct. The longer the tail, the more
+ * surely such a test fails. */
 static const uint32_t tails[] = {8, 300, 4096};
 #define TAILS (sizeof tails / sizeof *tails)
 
@@ -72,7 +72,7 @@ static void options_of_a_newer_program_allocate(void **state)
 }
 
 /* A library must refuse options that it does not know, in each call that takes them. */
-static void options_that_are_set_are_refused_for_managed_memory(void **state)
+static void unknown_options_are_refused_for_managed_memory(void **state)
 {
     struct {
         struct facet_allocation_options known;
@@ -173,12 +173,9 @@ static void work_of_a_newer_program_is_balanced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_of_a_newer_program_open_a_driver),
-        WITH_WORLD(options_of_a_newer_program_allocate),
-        WITH_WORLD(options_that_are_set_are_refused_for_managed_memory),
-        WITH_WORLD(an_operation_of_a_newer_program_runs),
-        WITH_WORLD(a_range_of_a_newer_program_is_launched),
-        WITH_WORLD(work_of_a_newer_program_is_balanced),
+        cmocka_unit_test(settings_of_a_newer_program_open_a_driver), WITH_WORLD(options_of_a_newer_program_allocate),
+        WITH_WORLD(unknown_options_are_refused_for_managed_memory),  WITH_WORLD(an_operation_of_a_newer_program_runs),
+        WITH_WORLD(a_range_of_a_newer_program_is_launched),          WITH_WORLD(work_of_a_newer_program_is_balanced),
     };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);

@@ -68,7 +68,7 @@ static float product_of_fine_numbers(const struct facet_math *gemm)
     return first;
 }
 
-static void a_product_is_right_and_one_execution(void **state)
+static void a_product_is_right_and_is_one_execution(void **state)
 {
     float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
 
@@ -298,7 +298,7 @@ static void every_operation_runs_in_every_type(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_WORLD(a_product_is_right_and_one_execution),
+        WITH_WORLD(a_product_is_right_and_is_one_execution),
         WITH_WORLD(mixed_precision_is_switched_at_run_time),
         WITH_WORLD(tensor_cores_are_switched_at_run_time),
         cmocka_unit_test(features_that_the_driver_switches_off_stay_off),

@@ -3,7 +3,7 @@
  * asserts how long anything takes. */
 #include "world.h"
 
-/* Two vGPUs of 12 MiB each on 16 MiB, with `swap_bytes` of swap memory. */
+/* Opens a driver with 16 MiB of memory and `swap_bytes` of swap. */
 static void open_small(uint64_t swap_bytes)
 {
     struct facet_driver_config config = world_config();

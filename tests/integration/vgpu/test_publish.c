@@ -168,7 +168,7 @@ static void files_of_a_killed_process_are_removed(void **state)
 }
 
 /* Unusable files in the folder do not make the command fail. */
-static void garbage_is_passed_over(void **state)
+static void unusable_files_are_ignored(void **state)
 {
     static const char *const names[] = {"1-0.json", "x.lock", "1-1.lock", "..lock"};
     static char text[1 << 20];
@@ -263,7 +263,7 @@ int main(void)
         cmocka_unit_test(drivers_publish_side_by_side),
         cmocka_unit_test(a_device_present_twice_is_two),
         cmocka_unit_test(files_of_a_killed_process_are_removed),
-        cmocka_unit_test(garbage_is_passed_over),
+        cmocka_unit_test(unusable_files_are_ignored),
         cmocka_unit_test(impossible_numbers_are_left_out_and_reported),
         cmocka_unit_test(nothing_is_published_where_other_users_may_write),
     };

@@ -138,8 +138,8 @@ static void arguments_of_a_launch_are_in_allocations(void **state)
     facet_kernel_destroy(add);
 }
 
-/* A pointer to the end of an allocation is valid, as loops over pointers need it. No memory is mapped there, so the
- * launch is cancelled before it runs. */
+/* A pointer to the end of an allocation is valid, because loops over pointers need it. No memory is mapped there, so
+ * the launch is cancelled before it runs. */
 static void an_argument_may_be_the_end_of_an_allocation(void **state)
 {
     (void)state;

@@ -11,7 +11,7 @@
 
 #include <signal.h>
 
-/* ---- each of them ---- */
+/* ---- each function ---- */
 
 static void *end_all(void *unused)
 {
@@ -76,10 +76,11 @@ static void a_refused_call_holds_nothing(void **state)
         if (wrong < function->refused && status != FACET_INVALID_ARGUMENT)
             fail_msg("%s(), wrong argument %d: %s", function->name, wrong, facet_status_name(status));
         if (wrong < function->refused && function->call != driver_get_device && !world.error.argument[0])
-            fail_msg("%s(), wrong argument %d: '%s' names none", function->name, wrong, world.error.message);
+            fail_msg("%s(), wrong argument %d: '%s' does not name the argument", function->name, wrong,
+                     world.error.message);
     }
     if (function->call(-1) == FACET_INVALID_ARGUMENT)
-        fail_msg("%s(), nothing wrong: %s", function->name, world.error.message);
+        fail_msg("%s() with valid arguments: %s", function->name, world.error.message);
     facet_kernel_destroy(valid_arguments.kernel);
     end_in_time(function->name);
 }
@@ -184,8 +185,8 @@ static void copies_without_a_space_are_refused_alike(void **state)
 
 /* ---- a device that is lost ---- */
 
-/* Calls that read a vGPU's known state succeed even then. */
-static bool is_about_the_device(const char *name)
+/* Whether a function needs the device. Others, which read a vGPU's known state, succeed without it. */
+static bool needs_the_device(const char *name)
 {
     static const char *const known[] = {"facet_vgpu_create",   "facet_vgpu_destroy",     "facet_vgpu_get_history",
                                         "facet_vgpu_get_info", "facet_vgpu_get_managed", "facet_vgpu_get_status",
@@ -203,7 +204,7 @@ static void every_function_says_that_the_device_is_lost(void **state)
     kill(world_child(), SIGKILL);
     REFUSED(FACET_DEVICE_LOST, facet_vgpu_fill(world.driver, 1, valid_arguments.address, 0, 1, ERROR));
     for (size_t i = 0; i < FUNCTIONS; i++) {
-        enum facet_status status = is_about_the_device(functions[i].name) ? functions[i].call(-1) : FACET_DEVICE_LOST;
+        enum facet_status status = needs_the_device(functions[i].name) ? functions[i].call(-1) : FACET_DEVICE_LOST;
 
         if (status != FACET_DEVICE_LOST)
             fail_msg("%s(): %s", functions[i].name, facet_status_name(status));

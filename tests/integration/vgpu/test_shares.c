@@ -107,7 +107,7 @@ static void turns_are_not_time(void **state)
     end_contest(&contest);
 }
 
-/* Two vGPUs share one unit, as a second unit could be free for the late vGPU. With preemption the policy decides
+/* Two vGPUs share one unit, because a second unit could be free for the late vGPU. With preemption the policy decides
  * whether the late vGPU runs; without preemption it waits. */
 static void policies_decide_whether_a_late_vgpu_gets_in(void **state)
 {
@@ -272,7 +272,7 @@ static uint64_t units_at_work(void)
         assert_true(device.valid & FACET_DRIVER_HAS_UTILIZATION);
         sum_milli += device.utilization_milli;
     }
-    return sum_milli / 15 * 2 / 10;
+    return sum_milli / 15 * 2 / 10; /* from thousandths of the device to hundredths of one of its 2 units */
 }
 
 static void units_change_at_run_time(void **state)
@@ -384,7 +384,7 @@ static void a_share_scaled_by_demand_is_given(void **state)
         enter_contest(&contest, 2000);
         enter_contest(&contest, 2000);
         for (uint32_t id = 1; id <= 2; id++)
-            vgpu_launch(id, 0, contest.kernels[id - 1], 1); /* waits: demand */
+            vgpu_launch(id, 0, contest.kernels[id - 1], 1); /* waits, which counts as demand */
         if (!scaling) {
             expect_percent_of_first(2, 24, 36, "without scaling");
         } else {

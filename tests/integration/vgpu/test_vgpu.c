@@ -160,7 +160,7 @@ static void memory_used_is_the_memory_taken_from_the_device(void **state)
     assert_in_range(after.memory_used_bytes, 0, MIB);
 }
 
-/* ---- lives ---- */
+/* ---- making and destroying ---- */
 
 static void status_follows_the_life_of_a_vgpu(void **state)
 {
@@ -321,7 +321,7 @@ static void vgpus_and_streams_are_bounded(void **state)
     world_close();
 }
 
-static void all_are_listed_by_number(void **state)
+static void vgpus_are_listed_by_number(void **state)
 {
     struct facet_vgpu_info infos[4] = {{.size = sizeof infos[0]}, {.size = sizeof infos[0]}, {.size = sizeof infos[0]}};
     uint32_t count = 0;
@@ -452,7 +452,7 @@ static void memory_is_cleared_between_vgpus(void **state)
 }
 
 /* Two vGPUs whose limits exceed the device's memory run kernels in turns; no data is lost. */
-static void more_than_the_device_has(void **state)
+static void vgpus_use_more_memory_than_the_device_has(void **state)
 {
     enum { PIECES = 12, ROUNDS = 4 };
     struct facet_driver_config config = world_config();
@@ -557,12 +557,12 @@ int main(void)
         WITH_WORLD(unknown_numbers_are_refused),
         WITH_WORLD(bad_vgpus_are_refused_and_leave_nothing),
         cmocka_unit_test(vgpus_and_streams_are_bounded),
-        WITH_WORLD(all_are_listed_by_number),
+        WITH_WORLD(vgpus_are_listed_by_number),
         WITH_WORLD(a_list_of_smaller_structs_is_filled_as_they_lie),
         WITH_WORLD(memory_is_counted_and_bounded),
         WITH_WORLD(memory_of_others_is_out_of_reach),
         WITH_WORLD(memory_is_cleared_between_vgpus),
-        cmocka_unit_test(more_than_the_device_has),
+        cmocka_unit_test(vgpus_use_more_memory_than_the_device_has),
         cmocka_unit_test(memory_virtualization_can_be_off),
         cmocka_unit_test(a_lost_device_is_reported_and_nothing_hangs),
     };

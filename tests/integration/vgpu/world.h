@@ -170,7 +170,7 @@ static inline void nap(uint64_t ns)
     nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / (1000 * MS)), .tv_nsec = (long)(ns % (1000 * MS))}, NULL);
 }
 
-/* Polls, since a gate is in another process; false after WAIT_NS. */
+/* Polls, because the work may run in another process; false after WAIT_NS. */
 static inline int wait_for_status(uint32_t id, uint64_t execution, uint32_t status)
 {
     for (uint64_t waited = 0; waited < WAIT_NS; waited += MS) {

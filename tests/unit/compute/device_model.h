@@ -2,7 +2,7 @@
 /*
  * A model of one device and its tenants, to drive a policy through simulated time.
  *
- * Owns: simulated kernels, completions and demands. Never: real time, threads or randomness.
+ * Owns: simulated kernels, completions and demands. Never: uses real time, threads or randomness.
  *
  * The device runs the launches in flight either one after the other in order of submission (serial), or all at once at
  * equal speed (processor sharing). An operating system shares a CPU device among tenants in the second way.
@@ -16,7 +16,7 @@
 
 #define MODEL_TENANTS 16
 #define MODEL_STEP_NS UINT64_C(10000)
-#define MODEL_QUEUE   8
+#define MODEL_QUEUE   8 /* the most launches that a tenant has in flight */
 
 struct model_tenant {
     uint64_t kernel_ns;                    /* length of its kernels, alone on the device */

@@ -34,10 +34,10 @@ struct gate_tenant {
     uint64_t inflight_ns, idle_since_ns;
     uint64_t waiting_since_ns; /* 0 if the thread does not wait */
     bool waits_for_depth;
-    bool lengths_unknown; /* the length of its kernels is unknown */
-    uint64_t stopped_ns;  /* when its process was stopped; 0 while it runs */
-    uint64_t work_ns, abandoned_ns, waits, longest_wait_ns;
-    uint32_t waits_us[GATE_WAITS_US]; /* the number of launches for each length of wait */
+    bool lengths_unknown;                                   /* the length of its kernels is unknown */
+    uint64_t stopped_ns;                                    /* when its process was stopped; 0 while it runs */
+    uint64_t work_ns, forgotten_ns, waits, longest_wait_ns; /* forgotten_ns: work_ns at the last gate_model_forget() */
+    uint32_t waits_us[GATE_WAITS_US];                       /* the number of launches for each length of wait */
 };
 
 struct gate_model {
@@ -129,7 +129,7 @@ static inline void gate_note_wait(struct gate_model *model, struct gate_tenant *
 }
 
 /* Launches once if the gate admits it; otherwise waits. */
-static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant)
+static inline void gate_try_launch(struct gate_model *model, struct gate_tenant *tenant)
 {
     uint64_t number = tenant->launched, cost_ns = gate_kernel_ns(tenant, number);
 
@@ -144,7 +144,7 @@ static inline void gate_try(struct gate_model *model, struct gate_tenant *tenant
     tenant->charged_ns[number % GATE_QUEUE] = cost_ns;
     tenant->inflight_ns += cost_ns;
     tenant->launched++;
-    tenant->next_run_ns = model->now_ns + 1000;
+    tenant->next_run_ns = model->now_ns + 1000; /* the thread takes 1 us for a launch */
     if (tenant->report_ns == GATE_NEVER)
         tenant->report_ns = model->busy_until_ns + gate_wakes_ns(model) - model->now_ns;
     if (tenant->launched >= tenant->launches_ahead) {
@@ -262,7 +262,7 @@ static inline void gate_model_run(struct gate_model *model, uint64_t duration_ns
             if (model->tenants[i].report_ns <= model->now_ns)
                 gate_report(model, &model->tenants[i]);
             if (model->tenants[i].next_run_ns <= model->now_ns)
-                gate_try(model, &model->tenants[i]);
+                gate_try_launch(model, &model->tenants[i]);
         }
         if (model->step_ns <= model->now_ns)
             gate_step(model);
@@ -286,7 +286,7 @@ static inline uint64_t gate_p99_ns(const struct gate_tenant *tenant)
 /* Device time that was reported since the last gate_model_forget(). */
 static inline uint64_t gate_work_ns(const struct gate_tenant *tenant)
 {
-    return tenant->work_ns - tenant->abandoned_ns;
+    return tenant->work_ns - tenant->forgotten_ns;
 }
 
 /* Discards all measurements up to now. */
@@ -297,7 +297,7 @@ static inline void gate_model_forget(struct gate_model *model)
 
         memset(tenant->waits_us, 0, sizeof tenant->waits_us);
         tenant->waits = tenant->longest_wait_ns = 0;
-        tenant->abandoned_ns = tenant->work_ns;
+        tenant->forgotten_ns = tenant->work_ns;
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of where new work goes, by strategy. Never: real time, or a randomness that differs from run to run. */
+/* Owns: proofs of where new work goes, by strategy. Never: uses real time, or random numbers that differ from run to
+ * run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

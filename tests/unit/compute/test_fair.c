@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the fair policy over a modelled device. Never: real time. */
+/* Owns: proofs of the fair policy over a modelled device. Never: uses real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void assert_share(const struct model *model, uint32_t tenant, uint32_t ex
         fail_msg("tenant %u got %u milli, expected %u +- %u", tenant, share, expected, tolerance);
 }
 
-static void test_shares_of_equal_kernels(void **state)
+static void test_equal_kernels_get_the_requested_shares(void **state)
 {
     static const uint64_t lengths[] = {100 * US, 1 * MS, 10 * MS, 50 * MS};
 
@@ -155,7 +155,7 @@ static void test_cap_alone_makes_no_long_waits(void **state)
 }
 
 /* Work in flight may end only after the program's next launch. So the cap may not count all of that work forever. */
-static void test_cap_lets_in_beside_work_that_does_not_end(void **state)
+static void test_cap_admits_beside_work_that_does_not_end(void **state)
 {
     struct facet_limits capped = limits_of(300, 300);
     struct facet_fair fair;
@@ -289,7 +289,7 @@ static void test_a_frozen_tenant_stops_and_resumes(void **state)
     assert_true(model.tenants[0].work_ns > frozen_at + 90 * MS);
 }
 
-static void test_live_change_of_limits(void **state)
+static void test_new_limits_change_shares(void **state)
 {
     struct model model;
 
@@ -347,8 +347,8 @@ static void test_waits_of_three_tenants_are_bounded(void **state)
         assert_true(model.tenants[i].longest_wait_ns < 25 * MS);
 }
 
-/* A client that is admitted early learns when the other client's work ended, if that end was observed. */
-static void check_time_of_clear_device(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
+/* Under a policy that admits early (`queue`), an admitted client learns when the other client's work ended. */
+static void check_end_of_others_is_learned(const struct facet_fair_config *config, uint64_t ended_ns, bool queue)
 {
     const struct facet_limits half = limits_of(500, 1000);
     struct facet_fair fair;
@@ -365,7 +365,7 @@ static void check_time_of_clear_device(const struct facet_fair_config *config, u
         facet_fair_step(&fair, now_ns);
     if (queue)
         assert_int_equal(fair.clients[second].gate, FACET_FAIR_LEASED);
-    assert_int_equal(facet_fair_others_ended_ns(&fair, second), queue ? 1 : 0);
+    assert_int_equal(facet_fair_others_ended_ns(&fair, second), queue ? 1 : 0); /* 1: still on the device */
     fair.clients[first].demand = (struct facet_fair_demand){.idle_since_ns = ended_ns, .waiting = 1};
     fair.clients[second].demand = (struct facet_fair_demand){.inflight = 1, .inflight_ns = 1 * MS};
     facet_fair_step(&fair, 1 * S + 2100 * US);
@@ -375,9 +375,9 @@ static void check_time_of_clear_device(const struct facet_fair_config *config, u
 
 static void test_a_client_admitted_early_learns_when_the_device_is_idle(void **state)
 {
-    check_time_of_clear_device(&facet_fair_queue, 1 * S + 2000 * US, true);
-    check_time_of_clear_device(&facet_fair_queue, 1 * S + 2000 * US + 1, true);
-    check_time_of_clear_device(&facet_fair_defaults, 1 * S + 2000 * US, false);
+    check_end_of_others_is_learned(&facet_fair_queue, 1 * S + 2000 * US, true);
+    check_end_of_others_is_learned(&facet_fair_queue, 1 * S + 2000 * US + 1, true);
+    check_end_of_others_is_learned(&facet_fair_defaults, 1 * S + 2000 * US, false);
 }
 
 /* The time of a hand-over is hidden behind the end of the drain, and shares stay as they were. */
@@ -416,7 +416,7 @@ static void test_clients_are_bounded_and_reused(void **state)
     assert_int_equal(facet_fair_add(&fair, &wanted), 7);
 }
 
-static void test_fallback_is_the_guarantee(void **state)
+static void test_fallback_is_the_guarantee_or_a_part_of_the_rest(void **state)
 {
     struct facet_fair fair;
     struct facet_limits guaranteed = limits_of(300, 1000), best_effort = limits_of(0, 1000), small = limits_of(0, 50);
@@ -445,7 +445,7 @@ static void test_clock_going_back_is_harmless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares_of_equal_kernels),
+        cmocka_unit_test(test_equal_kernels_get_the_requested_shares),
         cmocka_unit_test(test_long_kernels_get_no_larger_share),
         cmocka_unit_test(test_second_long_kernel_does_not_stop_others),
         cmocka_unit_test(test_eight_equal_tenants_share_equally),
@@ -453,7 +453,7 @@ int main(void)
         cmocka_unit_test(test_idle_time_is_not_saved_up),
         cmocka_unit_test(test_cap_holds_for_a_tenant_alone),
         cmocka_unit_test(test_cap_alone_makes_no_long_waits),
-        cmocka_unit_test(test_cap_lets_in_beside_work_that_does_not_end),
+        cmocka_unit_test(test_cap_admits_beside_work_that_does_not_end),
         cmocka_unit_test(test_cap_holds_against_an_idle_neighbour),
         cmocka_unit_test(test_best_effort_shares_the_rest_of_the_guarantees),
         cmocka_unit_test(test_idle_best_effort_takes_no_part),
@@ -461,14 +461,14 @@ int main(void)
         cmocka_unit_test(test_a_high_priority_waits_less_and_takes_no_more),
         cmocka_unit_test(test_a_tenant_alone_gets_the_whole_device),
         cmocka_unit_test(test_a_frozen_tenant_stops_and_resumes),
-        cmocka_unit_test(test_live_change_of_limits),
+        cmocka_unit_test(test_new_limits_change_shares),
         cmocka_unit_test(test_parallel_leases_keep_shares),
         cmocka_unit_test(test_sync_tenant_with_gaps_keeps_up),
         cmocka_unit_test(test_waits_of_three_tenants_are_bounded),
         cmocka_unit_test(test_a_client_admitted_early_learns_when_the_device_is_idle),
         cmocka_unit_test(test_early_handover_keeps_the_device_busy),
         cmocka_unit_test(test_clients_are_bounded_and_reused),
-        cmocka_unit_test(test_fallback_is_the_guarantee),
+        cmocka_unit_test(test_fallback_is_the_guarantee_or_a_part_of_the_rest),
         cmocka_unit_test(test_clock_going_back_is_harmless),
     };
     return cmocka_run_group_tests_name("fair", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs, in virtual time, that a stopped process takes nothing from its neighbours, and that it gets exactly its
- * share again after it continues. Never: real time.
+ * share again after it continues. Never: uses real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

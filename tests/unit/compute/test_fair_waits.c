@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs, in virtual time, of how long launches wait under the fair policy. Beside other tenants, at most one
- * launch in a hundred waits 5 ms if no kernel is longer than 1 ms. Never: real time.
+ * launch in a hundred waits 5 ms if no kernel is longer than 1 ms. Never: uses real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,8 @@ static const struct mix mixes[] = {
     {"500 us", {500 * US}, 16}, {"700 us", {700 * US}, 16},
     {"1 ms", {1 * MS}, 8},      {"5 us, 100 us, 1 ms in turn", {5 * US, 100 * US, 1 * MS}, 32},
 };
-#define MIXES (sizeof mixes / sizeof mixes[0])
+#define MIXES   (sizeof mixes / sizeof mixes[0])
+#define MIX_1MS (&mixes[4])
 
 static struct gate_model model; /* too large for a stack */
 
@@ -49,7 +50,7 @@ static void run_model(const uint32_t *requests, bool capped, const struct mix *m
     gate_model_run(&model, 4 * S);
 }
 
-static void assert_holds(const uint32_t *requests, const struct mix *mix)
+static void assert_waits_and_shares(const uint32_t *requests, const struct mix *mix)
 {
     for (uint32_t i = 0; i < model.count; i++) {
         const struct gate_tenant *tenant = &model.tenants[i];
@@ -62,12 +63,12 @@ static void assert_holds(const uint32_t *requests, const struct mix *mix)
     }
 }
 
-static void assert_all_hold(const uint32_t *requests)
+static void assert_waits_and_shares_of_all_mixes(const uint32_t *requests)
 {
     for (size_t i = 0; i < MIXES; i++)
         for (int capped = 0; capped < 2; capped++) {
             run_model(requests, capped, &mixes[i]);
-            assert_holds(requests, &mixes[i]);
+            assert_waits_and_shares(requests, &mixes[i]);
         }
 }
 
@@ -75,14 +76,14 @@ static void test_four_quarters_get_their_shares(void **state)
 {
     static const uint32_t requests[] = {250, 250, 250, 250, 0};
 
-    assert_all_hold(requests);
+    assert_waits_and_shares_of_all_mixes(requests);
 }
 
 static void test_three_tenths_and_seven_get_their_shares(void **state)
 {
     static const uint32_t requests[] = {300, 700, 0};
 
-    assert_all_hold(requests);
+    assert_waits_and_shares_of_all_mixes(requests);
 }
 
 /* A launch waits at most once for each of the other tenants' kernels, although each is longer than a turn. */
@@ -101,8 +102,8 @@ static void test_a_client_that_waits_behind_others_costs_no_steps(void **state)
 {
     static const uint32_t requests[] = {300, 700, 0};
 
-    run_model(requests, true, &mixes[4]);
-    assert_true(model.steps < 5000 * 5 * 2);
+    run_model(requests, true, MIX_1MS);
+    assert_true(model.steps < 5000 * 5 * 2); /* fewer than 10000 steps in each of the 5 s */
 }
 
 /* A cap makes each launch wait as long as one kernel's length demands. It never admits two at once because the first is
@@ -139,8 +140,8 @@ static void add_limited(uint32_t request, uint32_t limit, const struct mix *mix)
 static void test_cap_counts_the_credit_gained_behind_others(void **state)
 {
     gate_model_init(&model, &facet_fair_queue);
-    add_limited(300, 280, &mixes[4]);
-    add_limited(700, 1000, &mixes[4]);
+    add_limited(300, 280, MIX_1MS);
+    add_limited(700, 1000, MIX_1MS);
     gate_model_run(&model, 1 * S);
     gate_model_forget(&model);
     gate_model_run(&model, 4 * S);

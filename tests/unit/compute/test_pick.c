@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the turn-taking policies over a modelled device of several units. Never: real time. */
+/* Owns: proofs of the turn-taking policies over a modelled device of several units. Never: uses real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,10 +80,10 @@ static void model_run(struct model *model, uint64_t for_ns)
         uint64_t next = until;
 
         for (uint32_t i = 0; i < model->pick.config.parallel; i++) {
-            uint64_t look = model_unit(model, i);
+            uint64_t check_ns = model_unit(model, i);
 
-            assert_true(look > model->now_ns); /* otherwise the model, and any executor, would spin */
-            next = look < next ? look : next;
+            assert_true(check_ns > model->now_ns); /* otherwise the model, and any executor, would spin */
+            next = check_ns < next ? check_ns : next;
         }
         for (uint32_t i = 0; i < model->pick.config.parallel; i++)
             model->idle_ns += model->on_unit[i] == FACET_PICK_NONE ? next - model->now_ns : 0;
@@ -91,7 +91,7 @@ static void model_run(struct model *model, uint64_t for_ns)
     }
 }
 
-static uint64_t entity_had_ns(const struct model *model, int entity)
+static uint64_t entity_charged_ns(const struct model *model, int entity)
 {
     return model->pick.entities[entity].charged_ns;
 }
@@ -100,23 +100,23 @@ static uint64_t entity_had_ns(const struct model *model, int entity)
 static void assert_part(const struct model *model, const uint64_t *before, int entity, int among, uint64_t expected,
                         uint64_t tolerance)
 {
-    uint64_t sum = 0, part = entity_had_ns(model, entity) - before[entity];
+    uint64_t sum = 0, part = entity_charged_ns(model, entity) - before[entity];
 
     for (int i = 0; i < among; i++)
-        sum += entity_had_ns(model, i) - before[i];
+        sum += entity_charged_ns(model, i) - before[i];
     part = part * 1000 / sum;
     if (part + tolerance < expected || part > expected + tolerance)
-        fail_msg("entity %d had %u milli, expected %u +- %u", entity, (unsigned)part, (unsigned)expected,
+        fail_msg("entity %d was charged %u milli, expected %u +- %u", entity, (unsigned)part, (unsigned)expected,
                  (unsigned)tolerance);
 }
 
-static void snapshot_model(const struct model *model, uint64_t *ret_had)
+static void snapshot_model(const struct model *model, uint64_t *ret_charged_ns)
 {
     for (size_t i = 0; i < FACET_PICK_ENTITIES; i++)
-        ret_had[i] = model->pick.entities[i].charged_ns;
+        ret_charged_ns[i] = model->pick.entities[i].charged_ns;
 }
 
-static void test_shares_over_short_windows(void **state)
+static void test_shares_hold_over_short_windows(void **state)
 {
     static const uint64_t turns[][2] = {{50 * US, 50 * US}, {200 * US, 20 * US}, {20 * US, 200 * US}};
     static struct model model;
@@ -185,7 +185,7 @@ static void test_a_client_alone_gets_the_whole_device(void **state)
     facet_pick_set_want(&model.pick, idle, FACET_PICK_IDLE);
     model_run(&model, 100 * MS);
     assert_int_equal(model.idle_ns, 0);
-    assert_int_equal(entity_had_ns(&model, idle), 0);
+    assert_int_equal(entity_charged_ns(&model, idle), 0);
 }
 
 /* An entity that has work again is served at once, but being idle earns it no further turns. */
@@ -218,10 +218,10 @@ static void test_an_entity_that_is_being_served_is_not_idle(void **state)
     model_add(&model, 500, 1000, FACET_PRIORITY_NORMAL, 50 * US);
     facet_pick_set_want(&model.pick, served, FACET_PICK_SERVED);
     model_run(&model, 50 * MS);
-    assert_int_equal(entity_had_ns(&model, served), 0);
+    assert_int_equal(entity_charged_ns(&model, served), 0);
     facet_pick_set_want(&model.pick, served, FACET_PICK_READY);
     model_run(&model, 50 * MS);
-    assert_true(entity_had_ns(&model, served) >= 49 * MS); /* the time that it missed */
+    assert_true(entity_charged_ns(&model, served) >= 49 * MS); /* the time that it missed */
 }
 
 static void test_caps_of_entities_hold(void **state)
@@ -234,9 +234,9 @@ static void test_caps_of_entities_hold(void **state)
         int capped = model_add(&model, 500, 200, FACET_PRIORITY_HIGH, 50 * US);
 
         for (int window = 0; window < 20; window++) {
-            before = entity_had_ns(&model, capped);
+            before = entity_charged_ns(&model, capped);
             model_run(&model, 100 * MS);
-            assert_in_range(entity_had_ns(&model, capped) - before, 19 * MS * units, 21 * MS * units);
+            assert_in_range(entity_charged_ns(&model, capped) - before, 19 * MS * units, 21 * MS * units);
         }
         /* The other entities get all that the cap leaves. */
         int other = model_add(&model, 500, 1000, FACET_PRIORITY_NORMAL, 50 * US);
@@ -244,7 +244,7 @@ static void test_caps_of_entities_hold(void **state)
 
         model_run(&model, 50 * MS);
         model_run(&model, 100 * MS);
-        assert_in_range(entity_had_ns(&model, other), 115 * MS * units, 125 * MS * units);
+        assert_in_range(entity_charged_ns(&model, other), 115 * MS * units, 125 * MS * units);
         assert_true(model.idle_ns - idle < MS);
     }
 }
@@ -309,7 +309,7 @@ static void test_fair_priority_is_a_head_start(void **state)
     int high = model_add(&model, 300, 1000, FACET_PRIORITY_HIGH, 50 * US);
 
     model_run(&model, 5 * MS);
-    assert_in_range(entity_had_ns(&model, high), 4900 * US, 5 * MS);
+    assert_in_range(entity_charged_ns(&model, high), 4900 * US, 5 * MS);
     model_run(&model, 10 * S);
     assert_part(&model, nothing, high, 2, 300, 10);
 }
@@ -325,12 +325,12 @@ static void test_priority_is_strict(void **state)
     model_add(&model, 300, 1000, FACET_PRIORITY_HIGH, 50 * US);
     model_add(&model, 100, 1000, FACET_PRIORITY_HIGH, 50 * US);
     model_run(&model, S);
-    assert_int_equal(entity_had_ns(&model, low), 0);
+    assert_int_equal(entity_charged_ns(&model, low), 0);
     assert_part(&model, nothing, 1, 3, 750, 10);
     facet_pick_set_want(&model.pick, 1, FACET_PICK_IDLE);
     facet_pick_set_want(&model.pick, 2, FACET_PICK_IDLE);
     model_run(&model, MS);
-    assert_true(entity_had_ns(&model, low) > 900 * US);
+    assert_true(entity_charged_ns(&model, low) > 900 * US);
 }
 
 static void test_round_robin_gives_each_client_as_many_turns(void **state)
@@ -356,13 +356,13 @@ static void test_fifo_serves_the_first_client_to_its_end(void **state)
     int second = model_add(&model, 900, 1000, FACET_PRIORITY_HIGH, 50 * US);
 
     model_run(&model, 100 * MS);
-    assert_int_equal(entity_had_ns(&model, second), 0);
+    assert_int_equal(entity_charged_ns(&model, second), 0);
     facet_pick_set_want(&model.pick, first, FACET_PICK_IDLE);
     facet_pick_set_want(&model.pick, first, FACET_PICK_READY); /* it arrives again, behind the other client */
-    uint64_t before = entity_had_ns(&model, first);
+    uint64_t before = entity_charged_ns(&model, first);
 
     model_run(&model, 100 * MS);
-    assert_in_range(entity_had_ns(&model, first) - before, 0, 200 * US); /* the turns that were under way */
+    assert_in_range(entity_charged_ns(&model, first) - before, 0, 200 * US); /* the turns that were under way */
 }
 
 static void test_without_work_there_is_no_next_entity(void **state)
@@ -436,7 +436,7 @@ static void test_policies_are_found_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shares_over_short_windows),
+        cmocka_unit_test(test_shares_hold_over_short_windows),
         cmocka_unit_test(test_best_effort_shares_the_rest_of_the_weights),
         cmocka_unit_test(test_idle_best_effort_takes_no_part),
         cmocka_unit_test(test_a_client_alone_gets_the_whole_device),

@@ -25,7 +25,7 @@ static uint64_t draw_below(uint64_t *seed, uint64_t below)
 
 /* ---- the answers of a plain loop over all entities ---- */
 
-/* The loop works on a copy, since asking when a cap opens also fills its bucket. */
+/* The loop works on a copy, because asking when a cap opens also fills its bucket. */
 static struct facet_pick copied;
 
 static int reference_next(const struct facet_pick *pick, uint64_t now_ns, uint64_t *ret_again_ns)
@@ -98,7 +98,7 @@ static struct facet_pick_share any_share(uint64_t *seed)
 
 /* Adds an entity, which must get the lowest unused index. Removes it again if `entity_count` entities existed
  * already. */
-static void add_one(struct trial *trial, const struct facet_pick_share *share)
+static void add_entity(struct trial *trial, const struct facet_pick_share *share)
 {
     int lowest = 0, entity;
 
@@ -139,7 +139,7 @@ static void random_step(struct trial *trial)
     trial->now_ns += draw_below(&trial->seed, 300 * US);
     switch (draw_below(&trial->seed, 8)) {
     case 0:
-        add_one(trial, &share);
+        add_entity(trial, &share);
         break;
     case 1:
         if (used && draw_below(&trial->seed, 3) == 0)
@@ -173,7 +173,7 @@ static void test_decisions_equal_those_of_a_plain_loop(void **state)
         for (int i = 0; i < trial.entity_count; i++) {
             const struct facet_pick_share share = any_share(&trial.seed);
 
-            add_one(&trial, &share);
+            add_entity(&trial, &share);
         }
         for (int step = 0; step < 600; step++)
             random_step(&trial);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: proofs of the actions of rebalancing, that it converges, and that it is as good as an exhaustive search on
- * small cases. Never: real time, or a randomness that differs from run to run. */
+ * small cases. Never: uses real time, or random numbers that differ from run to run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,7 +130,7 @@ static void test_rebalancing_waits_for_its_interval(void **state)
     assert_int_equal(rebalance_world(&world), 0);
     world_work(&world, 0, 50 * MS);
     world_work(&world, 0, 50 * MS);
-    world.now_ns -= world.balance.config.interval_ns; /* the look is not due */
+    world.now_ns -= world.balance.config.interval_ns; /* the next rebalancing is not due */
     assert_int_equal(rebalance_world(&world), 0);
     assert_int_equal(rebalance_world(&world), 1);
     assert_int_equal(world.actions[0].kind, FACET_BALANCE_MIGRATE);
@@ -276,7 +276,7 @@ static void test_preemption_lets_higher_priority_in(void **state)
 
 /* ---- convergence ---- */
 
-/* The sum of shares of each device never grows beyond its present or former value. */
+/* The shares of the members on a device never sum up to more than the whole device. */
 static void assert_shares(const struct world *world)
 {
     for (uint32_t device = 0; device < world->count; device++) {
@@ -307,7 +307,7 @@ static void random_world(struct world *world, uint64_t *seed)
     }
 }
 
-/* Notes which members each work has been on, and asserts that it returns to none. */
+/* Notes which members each work has been on, and asserts that it returns to none. The works' ids begin at 100. */
 static void follow_works(const struct world *world, bool visited[WORKS][MEMBERS])
 {
     for (uint32_t i = 0; i < world->action_count; i++) {
@@ -466,7 +466,7 @@ static void test_unequal_members_are_balanced_or_wait_less(void **state)
     assert_true(possible > 100);
 }
 
-/* A thousand members, all work on one of them, and a list of a few actions at a time. */
+/* A thousand members, all work on ten of them, and a list of at most 64 actions at a time. */
 static void test_thousand_members_are_balanced(void **state)
 {
     static struct facet_balance_member members[1000];

@@ -25,7 +25,8 @@ struct tenant {
 struct model {
     struct facet_residence residence;
     uint64_t now_ns;
-    uint32_t count, steps_asked_to_leave; /* tenants; steps in which a tenant was asked to leave the device */
+    uint32_t count;                /* of tenants */
+    uint32_t steps_asked_to_leave; /* how often a tenant was asked, in a step, to leave the device */
     struct tenant tenants[TENANTS];
 };
 

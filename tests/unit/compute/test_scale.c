@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the promises of scaling, checked against random demands. Never: real time, or a randomness that differs from
- * run to run.
+ * Owns: the promises of scaling, checked against random demands. Never: uses real time, or random numbers that differ
+ * from run to run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,6 +90,7 @@ static void test_loans_go_by_weight(void **state)
         unload_member(&members[3], 0);
         run_windows(members, 4, 1);
     }
+    /* 600 milli are left, and are lent by weights of 300, 100, and 20, the least weight. */
     assert_in_range(members[0].share_milli, 300 + 600 * 300 / 420 - 2, 300 + 600 * 300 / 420 + 2);
     assert_in_range(members[1].share_milli, 100 + 600 * 100 / 420 - 1, 100 + 600 * 100 / 420 + 1);
     assert_in_range(members[2].share_milli, 600 * 20 / 420 - 1, 600 * 20 / 420 + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: proofs, in virtual time, that the published device time never exceeds the time that passed, and that no time of
- * work that overlaps no other work is lost. Never: real time.
+ * work that overlaps no other work is lost. Never: uses real time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,7 +97,7 @@ static void run_model(uint64_t duration_ns)
         measured_sum_ns += meters[i].measured_ns;
 }
 
-static void three_tenants_share(uint64_t kernel_ns, bool must_overlap)
+static void check_three_tenants(uint64_t kernel_ns, bool must_overlap)
 {
     static const uint32_t requests[] = {500, 300, 200};
 
@@ -126,10 +126,10 @@ static void three_tenants_share(uint64_t kernel_ns, bool must_overlap)
 
 static void test_published_sum_never_exceeds_the_time_that_passed(void **state)
 {
-    three_tenants_share(200 * US, true);
-    three_tenants_share(1 * MS, true);
-    three_tenants_share(10 * MS, false);
-    three_tenants_share(50 * MS, false);
+    check_three_tenants(200 * US, true);
+    check_three_tenants(1 * MS, true);
+    check_three_tenants(10 * MS, false);
+    check_three_tenants(50 * MS, false);
 }
 
 static void test_no_time_of_a_client_alone_is_lost(void **state)
@@ -148,14 +148,14 @@ static void test_no_time_of_a_client_alone_is_lost(void **state)
     }
 }
 
-/* ---- by hand ---- */
+/* ---- clients whose demands the tests set, without a model ---- */
 
 static struct facet_settle_client *client_at(uint32_t index)
 {
     return &settle.clients[index];
 }
 
-static void add_client_by_hand(uint32_t index, bool timed, uint32_t part_milli)
+static void add_client_without_model(uint32_t index, bool timed, uint32_t part_milli)
 {
     facet_settle_add(&settle, index, timed, part_milli, &(struct facet_settled){0}, &(struct facet_settle_demand){0},
                      1 * S);
@@ -164,7 +164,7 @@ static void add_client_by_hand(uint32_t index, bool timed, uint32_t part_milli)
 static void test_long_launch_is_published_as_time_passes(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_client_by_hand(0, false, FACET_MILLI_WHOLE);
+    add_client_without_model(0, false, FACET_MILLI_WHOLE);
     client_at(0)->demand.begun_ns = 1 * S;
     for (uint64_t now_ns = 1 * S; now_ns <= 6 * S; now_ns += 25 * MS)
         facet_settle_step(&settle, now_ns);
@@ -182,8 +182,8 @@ static void test_long_launch_is_published_as_time_passes(void **state)
 static void test_a_long_launch_delays_no_other_client(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_client_by_hand(0, false, FACET_MILLI_WHOLE);
-    add_client_by_hand(1, false, FACET_MILLI_WHOLE);
+    add_client_without_model(0, false, FACET_MILLI_WHOLE);
+    add_client_without_model(1, false, FACET_MILLI_WHOLE);
     client_at(0)->demand.begun_ns = 1 * S;
     facet_settle_step(&settle, 3 * S);
     client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 2 * S};
@@ -198,8 +198,8 @@ static void test_a_long_launch_delays_no_other_client(void **state)
 static void test_clients_without_turns_share_by_measured_time(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_client_by_hand(0, false, FACET_MILLI_WHOLE);
-    add_client_by_hand(1, false, FACET_MILLI_WHOLE);
+    add_client_without_model(0, false, FACET_MILLI_WHOLE);
+    add_client_without_model(1, false, FACET_MILLI_WHOLE);
     for (uint64_t i = 1; i <= 100; i++) {
         client_at(0)->demand.measured_ns = i * 10 * MS;
         client_at(1)->demand.measured_ns = i * 6 * MS;
@@ -212,8 +212,8 @@ static void test_clients_without_turns_share_by_measured_time(void **state)
 static void test_part_of_a_device_counts_as_that_part(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_client_by_hand(0, false, 500);
-    add_client_by_hand(1, false, 250);
+    add_client_without_model(0, false, 500);
+    add_client_without_model(1, false, 250);
     for (uint64_t i = 1; i <= 100; i++) {
         client_at(0)->demand.measured_ns = client_at(1)->demand.measured_ns = i * 10 * MS;
         facet_settle_step(&settle, 1 * S + i * 10 * MS);
@@ -226,7 +226,7 @@ static void test_part_of_a_device_counts_as_that_part(void **state)
 static void test_idle_lease_is_not_published(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_client_by_hand(0, true, FACET_MILLI_WHOLE);
+    add_client_without_model(0, true, FACET_MILLI_WHOLE);
     client_at(0)->demand.charged_ns = 2 * S;
     facet_settle_step(&settle, 3 * S);
     assert_int_equal(client_at(0)->total.published_ns, 0);
@@ -239,7 +239,7 @@ static void test_idle_lease_is_not_published(void **state)
 static void test_charge_that_is_taken_back_is_given_out_once(void **state)
 {
     facet_settle_init(&settle, 1 * S);
-    add_client_by_hand(0, true, FACET_MILLI_WHOLE);
+    add_client_without_model(0, true, FACET_MILLI_WHOLE);
     client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 4 * MS, .charged_ns = 4 * MS};
     facet_settle_step(&settle, 1 * S + 4 * MS);
     client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 8 * MS, .charged_ns = 3 * MS};
@@ -342,7 +342,7 @@ static void test_absurd_numbers_are_bounded(void **state)
 
     facet_settle_init(&settle, now_ns);
     for (uint32_t i = 0; i < 4; i++)
-        add_client_by_hand(i, i < 2, i == 3 ? 300 : FACET_MILLI_WHOLE);
+        add_client_without_model(i, i < 2, i == 3 ? 300 : FACET_MILLI_WHOLE);
     for (int step = 0; step < (int)effort(200000, 10000); step++) {
         random = random * 1664525u + 1013904223u;
         uint64_t passed_ns = (random >> 8) + 1;

@@ -107,7 +107,7 @@ static inline void host_register(const struct host *host, pid_t pid)
     assert_ok(facet_limiter_process_register(host->limiter, "w", pid, &error), &error);
 }
 
-static inline struct facet_limiter_verdict host_memory(const struct host *host, pid_t pid, int64_t bytes)
+static inline struct facet_limiter_verdict host_check_memory(const struct host *host, pid_t pid, int64_t bytes)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error;
@@ -116,7 +116,7 @@ static inline struct facet_limiter_verdict host_memory(const struct host *host, 
     return verdict;
 }
 
-static inline struct facet_limiter_verdict host_compute(const struct host *host, pid_t pid, uint64_t busy_ns)
+static inline struct facet_limiter_verdict host_check_compute(const struct host *host, pid_t pid, uint64_t busy_ns)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the totals of a segment that are believed. Never: opens a segment. */
+/* Owns: proofs of which totals of a segment are believed. Never: opens a segment. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,6 +90,7 @@ static void test_counters_that_fall_or_leap_are_not_believed(void **state)
 {
     static const uint32_t bits[] = {FACET_BELIEVED_BUSY, FACET_BELIEVED_LAUNCHES, FACET_BELIEVED_THROTTLED,
                                     FACET_BELIEVED_DENIED};
+    /* Values that fall below the 100 of the first reading, and values that leap beyond what is possible. */
     static const uint64_t wrong[] = {0, 99, UINT64_MAX, UINT64_MAX / 2 + 1, UINT64_C(1) << 61, UINT64_C(1) << 52};
 
     for (int i = 0; i < 4; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: proofs that vGPUs which no scheduler settles never have more of a device together than the time that passed.
+ * Owns: proofs that the device times of vGPUs whose scheduler has stopped never add up to more than the time that has
+ * passed since it last settled them.
  * Never: needs a daemon.
  */
 #include "limiter/claim.h"
@@ -98,7 +99,7 @@ static void no_time_is_lost_where_nothing_overlaps(void **state)
 }
 
 /* Both vGPUs work all of the time, and the first always claims first. */
-static void vgpus_that_overlap_get_about_the_same(void **state)
+static void vgpus_that_overlap_get_about_the_same_time(void **state)
 {
     struct pair *pair = *state;
     uint64_t now_ns = pair->at_ns;
@@ -141,8 +142,8 @@ static void time_on_a_part_of_a_device_counts_as_that_part(void **state)
     assert_int_equal(read_time(pair, 0), SETTLED_NS / 4);
 }
 
-/* Both words are in memory that tenants can write. */
-static void absurd_words_give_no_more_than_was_measured(void **state)
+/* `claimed_ns` and `claimed_until_ns` are in memory that tenants can write. */
+static void absurd_claims_give_no_more_than_was_measured(void **state)
 {
     static const uint64_t odd[] = {1, FACET_NS_PER_S, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX};
     struct pair *pair = *state;
@@ -172,10 +173,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reports_add_up_to_the_time_that_passed, set_up_pair, tear_down_pair),
         cmocka_unit_test_setup_teardown(no_time_is_lost_where_nothing_overlaps, set_up_pair, tear_down_pair),
-        cmocka_unit_test_setup_teardown(vgpus_that_overlap_get_about_the_same, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(vgpus_that_overlap_get_about_the_same_time, set_up_pair, tear_down_pair),
         cmocka_unit_test_setup_teardown(a_tenant_without_a_daemon_claims_time_by_itself, set_up_pair, tear_down_pair),
         cmocka_unit_test_setup_teardown(time_on_a_part_of_a_device_counts_as_that_part, set_up_pair, tear_down_pair),
-        cmocka_unit_test_setup_teardown(absurd_words_give_no_more_than_was_measured, set_up_pair, tear_down_pair),
+        cmocka_unit_test_setup_teardown(absurd_claims_give_no_more_than_was_measured, set_up_pair, tear_down_pair),
         cmocka_unit_test_setup_teardown(without_a_scheduler_all_of_the_measured_time_is_published, set_up_pair,
                                         tear_down_pair),
     };

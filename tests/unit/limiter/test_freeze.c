@@ -101,7 +101,7 @@ static void test_a_vgpu_freezes_once_it_is_idle_for_long_enough(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_which_calls_count_as_use(void **state)
+static void test_allocations_and_launches_count_as_use_and_releases_do_not(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -125,7 +125,7 @@ static void test_which_calls_count_as_use(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* A call of a frozen tenant waits. The owner sees the wait at its next look, and resumes the tenant. */
+/* A call of a frozen tenant waits. The owner sees the wait at its next tick, and resumes the tenant. */
 static void check_use_resumes(const struct fixture *fixture, void *(*use)(void *), uint32_t still_frozen)
 {
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -274,7 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_vgpu_freezes_once_it_is_idle_for_long_enough),
-        TEST(test_which_calls_count_as_use),
+        TEST(test_allocations_and_launches_count_as_use_and_releases_do_not),
         TEST(test_launch_resumes_a_frozen_tenant),
         TEST(test_allocation_resumes_a_frozen_tenant),
         TEST(test_an_idle_freeze_ends_without_an_owner),

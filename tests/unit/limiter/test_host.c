@@ -149,8 +149,8 @@ static void test_workers_outlive_the_handle(void **state)
     struct host *host = *state;
 
     host_register(host, getpid());
-    assert_int_equal(host_memory(host, getpid(), 5 * (int64_t)MIB).admitted, 1);
-    host_compute(host, getpid(), 7);
+    assert_int_equal(host_check_memory(host, getpid(), 5 * (int64_t)MIB).admitted, 1);
+    host_check_compute(host, getpid(), 7);
     facet_limiter_close(host->limiter);
     host_open(host);
     assert_int_equal(facet_limiter_worker_state(host->limiter, "w", &(struct facet_limiter_state){.size = 4096}, NULL),
@@ -274,12 +274,12 @@ static void test_new_limits_hold_at_once(void **state)
     struct facet_limits limits = host->worker.limits;
 
     host_register(host, getpid());
-    host_memory(host, getpid(), 10 * (int64_t)MIB);
+    host_check_memory(host, getpid(), 10 * (int64_t)MIB);
     limits.memory_bytes = 4 * MIB;
     assert_int_equal(facet_limiter_worker_set_limits(host->limiter, "w", &limits, NULL), FACET_OK);
     assert_int_equal(host_state(host).memory_limit_bytes, 4 * MIB);
-    assert_int_equal(host_memory(host, getpid(), 1).admitted, 0);
-    assert_int_equal(host_memory(host, getpid(), 0).available, 0);
+    assert_int_equal(host_check_memory(host, getpid(), 1).admitted, 0);
+    assert_int_equal(host_check_memory(host, getpid(), 0).available, 0);
     limits.memory_bytes = 2048 * MIB;
     assert_int_equal(facet_limiter_worker_set_limits(host->limiter, "w", &limits, &error), FACET_OUT_OF_RANGE);
     assert_int_equal(facet_limiter_worker_set_limits(host->limiter, "w", NULL, &error), FACET_INVALID_ARGUMENT);
@@ -314,7 +314,7 @@ static void test_ended_processes_are_unknown(void **state)
     siginfo_t info;
 
     host_register(host, pid);
-    host_memory(host, pid, 64 * (int64_t)MIB);
+    host_check_memory(host, pid, 64 * (int64_t)MIB);
     kill(pid, SIGKILL);
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
     assert_int_equal(facet_limiter_process_register(host->limiter, "w", pid, &error), FACET_NOT_FOUND);
@@ -322,7 +322,7 @@ static void test_ended_processes_are_unknown(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* All slots but the last two belong to another process. */
+/* All slots but the last two are locked, as if other processes held them. */
 static void test_slots_run_out_and_are_reused(void **state)
 {
     struct host *host = *state;
@@ -360,18 +360,18 @@ static void test_memory_is_exact_to_the_byte(void **state)
 
     host_register(host, self);
     host_register(host, other);
-    verdict = host_memory(host, self, 40 * (int64_t)MIB);
+    verdict = host_check_memory(host, self, 40 * (int64_t)MIB);
     assert_int_equal(verdict.admitted, 1);
     assert_int_equal(verdict.available, 24 * MIB);
     assert_int_equal(verdict.wait_ns, 0);
-    verdict = host_memory(host, other, 24 * (int64_t)MIB + 1);
+    verdict = host_check_memory(host, other, 24 * (int64_t)MIB + 1);
     assert_int_equal(verdict.admitted, 0);
     assert_int_equal(verdict.available, 24 * MIB);
-    assert_int_equal(host_memory(host, other, 24 * (int64_t)MIB).admitted, 1);
-    assert_int_equal(host_memory(host, self, INT64_MAX).admitted, 0);
+    assert_int_equal(host_check_memory(host, other, 24 * (int64_t)MIB).admitted, 1);
+    assert_int_equal(host_check_memory(host, self, INT64_MAX).admitted, 0);
     assert_int_equal(host_state(host).memory_bytes, 64 * MIB);
     assert_int_equal(host_state(host).denied, 2);
-    assert_int_equal(host_memory(host, self, -40 * (int64_t)MIB).available, 40 * MIB);
+    assert_int_equal(host_check_memory(host, self, -40 * (int64_t)MIB).available, 40 * MIB);
     assert_int_equal(host_state(host).memory_peak_bytes, 64 * MIB);
     host_end_process(other);
 }
@@ -382,7 +382,7 @@ static void test_memory_refuses_wrong_arguments(void **state)
     const int64_t least = INT64_MIN;
 
     host_register(host, getpid());
-    host_memory(host, getpid(), 100);
+    host_check_memory(host, getpid(), 100);
     verdict.size = sizeof verdict;
     assert_int_equal(facet_limiter_memory_check(host->limiter, "w", getpid(), -101, &verdict, &error),
                      FACET_OUT_OF_RANGE);
@@ -410,10 +410,10 @@ static void test_memory_of_the_dead_is_freed_before_a_refusal(void **state)
 
     host_register(host, getpid());
     host_register(host, other);
-    assert_int_equal(host_memory(host, other, 60 * (int64_t)MIB).admitted, 1);
-    assert_int_equal(host_memory(host, getpid(), 32 * (int64_t)MIB).admitted, 0);
+    assert_int_equal(host_check_memory(host, other, 60 * (int64_t)MIB).admitted, 1);
+    assert_int_equal(host_check_memory(host, getpid(), 32 * (int64_t)MIB).admitted, 0);
     host_end_process(other);
-    assert_int_equal(host_memory(host, getpid(), 32 * (int64_t)MIB).admitted, 1);
+    assert_int_equal(host_check_memory(host, getpid(), 32 * (int64_t)MIB).admitted, 1);
     verdict.size = sizeof verdict;
     assert_int_equal(facet_limiter_memory_check(host->limiter, "w", other, 1, &verdict, &error), FACET_NOT_FOUND);
 }
@@ -439,7 +439,7 @@ static void test_heartbeat_frees_memory_of_dead_processes(void **state)
     pid_t pid = host_start_process();
 
     host_register(host, pid);
-    host_memory(host, pid, (int64_t)MIB);
+    host_check_memory(host, pid, (int64_t)MIB);
     host_end_process(pid);
     assert_int_equal(facet_limiter_worker_heartbeat(host->limiter, "w", &error), FACET_OK);
     snprintf(path, sizeof path, "%s/w", host->dir);
@@ -463,11 +463,11 @@ static void test_heartbeat_reports_damage(void **state)
 }
 
 /* The struct cannot mark a number as damaged. If a number is damaged, the call fails and fills nothing in. */
-static void test_state_omits_damaged_numbers(void **state)
+static void test_state_fails_while_a_number_is_damaged(void **state)
 {
     struct host *host = *state;
     struct facet_limiter_state result = {.size = sizeof result};
-    const uint64_t wrong[] = {UINT64_MAX, UINT64_C(1) << 63, 65 * MIB};
+    const uint64_t wrong[] = {UINT64_MAX, UINT64_C(1) << 63, 65 * MIB}; /* above the quota of 64 MiB */
     char path[128];
 
     assert_int_equal(facet_limiter_worker_state(host->limiter, "w", &result, &error), FACET_OK);
@@ -556,6 +556,7 @@ static void test_eight_threads_never_exceed_the_quota(void **state)
     assert_true(atomic_load(&peak) <= 64 * MIB);
     assert_true(atomic_load(&peak) > 20 * MIB); /* more than one thread alone holds */
     assert_int_equal(host_state(host).memory_bytes, 0);
+    /* Each of the 8 threads reports 1000 ns at every 97th of its 20000 steps, the first step included. */
     assert_int_equal(host_state(host).busy_ns, 8 * 1000 * ((20000 + 96) / 97));
     host_end_process(other);
 }
@@ -587,7 +588,7 @@ int main(void)
         TEST(test_a_process_that_ended_is_unknown_rather_than_refused),
         TEST(test_heartbeat_frees_memory_of_dead_processes),
         TEST(test_heartbeat_reports_damage),
-        TEST(test_state_omits_damaged_numbers),
+        TEST(test_state_fails_while_a_number_is_damaged),
         TEST(test_state_refuses_wrong_arguments),
         TEST(test_eight_threads_never_exceed_the_quota),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that quotas hold and come back when managers and processes are killed at any moment. */
+/* Owns: proofs that quotas hold, and that held memory comes back, when managers and processes are killed at any moment.
+ */
 #include "host_fixture.h"
 
 #include <sys/mman.h>
@@ -66,13 +67,13 @@ static void check_once(const struct host *host, pid_t pid, int64_t *own_bytes, u
 {
     int64_t bytes = next_bytes(seed);
 
-    if (host_memory(host, pid, bytes).admitted) {
+    if (host_check_memory(host, pid, bytes).admitted) {
         *own_bytes += bytes;
         note_held(race, (uint64_t)bytes);
     }
     if (*own_bytes > 20 * (int64_t)MIB) {
         atomic_fetch_sub(&race->held, (uint64_t)*own_bytes);
-        host_memory(host, pid, -*own_bytes);
+        host_check_memory(host, pid, -*own_bytes);
         *own_bytes = 0;
     }
 }
@@ -114,7 +115,7 @@ static void test_killed_processes_give_everything_back(void **state)
         for (int i = 0; i < 4; i++) {
             pids[i] = host_start_process();
             host_register(host, pids[i]);
-            assert_int_equal(host_memory(host, pids[i], 16 * (int64_t)MIB).admitted, 1);
+            assert_int_equal(host_check_memory(host, pids[i], 16 * (int64_t)MIB).admitted, 1);
         }
         for (int i = 0; i < 4; i++)
             host_end_process(pids[i]);
@@ -151,7 +152,7 @@ static pid_t start_manager(struct host *host, pid_t registered, unsigned seed, i
     }
 }
 
-/* Wherever the manager was killed, the second worker exists completely or not at all. */
+/* The second worker exists completely or not at all, whichever call the manager was killed in. */
 static void assert_second_is_whole(struct host *host)
 {
     struct facet_limiter_worker second = host->worker;
@@ -200,8 +201,8 @@ static void test_killed_managers_leave_workers_that_can_be_adopted(void **state)
         assert_int_equal(host_state(host).processes, 1);
         assert_second_is_whole(host);
         host_register(host, registered);
-        assert_int_equal(host_memory(host, registered, 61 * (int64_t)MIB).admitted, 1);
-        assert_int_equal(host_memory(host, registered, 1).admitted, 0);
+        assert_int_equal(host_check_memory(host, registered, 61 * (int64_t)MIB).admitted, 1);
+        assert_int_equal(host_check_memory(host, registered, 1).admitted, 0);
     }
     facet_tenant_detach(&tenant);
     host_end_process(registered);

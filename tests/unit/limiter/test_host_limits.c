@@ -34,7 +34,7 @@ static void test_a_worker_without_a_limit_is_admitted_and_recorded(void **state)
 
     host_register(host, getpid());
     for (int i = 0; i < 100; i++) {
-        struct facet_limiter_verdict verdict = host_compute(host, getpid(), 1000 * MS);
+        struct facet_limiter_verdict verdict = host_check_compute(host, getpid(), 1000 * MS);
 
         assert_int_equal(verdict.admitted, 1);
         assert_int_equal(verdict.wait_ns, 0);
@@ -43,7 +43,7 @@ static void test_a_worker_without_a_limit_is_admitted_and_recorded(void **state)
     assert_int_equal(host_state(host).busy_ns, 100000 * MS);
 }
 
-/* At 1 milli the budget hardly fills during the test, so that refused amounts and waits are known almost exactly. */
+/* At 1 milli the budget of 10 ms hardly fills during the test, so that amounts and waits are known almost exactly. */
 static void test_verdict_has_budget_and_wait(void **state)
 {
     struct host *host = *state;
@@ -52,14 +52,14 @@ static void test_verdict_has_budget_and_wait(void **state)
     host_set_compute(host, 0, 1);
     host_register(host, getpid());
     host_register(host, other);
-    struct facet_limiter_verdict verdict = host_compute(host, getpid(), 7 * MS);
+    struct facet_limiter_verdict verdict = host_check_compute(host, getpid(), 7 * MS);
     assert_int_equal(verdict.admitted, 1);
     assert_true(verdict.available >= 3 * MS && verdict.available < 4 * MS);
-    verdict = host_compute(host, other, 5 * MS);
+    verdict = host_check_compute(host, other, 5 * MS);
     assert_int_equal(verdict.admitted, 0); /* all processes share the budget */
     assert_true(verdict.wait_ns > 0 && verdict.wait_ns <= 2000 * MS);
-    assert_int_equal(host_compute(host, other, 3 * MS).admitted, 1);
-    assert_int_equal(host_compute(host, other, 500 * MS).admitted, 0); /* more than the budget holds */
+    assert_int_equal(host_check_compute(host, other, 3 * MS).admitted, 1);
+    assert_int_equal(host_check_compute(host, other, 500 * MS).admitted, 0); /* more than the budget holds */
     assert_int_equal(host_state(host).busy_ns, 10 * MS);
     host_end_process(other);
 }
@@ -70,13 +70,14 @@ static void test_a_large_cost_is_admitted_by_a_full_budget_and_repaid(void **sta
 
     host_set_compute(host, 0, 100);
     host_register(host, getpid());
-    assert_int_equal(host_compute(host, getpid(), 1000 * MS).admitted, 1);
-    struct facet_limiter_verdict verdict = host_compute(host, getpid(), 0);
+    assert_int_equal(host_check_compute(host, getpid(), 1000 * MS).admitted, 1);
+    struct facet_limiter_verdict verdict = host_check_compute(host, getpid(), 0);
     assert_int_equal(verdict.admitted, 0);
     assert_int_equal(verdict.available, 0);
+    /* 10 ms were saved up, so 990 ms are owed: 9900 ms at 100 milli. */
     assert_true(verdict.wait_ns <= 9900 * MS && verdict.wait_ns > 0);
     host_set_compute(host, 0, 1000);
-    assert_int_equal(host_compute(host, getpid(), 100 * MS).admitted, 1);
+    assert_int_equal(host_check_compute(host, getpid(), 100 * MS).admitted, 1);
 }
 
 static void test_compute_refuses_wrong_arguments(void **state)
@@ -135,8 +136,9 @@ static void test_threads_share_one_budget(void **state)
     for (unsigned i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
     uint64_t elapsed_ns = facet_clock_now_ns() - began_ns, busy_ns = host_state(host).busy_ns;
+    /* At first 10 ms were saved up, and the last cost, of less than 2 ms, may exceed the budget. */
     assert_true(busy_ns <= elapsed_ns * 300 / 1000 + 1 + 10 * MS + 2 * MS);
-    assert_true(busy_ns > 12 * MS); /* more than was saved up at first */
+    assert_true(busy_ns > 12 * MS); /* the budget was filled again while the threads ran */
 }
 
 /* ---- freezing by hand ---- */
@@ -146,25 +148,25 @@ static void test_frozen_memory_admits_nothing(void **state)
     struct host *host = *state;
 
     host_register(host, getpid());
-    assert_int_equal(host_memory(host, getpid(), 100).admitted, 1);
+    assert_int_equal(host_check_memory(host, getpid(), 100).admitted, 1);
     assert_int_equal(facet_limiter_freeze(host->limiter, "w", FACET_RESOURCE_MEMORY, NULL), FACET_OK);
-    struct facet_limiter_verdict verdict = host_memory(host, getpid(), 1);
+    struct facet_limiter_verdict verdict = host_check_memory(host, getpid(), 1);
     assert_int_equal(verdict.admitted, 0);
     assert_true(verdict.wait_ns == UINT64_MAX);
-    assert_int_equal(host_memory(host, getpid(), -40).admitted, 1);
-    assert_int_equal(host_compute(host, getpid(), 5).admitted, 1); /* compute is not frozen */
+    assert_int_equal(host_check_memory(host, getpid(), -40).admitted, 1);
+    assert_int_equal(host_check_compute(host, getpid(), 5).admitted, 1); /* compute is not frozen */
 
     struct facet_limiter_state before = host_state(host);
     assert_int_equal(before.frozen, FACET_RESOURCE_MEMORY);
     assert_int_equal(before.memory_bytes, 60);
     assert_int_equal(before.denied, 1);
-    assert_true(before.frozen_since_ns > UINT64_C(1000000000) * FACET_NS_PER_S);
+    assert_true(before.frozen_since_ns > UINT64_C(1000000000) * FACET_NS_PER_S); /* since 1970: after 2001 */
     assert_int_equal(facet_limiter_freeze(host->limiter, "w", FACET_RESOURCE_MEMORY, NULL), FACET_OK);
     assert_int_equal(host_state(host).frozen_since_ns, before.frozen_since_ns);
     assert_int_equal(facet_limiter_resume(host->limiter, "w", BOTH, NULL), FACET_OK);
     assert_int_equal(facet_limiter_resume(host->limiter, "w", BOTH, NULL), FACET_OK);
     assert_int_equal(host_state(host).frozen_since_ns, 0);
-    assert_int_equal(host_memory(host, getpid(), 1).admitted, 1);
+    assert_int_equal(host_check_memory(host, getpid(), 1).admitted, 1);
 }
 
 static void test_frozen_compute_admits_nothing(void **state)
@@ -173,13 +175,13 @@ static void test_frozen_compute_admits_nothing(void **state)
 
     host_register(host, getpid());
     assert_int_equal(facet_limiter_freeze(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL), FACET_OK);
-    struct facet_limiter_verdict verdict = host_compute(host, getpid(), 5);
+    struct facet_limiter_verdict verdict = host_check_compute(host, getpid(), 5);
     assert_int_equal(verdict.admitted, 0);
     assert_true(verdict.wait_ns == UINT64_MAX);
-    assert_int_equal(host_memory(host, getpid(), 1).admitted, 1);
+    assert_int_equal(host_check_memory(host, getpid(), 1).admitted, 1);
     assert_int_equal(host_state(host).busy_ns, 0);
     assert_int_equal(facet_limiter_resume(host->limiter, "w", FACET_RESOURCE_COMPUTE, NULL), FACET_OK);
-    assert_int_equal(host_compute(host, getpid(), 5).admitted, 1);
+    assert_int_equal(host_check_compute(host, getpid(), 5).admitted, 1);
 }
 
 static void test_a_freeze_outlives_the_handle(void **state)
@@ -240,10 +242,10 @@ static void test_use_resumes_an_idle_worker(void **state)
 
     host_register(host, getpid());
     become_idle(host);
-    assert_int_equal(host_memory(host, getpid(), 1).admitted, 1);
+    assert_int_equal(host_check_memory(host, getpid(), 1).admitted, 1);
     assert_int_equal(auto_frozen(&tenant), FACET_RESOURCE_COMPUTE);
     become_idle(host);
-    assert_int_equal(host_compute(host, getpid(), 1).admitted, 1);
+    assert_int_equal(host_check_compute(host, getpid(), 1).admitted, 1);
     assert_int_equal(auto_frozen(&tenant), 0); /* memory of a computing process is in use */
     assert_int_equal(FACET_GATE_STATE(atomic_load(&tenant.policy->gate)), FACET_GATE_OPEN);
     become_idle(host);
@@ -265,8 +267,8 @@ static void test_a_freeze_by_hand_survives_auto_resume(void **state)
     assert_int_equal(facet_limiter_freeze(host->limiter, "w", BOTH, NULL), FACET_OK);
     assert_int_equal(facet_limiter_auto_resume(host->limiter, "w", BOTH, NULL), FACET_OK);
     assert_int_equal(host_state(host).frozen, BOTH);
-    assert_int_equal(host_memory(host, getpid(), 1).admitted, 0);
-    assert_int_equal(host_compute(host, getpid(), 1).admitted, 0);
+    assert_int_equal(host_check_memory(host, getpid(), 1).admitted, 0);
+    assert_int_equal(host_check_compute(host, getpid(), 1).admitted, 0);
 }
 
 /* ---- interposed processes ---- */
@@ -333,11 +335,11 @@ static void test_registered_and_interposed_share_one_budget(void **state)
     host_register(host, getpid());
     host_set_compute(host, 0, 100);
     uint64_t started_ns = facet_clock_now_ns();
-    assert_int_equal(host_compute(host, getpid(), 30 * MS).admitted, 1);
+    assert_int_equal(host_check_compute(host, getpid(), 30 * MS).admitted, 1);
     uint64_t charged_ns = facet_tenant_launch(&tenant, 0); /* a debt of 20 ms takes 200 ms to fill */
     assert_true(facet_clock_now_ns() - started_ns >= 200 * MS);
     facet_tenant_complete(&tenant, 1, charged_ns, 200 * MS, facet_clock_now_ns());
-    assert_int_equal(host_compute(host, getpid(), 1 * MS).admitted, 0);
+    assert_int_equal(host_check_compute(host, getpid(), 1 * MS).admitted, 0);
     assert_int_equal(host_state(host).busy_ns, 230 * MS);
     facet_tenant_detach(&tenant);
 }

@@ -11,7 +11,7 @@
 #include <sys/ptrace.h>
 
 #define CANNOT_BE_TRACED 77
-#define STEPS_MOST       100000
+#define STEPS_MAX        100000
 
 /* The report: how long launches have been in flight, the device time that is reported, and the number of launches, of
  * which one is reported as complete. */
@@ -72,7 +72,7 @@ static bool run_until_killed(const struct fixture *fixture, const struct report 
 
 static void check_charge(const struct fixture *fixture, const struct report *report)
 {
-    for (int steps = 0; steps < STEPS_MOST; steps++) {
+    for (int steps = 0; steps < STEPS_MAX; steps++) {
         struct facet_usage_totals before = fixture_totals(fixture);
 
         if (!run_until_killed(fixture, report, steps))
@@ -84,12 +84,12 @@ static void check_charge(const struct fixture *fixture, const struct report *rep
         assert_true(charged_ns < report->in_flight_ns + report->in_flight_ns / 100);
         assert_true(charged_ns >= report->in_flight_ns - report->busy_ns);
         if (atomic_load(&shared->ended)) {
-            assert_true(steps > 10);
+            assert_true(steps > 10); /* the report takes more instructions than these */
             assert_true(charged_ns >= report->busy_ns);
             return;
         }
     }
-    fail_msg("the report did not end within %d instructions", STEPS_MOST);
+    fail_msg("the report did not end within %d instructions", STEPS_MAX);
 }
 
 static void test_a_launch_is_charged_once_wherever_its_process_is_killed(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of gates, depth and pacing. Never: asserts an absolute time, only orders and generous ratios. */
+/* Owns: proofs of gates, depth and pacing. Never: asserts exact times: all bounds leave room for a slow machine. */
 #include "segment_fixture.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "limiter/pace.h"
 
-#define LIVED_US      60000u
+#define LIVED_US      60000u                  /* how long a child works at least before it is killed */
 #define DEPTH_WAIT_NS (100 * FACET_NS_PER_MS) /* the longest that a thread waits for the depth */
 
 struct launcher {
@@ -118,7 +118,7 @@ static struct facet_owner_slot first_slot(const struct fixture *fixture)
  * A scheduler takes a waiting process without a recent sign of life for a stopped one. So the first launch after a
  * pause must give a sign of life.
  */
-static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign(void **state)
+static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign_of_life(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -192,7 +192,7 @@ static void test_depth_is_bounded_while_leased(void **state)
     facet_tenant_detach(&tenant);
 }
 
-static void test_one_kernel_longer_than_the_depth_goes(void **state)
+static void test_one_kernel_longer_than_the_depth_is_admitted(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -223,7 +223,7 @@ static void test_waiting_for_the_depth_is_no_deadlock(void **state)
 
 /* Makes two launches, each of three quarters of the depth. Returns whether the second is admitted before the first is
  * reported. */
-static bool second_goes_before_a_report(const struct fixture *fixture, uint64_t others_ended_ns)
+static bool is_second_admitted_before_a_report(const struct fixture *fixture, uint64_t others_ended_ns)
 {
     const uint64_t depth_ns = 20 * FACET_NS_PER_MS, estimate_ns = depth_ns * 3 / 4;
     struct facet_tenant tenant = fixture_attach(fixture);
@@ -235,7 +235,7 @@ static bool second_goes_before_a_report(const struct fixture *fixture, uint64_t 
     facet_tenant_launch(&tenant, estimate_ns);
     uint64_t begun_ns = facet_clock_now_ns();
     start_launcher(&second, &tenant, estimate_ns);
-    /* A busy machine may stretch these 60 ms until the thread goes because its wait for depth is over. */
+    /* A busy machine may stretch these 60 ms until the thread is admitted because its wait for the depth is over. */
     bool admitted_yet = is_admitted_within(60, &second.admitted_yet) && second.admitted_ns < begun_ns + DEPTH_WAIT_NS;
     assert_true(!admitted_yet || second.admitted_ns >= begun_ns + depth_ns / 2 - FACET_NS_PER_MS);
     facet_tenant_complete(&tenant, 1, estimate_ns, 0, facet_clock_now_ns());
@@ -249,9 +249,9 @@ static void test_the_depth_frees_by_the_clock_before_reports(void **state)
 {
     struct fixture *fixture = *state;
 
-    assert_true(second_goes_before_a_report(fixture, 2));
-    assert_false(second_goes_before_a_report(fixture, 0));
-    assert_false(second_goes_before_a_report(fixture, FACET_OTHERS_RUNNING));
+    assert_true(is_second_admitted_before_a_report(fixture, 2)); /* the others' work ended long ago */
+    assert_false(is_second_admitted_before_a_report(fixture, 0));
+    assert_false(is_second_admitted_before_a_report(fixture, FACET_OTHERS_RUNNING));
 }
 
 /* A cap counts reported time, so the clock alone admits nothing. */
@@ -261,7 +261,7 @@ static void test_under_a_cap_only_reports_free_the_depth(void **state)
 
     fixture->spec.limits.compute_limit_milli = 500;
     facet_owner_set_limits(fixture->owner, &fixture->spec.limits);
-    assert_false(second_goes_before_a_report(fixture, 2));
+    assert_false(is_second_admitted_before_a_report(fixture, 2));
 }
 
 static void test_a_frozen_launch_waits_even_without_a_daemon(void **state)
@@ -361,9 +361,9 @@ static void test_the_first_launch_after_a_rest_sees_the_daemon(void **state)
 /* ---- device time of the dead ---- */
 
 /* Runs in the child until it is killed. The child launches, calls `report`, and writes a byte; it writes a second byte
- * after LIVED_US. With `shows` it gives signs of life all the time. */
-static void launch_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
-                                int done_fd)
+ * after LIVED_US. With `gives_signs` it gives signs of life all the time. */
+static void launch_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant),
+                                bool gives_signs, int done_fd)
 {
     struct facet_tenant tenant;
     bool signalled = false;
@@ -380,28 +380,29 @@ static void launch_until_killed(const struct fixture *fixture, void (*report)(st
     for (;; usleep(1000)) {
         uint64_t now_ns = facet_clock_now_ns();
 
-        if (shows)
+        if (gives_signs)
             facet_tenant_supervise(&tenant, now_ns);
         if (now_ns >= enough_ns && !signalled)
             signalled = write(done_fd, "", 1) == 1;
     }
 }
 
-static void run_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows)
+static void run_until_killed(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant),
+                             bool gives_signs)
 {
-    int said[2];
+    int done_pipe[2];
     char byte;
 
-    assert_int_equal(pipe(said), 0);
+    assert_int_equal(pipe(done_pipe), 0);
     pid_t child = fork();
     if (child == 0)
-        launch_until_killed(fixture, report, shows, said[1]);
+        launch_until_killed(fixture, report, gives_signs, done_pipe[1]);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(read(said[0], &byte, 1), 1);
+        assert_int_equal(read(done_pipe[0], &byte, 1), 1);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    close(said[0]);
-    close(said[1]);
+    close(done_pipe[0]);
+    close(done_pipe[1]);
 }
 
 static void report_all(struct facet_tenant *tenant)
@@ -418,13 +419,13 @@ static void report_up_to_now(struct facet_tenant *tenant)
 
 /* Returns the charge when the slot of a process of launch_until_killed() is cleared. *ret_took_ns is how long all of
  * this took. */
-static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool shows,
+static uint64_t charge_for(const struct fixture *fixture, void (*report)(struct facet_tenant *tenant), bool gives_signs,
                            uint64_t *ret_took_ns)
 {
     uint64_t begun_ns = facet_clock_now_ns(), before_ns = fixture_totals(fixture).busy_ns;
 
     facet_owner_set_gate(fixture->owner, FACET_GATE_OPEN);
-    run_until_killed(fixture, report, shows);
+    run_until_killed(fixture, report, gives_signs);
     assert_int_equal(facet_owner_reap(fixture->owner), 1);
     assert_int_equal(facet_owner_reap(fixture->owner), 0);
     *ret_took_ns = facet_clock_now_ns() - begun_ns;
@@ -440,7 +441,7 @@ static void test_the_dead_are_charged_for_the_time_that_they_lived(void **state)
     assert_true(charged_ns <= took_ns);
 }
 
-/* For a process without a sign of life the time of death is unknown. It is not charged up to now. */
+/* When a process gave no sign of life, its time of death is unknown. It is not charged for the time until now. */
 static void test_a_dead_process_is_not_charged_for_later_time(void **state)
 {
     uint64_t took_ns, charged_ns = charge_for(*state, NULL, false, &took_ns);
@@ -479,10 +480,10 @@ int main(void)
         TEST(test_open_gate_costs_no_wait),
         TEST(test_a_refused_launch_is_not_counted),
         TEST(test_closed_gate_waits_until_opened),
-        TEST(test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign),
+        TEST(test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign_of_life),
         TEST(test_waiting_and_draining_ring_the_bell),
         TEST(test_depth_is_bounded_while_leased),
-        TEST(test_one_kernel_longer_than_the_depth_goes),
+        TEST(test_one_kernel_longer_than_the_depth_is_admitted),
         TEST(test_waiting_for_the_depth_is_no_deadlock),
         TEST(test_the_depth_frees_by_the_clock_before_reports),
         TEST(test_under_a_cap_only_reports_free_the_depth),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a quota is exact to the byte, and that memory of a dead process comes back. Never: compute. */
+/* Owns: proofs that a quota is exact to the byte, and that memory of a dead process comes back. Never: tests compute
+ * limits. */
 #include "../../effort.h"
 #include "segment_fixture.h"
 
@@ -92,7 +93,7 @@ static void note_held(struct race *race, uint64_t bytes)
 }
 
 /* Starts a child that reserves and releases until it is killed. */
-static pid_t start_hammer(const struct fixture *fixture, unsigned seed, struct race *race)
+static pid_t start_racer(const struct fixture *fixture, unsigned seed, struct race *race)
 {
     pid_t pid = fork();
 
@@ -122,7 +123,7 @@ static void test_quota_is_never_exceeded_by_racing_processes(void **state)
     pid_t children[4];
 
     for (unsigned i = 0; i < 4; i++)
-        children[i] = start_hammer(*state, i * 77 + 1, race);
+        children[i] = start_racer(*state, i * 77 + 1, race);
     usleep(400000);
     /* The peak is read before a child is killed: others may get the memory of the dead while `held` still counts it. */
     uint64_t peak = atomic_load(&race->peak);
@@ -134,7 +135,7 @@ static void test_quota_is_never_exceeded_by_racing_processes(void **state)
         assert_true(WIFSIGNALED(status));
     }
     assert_true(peak <= 64 * MIB);
-    assert_true(peak > 40 * MIB);
+    assert_true(peak > 40 * MIB); /* one child never holds more than 36 MiB */
     munmap(race, sizeof *race);
 }
 
@@ -144,7 +145,7 @@ static void test_kill_storm_gives_everything_back(void **state)
     struct race *race = race_new();
 
     for (unsigned round = 0; round < 60; round++) {
-        pid_t child = start_hammer(fixture, round + 1, race);
+        pid_t child = start_racer(fixture, round + 1, race);
 
         usleep(500 + round * 37 % 3000);
         kill(child, SIGKILL);
@@ -356,7 +357,7 @@ static void test_refused_requests_do_not_disturb_others(void **state)
     facet_tenant_detach(&modest);
 }
 
-/* All slots but the last `free` belong to another process; closing the descriptor frees them. */
+/* Locks all slots but the last `free`, as if other processes held them; closing the descriptor frees them. */
 static int occupy_slots(const struct fixture *fixture, uint32_t free)
 {
     struct flock range = {.l_type = F_WRLCK,
@@ -413,9 +414,9 @@ static void test_a_thousand_processes_are_counted(void **state)
             struct facet_tenant tenant;
 
             close(go[1]);
-            bool in =
+            bool entered =
                 facet_tenant_attach(fixture->dir, &tenant, NULL) == FACET_OK && facet_tenant_reserve(&tenant, 1000);
-            (void)!write(ready[1], in ? "y" : "n", 1);
+            (void)!write(ready[1], entered ? "y" : "n", 1);
             (void)!read(go[0], &byte, 1);
             _exit(0);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs that a total doubted by one owner is doubted by the next owner. Never: proves the bounds. */
+/* Owns: proofs that a total doubted by one owner is doubted by the next owner. Never: proves the bounds, as
+ * test_belief.c does. */
 #include "segment_fixture.h"
 
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 
 #include "limiter/belief.h"
 
+/* The file in which an owner keeps what it believes: a head of 16 bytes and a struct facet_belief. */
 static void path_of(const struct fixture *fixture, char path[128])
 {
     snprintf(path, 128, "%s/belief", fixture->dir);
@@ -163,13 +165,14 @@ static void test_no_other_damage_makes_a_negative_peak_believed(void **state)
     }
 }
 
+/* The words are settled_at_ns, settled_measured_ns, settled_ns and published_ns of the policy. */
 static void write_device_time(const struct fixture *fixture, const uint64_t words[4])
 {
     for (size_t i = 0; i < 4; i++)
         damage_file(fixture, "policy", offsetof(struct facet_policy, settled_at_ns) + i * 8, words[i]);
 }
 
-/* No settled time may exceed the 7 ns that the slot measured. */
+/* No time may exceed the 7 ns that the slot measured, or the time that it is a part of. */
 static void test_an_impossible_settled_time_is_doubted(void **state)
 {
     const uint64_t now_ns = facet_clock_now_ns(), large = (UINT64_C(1) << 63) + 5;
@@ -199,7 +202,7 @@ static void test_an_impossible_settled_time_is_doubted(void **state)
 }
 
 /* Without an owner that judges the settled time, a reader gets at most the measured time. */
-static void test_a_reader_has_no_more_settled_than_was_measured(void **state)
+static void test_a_reader_gets_no_more_time_than_was_measured(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t device_time_ns = 0;
@@ -328,7 +331,7 @@ static void test_a_peak_is_never_less_than_what_is_held(void **state)
     damage_usage(fixture, offsetof(struct facet_usage, slots[0].regions), 1);
     assert_int_equal(facet_owner_believed_totals(fixture->owner, &totals), FACET_BELIEVED_ALL);
     assert_true(totals.memory_peak_bytes >= totals.memory_bytes);
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 12; i++) /* memory above the peak is doubted after a second */
         usleep(100000);
     assert_int_equal(believed_totals(fixture), FACET_BELIEVED_ALL & ~(FACET_BELIEVED_MEMORY | FACET_BELIEVED_PEAK));
     damage_usage(fixture, offsetof(struct facet_usage, slots[0].regions), 0);
@@ -381,7 +384,7 @@ int main(void)
         TEST(test_no_other_damage_makes_a_negative_peak_believed),
         TEST(test_an_impossible_settled_time_is_doubted),
         TEST(test_a_possible_settled_time_is_kept),
-        TEST(test_a_reader_has_no_more_settled_than_was_measured),
+        TEST(test_a_reader_gets_no_more_time_than_was_measured),
     };
 
     return cmocka_run_group_tests_name("owner_belief", tests, NULL, NULL);

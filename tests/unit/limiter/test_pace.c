@@ -20,7 +20,7 @@
 static const uint32_t shares[] = {1, 3, 100, 250, 333, 500, 900, 999, 1000};
 #define SHARE_COUNT (sizeof shares / sizeof shares[0])
 
-/* Costs from nothing to ten bursts, most of them small. */
+/* Costs from nothing to 67 ms, which is almost seven bursts; most are small. */
 static uint64_t random_cost(unsigned *seed)
 {
     uint64_t scale = UINT64_C(1) << (rand_r(seed) % 27);
@@ -28,7 +28,7 @@ static uint64_t random_cost(unsigned *seed)
     return (uint64_t)rand_r(seed) % scale % (100 * MS);
 }
 
-/* The most device time that may have been taken in `elapsed_ns`. */
+/* The most device time that may have been taken in `elapsed_ns`: the share, what was saved up, and one cost. */
 static uint64_t bound_ns(uint32_t milli, uint64_t elapsed_ns, uint64_t largest_ns)
 {
     return elapsed_ns * milli / FACET_MILLI_WHOLE + 1 + FACET_PACE_BURST_NS + largest_ns;
@@ -78,7 +78,7 @@ static void test_the_returned_wait_is_exact(void **state)
     assert_true(waits > 10000);
 }
 
-/* A worker that always wants more gets all of its share, since it pays each debt once. */
+/* A worker that always wants more gets all of its share, because it pays each debt once. */
 static void test_the_whole_share_is_given(void **state)
 {
     for (size_t s = 0; s < SHARE_COUNT; s++) {
@@ -128,7 +128,7 @@ static void test_large_costs_are_repaid(void **state)
 
     assert_int_equal(facet_pace_take(&word, 500, 50 * MS, now_ns), 0);
     assert_int_equal(facet_pace_left_ns(&word, 500, now_ns), 0);
-    assert_int_equal(facet_pace_owed_ns(&word, now_ns), 80 * MS);
+    assert_int_equal(facet_pace_owed_ns(&word, now_ns), 80 * MS); /* 40 ms, at 500 milli */
     assert_int_equal(facet_pace_take(&word, 500, 0, now_ns), 80 * MS);
     assert_int_equal(facet_pace_take(&word, 500, 1 * MS, now_ns), 82 * MS);
     assert_int_equal(facet_pace_take(&word, 500, 50 * MS, now_ns), 100 * MS);
@@ -143,7 +143,7 @@ static void test_a_charge_after_the_work_is_owed(void **state)
     assert_int_equal(facet_pace_owed_ns(&word, now_ns), 0);
     assert_int_equal(facet_pace_left_ns(&word, 250, now_ns), 2 * MS);
     facet_pace_charge(&word, 250, 8 * MS, now_ns);
-    assert_int_equal(facet_pace_owed_ns(&word, now_ns), 24 * MS);
+    assert_int_equal(facet_pace_owed_ns(&word, now_ns), 24 * MS); /* 6 ms, at 250 milli */
 }
 
 static void test_another_share_keeps_debt_and_credit(void **state)

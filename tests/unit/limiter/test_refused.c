@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of the count of processes that could not enter. Never: starts such a process. */
+/* Owns: proofs of the count of processes that could not enter a vGPU, and of the last reason. Never: starts a process.
+ */
 #include "segment_fixture.h"
 
 #include <fcntl.h>

@@ -150,7 +150,8 @@ static void test_missing_bell_leaves_nothing_behind(void **state)
     assert_int_not_equal(access(fresh, F_OK), 0);
 }
 
-/* Runs in a child with mounts of its own, on a tmpfs that is too small for a segment. */
+/* Runs in a child with mounts of its own, on a tmpfs that is too small for a segment. Returns 77 where this user may
+ * not mount, and another number than 0 for a failure. */
 static int create_on_full_disk(const struct fixture *fixture)
 {
     struct facet_bell *bell;
@@ -212,10 +213,10 @@ static void test_corrupt_bell_is_made_anew(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_bell *bell;
-    struct stat device, hung;
+    struct stat device, linked;
     char path[128];
 
-    /* The bell is unmapped first, since reading a mapping of a truncated file raises SIGBUS. */
+    /* The bell is unmapped first, because reading a mapping of a truncated file raises SIGBUS. */
     facet_bell_unmap(fixture->bell_map);
     assert_int_equal(truncate(fixture->bell, 0), 0);
     assert_int_equal(facet_bell_make(fixture->bell, &bell, NULL), FACET_OK);
@@ -223,8 +224,8 @@ static void test_corrupt_bell_is_made_anew(void **state)
     assert_int_equal(facet_owner_link_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
     snprintf(path, sizeof path, "%s/bell", fixture->dir);
     assert_int_equal(stat(fixture->bell, &device), 0);
-    assert_int_equal(stat(path, &hung), 0);
-    assert_int_equal(device.st_ino, hung.st_ino);
+    assert_int_equal(stat(path, &linked), 0);
+    assert_int_equal(device.st_ino, linked.st_ino);
     reopen_owner(fixture);
 }
 
@@ -306,8 +307,9 @@ static void test_segments_are_not_read_through_a_link(void **state)
 }
 
 /*
- * Attaches as process 1 of a PID namespace of its own, and stays until the pipe is closed. Reports its pid as this
- * process sees it, or 0 where no such namespace can be made.
+ * Runs in a forked process, and starts another that attaches as process 1 of a PID namespace of its own, and stays
+ * until the pipe of `stay_fd` is closed. Writes the pid that the inner process has outside, or 0 where no such
+ * namespace can be made.
  */
 static void live_in_another_namespace(const struct fixture *fixture, int pid_fd, int stay_fd)
 {

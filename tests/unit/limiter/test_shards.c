@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: proofs of launches that several threads count in shards. Never: asserts a time, only orders and counts. */
+/* Owns: proofs of launches that several threads count in shards. Never: asserts how long anything takes. */
 #include "segment_fixture.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #define THREADS       (FACET_SLOT_SHARDS + 4) /* more than there are shards */
 #define LAUNCHES_EACH 20000u
-#define AHEAD         64u
+#define AHEAD         64u /* launches that a thread makes at most before they are reported */
 #define DEPTH         UINT64_C(6400)
 
 static void test_work_in_flight_is_the_sum_of_the_shards(void **state)
@@ -159,7 +159,7 @@ static void *report_main(void *argument)
     return NULL;
 }
 
-/* No reader sees a shard below zero, since a launch leaves the shard in which its thread counted it. */
+/* No reader sees a shard below zero, because a launch leaves the shard in which its thread counted it. */
 static void test_no_reader_sees_a_shard_below_zero(void **state)
 {
     static struct worker workers[THREADS];
@@ -186,10 +186,10 @@ static void test_no_reader_sees_a_shard_below_zero(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* ---- the dead ---- */
+/* ---- killed processes ---- */
 
-/* Has an old launch in flight in one shard, and a new one in another. */
-static void work_until_killed(const struct fixture *fixture, uint64_t settled_ns)
+/* Has an old launch in flight in one shard and a new launch in another shard, and kills itself. */
+static void work_until_killed(const struct fixture *fixture, uint64_t unsettled_since_ns)
 {
     struct facet_tenant tenant;
 
@@ -198,18 +198,18 @@ static void work_until_killed(const struct fixture *fixture, uint64_t settled_ns
     facet_tenant_launch_in(&tenant, facet_tenant_shard(&tenant, 3), 0);
     usleep(50000);
     facet_tenant_launch_in(&tenant, facet_tenant_shard(&tenant, 5), 0);
-    facet_tenant_set_unsettled_since(&tenant, settled_ns);
+    facet_tenant_set_unsettled_since(&tenant, unsettled_since_ns);
     facet_tenant_supervise(&tenant, facet_clock_now_ns());
     raise(SIGKILL);
 }
 
-static uint64_t charge_for(const struct fixture *fixture, uint64_t settled_ns)
+static uint64_t charge_for(const struct fixture *fixture, uint64_t unsettled_since_ns)
 {
     uint64_t before_ns = fixture_totals(fixture).busy_ns;
     pid_t child = fork();
 
     if (child == 0)
-        work_until_killed(fixture, settled_ns);
+        work_until_killed(fixture, unsettled_since_ns);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(fixture_totals(fixture).inflight, 2);
     assert_int_equal(facet_owner_reap(fixture->owner), 1);

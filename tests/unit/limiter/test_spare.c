@@ -252,7 +252,7 @@ static void test_a_destroyed_vgpu_grants_no_spare_regions(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* ---- races: `held` rises after a reservation and falls before a release, so it is at most the true amount ---- */
+/* ---- races: `held` rises after a reservation and falls before a release, so it is at most the regions held ---- */
 
 struct race {
     _Atomic uint64_t held, peak, granted;
@@ -274,21 +274,21 @@ static uint32_t next_random(uint32_t *seed)
 }
 
 /* Reserves or releases one or two regions. */
-static void step_race(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *own_bytes)
+static void step_race(struct facet_tenant *tenant, struct race *race, uint32_t *seed, uint32_t *own_regions)
 {
     uint32_t random = next_random(seed), count = 1 + random % 2;
 
-    if (random & 0x80 && *own_bytes >= count) {
+    if (random & 0x80 && *own_regions >= count) {
         atomic_fetch_sub(&race->held, count);
         facet_tenant_release_regions(tenant, count);
-        *own_bytes -= count;
+        *own_regions -= count;
     } else if (!(random & 0x80) && facet_tenant_reserve_regions(tenant, count)) {
         note_held(race, count);
-        *own_bytes += count;
+        *own_regions += count;
     }
 }
 
-static pid_t start_hammer(const struct fixture *fixture, uint32_t seed, struct race *race)
+static pid_t start_racer(const struct fixture *fixture, uint32_t seed, struct race *race)
 {
     pid_t pid = fork();
 
@@ -297,8 +297,8 @@ static pid_t start_hammer(const struct fixture *fixture, uint32_t seed, struct r
     struct facet_tenant tenant;
     if (facet_tenant_attach(fixture->dir, &tenant, NULL) != FACET_OK)
         _exit(3);
-    for (uint32_t own_bytes = 0;;)
-        step_race(&tenant, race, &seed, &own_bytes);
+    for (uint32_t own_regions = 0;;)
+        step_race(&tenant, race, &seed, &own_regions);
 }
 
 static void test_quota_is_never_exceeded_by_racing_processes(void **state)
@@ -309,7 +309,7 @@ static void test_quota_is_never_exceeded_by_racing_processes(void **state)
 
     set_quota(fixture, 8 * REGION);
     for (uint32_t i = 0; i < 4; i++)
-        children[i] = start_hammer(fixture, i * 77 + 1, race);
+        children[i] = start_racer(fixture, i * 77 + 1, race);
     for (int i = 0; i < 3000 && atomic_load(&race->granted) < 100000; i++)
         usleep(10000);
     /* The peak is read before a child is killed: others may get the memory of the dead while `held` still counts it. */
@@ -332,12 +332,12 @@ struct worker {
 static void *use_spares(void *argument)
 {
     struct worker *worker = argument;
-    uint32_t own_bytes = 0;
+    uint32_t own_regions = 0;
 
     for (int i = 0; i < 20000; i++)
-        step_race(worker->tenant, worker->race, &worker->seed, &own_bytes);
-    atomic_fetch_sub(&worker->race->held, own_bytes);
-    facet_tenant_release_regions(worker->tenant, own_bytes);
+        step_race(worker->tenant, worker->race, &worker->seed, &own_regions);
+    atomic_fetch_sub(&worker->race->held, own_regions);
+    facet_tenant_release_regions(worker->tenant, own_regions);
     return NULL;
 }
 

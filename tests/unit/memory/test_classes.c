@@ -21,7 +21,7 @@ static struct facet_classes default_classes(void)
     return classes;
 }
 
-/* Every size up to the largest block gets the smallest block that holds it; each is at most a quarter too large. */
+/* A size gets the smallest block that holds it, or pages. Above 1024 bytes a block is at most a quarter too large. */
 static void test_smallest_class_that_holds_is_found(void **state)
 {
     const struct facet_classes classes = default_classes();
@@ -79,7 +79,7 @@ static void test_configured_sizes_are_used(void **state)
     assert_int_equal(facet_classes_find(&classes, 8193, 1), FACET_NO_CLASS);
 }
 
-/* A pool grows by slabs of about an eighth of it, whose blocks its bits can count. */
+/* Above the first level, a slab has at most an eighth of the pool's pages, and at most 2 MiB. */
 static void test_slab_level_grows_with_the_pool(void **state)
 {
     const struct facet_classes classes = default_classes();

@@ -72,7 +72,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Like set_up(), with memory that is committed at once: here in small pages, since the chunks are small. */
+/* Like set_up(), with memory that is committed at once: here in small pages, because the chunks are small. */
 static int set_up_committed(void **state)
 {
     static struct fixture fixture;
@@ -130,7 +130,7 @@ static void test_bytes_to_move_are_bounded(void **state)
     struct fixture *fixture = *state;
     const struct facet_defragment_options some = {.size = sizeof some, .bytes = 10 * PAGE};
     const struct facet_defragment_options none = {.size = sizeof none, .bytes = 1};
-    const struct facet_defragment_options wrong_words = {.size = 1};
+    const struct facet_defragment_options wrong_size = {.size = 1};
     struct facet_defragment_report report = {.size = sizeof report};
 
     assert_int_equal(facet_memory_defragment(fixture->memory, &some, &report, &fixture->error), FACET_OK);
@@ -138,7 +138,7 @@ static void test_bytes_to_move_are_bounded(void **state)
     assert_int_equal(report.complete, 0);
     assert_int_equal(facet_memory_defragment(fixture->memory, &none, &report, &fixture->error), FACET_OK);
     assert_int_equal(report.moved_bytes, 0);
-    assert_int_equal(facet_memory_defragment(fixture->memory, &wrong_words, &report, &fixture->error),
+    assert_int_equal(facet_memory_defragment(fixture->memory, &wrong_size, &report, &fixture->error),
                      FACET_INVALID_ARGUMENT);
     check_contents(fixture);
 }
@@ -237,7 +237,7 @@ static void *count_up(void *data)
     return NULL;
 }
 
-static void *come_and_go(void *data)
+static void *allocate_and_free(void *data)
 {
     struct worker *worker = data;
     struct facet_space *space = worker->fixture->space;
@@ -261,7 +261,7 @@ static void test_writes_during_moves_are_kept(void **state)
     uint64_t moved = 0, extra[64] = {0};
 
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, i < 2 ? count_up : come_and_go, &workers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, i < 2 ? count_up : allocate_and_free, &workers[i]), 0);
     for (uint32_t i = 0; i < 1000; i++) {
         struct facet_defragment_report report = {.size = sizeof report};
         uint64_t *hole = &extra[(uint32_t)rand() % 64];
@@ -309,7 +309,7 @@ static void test_huge_pages_move(void **state)
     for (uint64_t i = 1; i < count; i += 2)
         for (uint64_t word = 0; word < bytes / 8; word++)
             if (words_at(run[i])[word] != i * 1000 + word)
-                fail_msg("run %u, word %u", (unsigned)i, (unsigned)word);
+                fail_msg("run %u: word %u is not what was written", (unsigned)i, (unsigned)word);
     watched_end(&fixture.watched, fixture.memory);
 }
 

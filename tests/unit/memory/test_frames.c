@@ -45,7 +45,7 @@ static void test_chunks_are_created_and_returned(void **state)
     watched_end(&watched, memory);
 }
 
-static void test_the_last_chunk_may_be_a_part(void **state)
+static void test_the_last_chunk_may_be_smaller(void **state)
 {
     struct watched watched;
     struct facet_memory *memory =
@@ -80,17 +80,17 @@ static void test_memory_of_another_space_is_cleared(void **state)
     watched_end(&watched, memory);
 }
 
-/* Carries out plans on a model, chunk by chunk, until no plan is left. */
-static uint32_t carry_out(struct facet_frames *frames, uint32_t only, uint32_t most)
+/* Carries out plans, without moving bytes, until no plan is left. Space 0: of all spaces. Returns the moves made. */
+static uint32_t carry_out_plans(struct facet_frames *frames, uint32_t only_space, uint32_t pages_max)
 {
     struct facet_frame_move move;
     uint32_t moves = 0;
 
-    while (facet_frames_plan_move(frames, only, most, &move)) {
+    while (facet_frames_plan_move(frames, only_space, pages_max, &move)) {
         struct facet_extent extent;
 
-        assert_true(move.count >= 1 && move.count <= most);
-        assert_true(!only || move.space == only);
+        assert_true(move.count >= 1 && move.count <= pages_max);
+        assert_true(!only_space || move.space == only_space);
         assert_true(facet_frames_begin_move(frames, &move, &extent));
         assert_int_equal(extent.count, move.count);
         facet_frames_give(frames, move.from, move.count);
@@ -99,7 +99,7 @@ static uint32_t carry_out(struct facet_frames *frames, uint32_t only, uint32_t m
     return moves;
 }
 
-static void test_plans_end_in_the_least_chunks(void **state)
+static void test_plans_end_in_the_fewest_chunks(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 16);
@@ -116,7 +116,7 @@ static void test_plans_end_in_the_least_chunks(void **state)
         if (rand() % 4)
             facet_frames_give(frames, extents[i].frame, 1);
     uint64_t used = frames->used;
-    assert_true(carry_out(frames, 0, 8) > 0);
+    assert_true(carry_out_plans(frames, 0, 8) > 0);
     facet_frames_trim(frames);
     assert_int_equal(frames->used, used);
     assert_int_equal(frames->chunk_count, (used + FRAMES - 1) / FRAMES);
@@ -145,13 +145,13 @@ static void test_pages_of_one_chunk_move_together(void **state)
     facet_frames_count(frames, &numbers);
     assert_int_equal(numbers.largest_free_bytes, PAGE);
     assert_int_equal(numbers.fragmentation_milli, 500);
-    carry_out(frames, 0, 8);
+    carry_out_plans(frames, 0, 8);
     facet_frames_count(frames, &numbers);
     assert_int_equal(numbers.largest_free_bytes, FRAMES / 2 * PAGE);
     watched_end(&watched, memory);
 }
 
-static void test_frames_hold_pages_of_one_space(void **state)
+static void test_plans_of_one_space_move_its_pages_alone(void **state)
 {
     struct watched watched;
     struct facet_memory *memory = open_memory(&watched, 4);
@@ -165,12 +165,12 @@ static void test_frames_hold_pages_of_one_space(void **state)
     for (uint32_t i = 0; i < 4 * FRAMES; i++)
         if (i % 3)
             facet_frames_give(frames, i, 1);
-    assert_true(carry_out(frames, 2, 8) > 0);
+    assert_true(carry_out_plans(frames, 2, 8) > 0);
     assert_false(facet_frames_plan_move(frames, 2, 8, &(struct facet_frame_move){0}));
     watched_end(&watched, memory);
 }
 
-/* When a plan begins, changes since it was made are noticed. */
+/* A plan does not begin when the frames that it moves have changed since it was made. */
 static void test_stale_plan_is_noticed(void **state)
 {
     struct watched watched;
@@ -194,11 +194,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chunks_are_created_and_returned),
-        cmocka_unit_test(test_the_last_chunk_may_be_a_part),
+        cmocka_unit_test(test_the_last_chunk_may_be_smaller),
         cmocka_unit_test(test_memory_of_another_space_is_cleared),
-        cmocka_unit_test(test_plans_end_in_the_least_chunks),
+        cmocka_unit_test(test_plans_end_in_the_fewest_chunks),
         cmocka_unit_test(test_pages_of_one_chunk_move_together),
-        cmocka_unit_test(test_frames_hold_pages_of_one_space),
+        cmocka_unit_test(test_plans_of_one_space_move_its_pages_alone),
         cmocka_unit_test(test_stale_plan_is_noticed),
     };
     return cmocka_run_group_tests_name("frames", tests, NULL, NULL);

@@ -28,14 +28,14 @@ static struct {
     struct facet_space *space;
     uint64_t address;
     struct facet_error error;
-} function_count;
+} subject;
 
 /* As in vgpu/refused.h, `wrong` is the number of the pointer that is NULL, or of the struct whose size is 0. */
 #define AT(number, pointer)  (wrong == (number) ? NULL : (pointer))
 #define SIZE(number, object) (wrong == (number) ? 0 : (uint32_t)sizeof(object))
-#define MEMORY               AT(0, function_count.memory)
-#define SPACE                AT(0, function_count.space)
-#define ERROR                (&function_count.error)
+#define MEMORY               AT(0, subject.memory)
+#define SPACE                AT(0, subject.space)
+#define ERROR                (&subject.error)
 
 /* ---- memories and spaces ---- */
 
@@ -49,11 +49,11 @@ static enum facet_status memory_open_host(int wrong)
     return status;
 }
 
-/* The session is never used, since an earlier argument is refused. */
+/* The session is never used, because an earlier argument is refused. */
 static enum facet_status memory_open_device(int wrong)
 {
     const struct facet_memory_config config = {.size = SIZE(3, config)};
-    struct facet_session *session = (struct facet_session *)&function_count;
+    struct facet_session *session = (struct facet_session *)&subject;
     struct facet_memory *memory = NULL;
 
     return wrong < 0 ? FACET_OK : facet_memory_open_device(AT(0, session), 0, 0, AT(2, &config), AT(1, &memory), ERROR);
@@ -98,40 +98,40 @@ static enum facet_status space_allocate(int wrong)
 
 static enum facet_status space_free(int wrong)
 {
-    return facet_space_free(SPACE, wrong == 1 ? 0 : function_count.address, ERROR);
+    return facet_space_free(SPACE, wrong == 1 ? 0 : subject.address, ERROR);
 }
 
 static enum facet_status space_resize(int wrong)
 {
     uint64_t address;
 
-    return facet_space_resize(SPACE, function_count.address, BYTES, AT(1, &address), ERROR);
+    return facet_space_resize(SPACE, subject.address, BYTES, AT(1, &address), ERROR);
 }
 
 static enum facet_status space_find(int wrong)
 {
     struct facet_allocation allocation = {.size = SIZE(2, allocation)};
 
-    return facet_space_find(SPACE, function_count.address, AT(1, &allocation), ERROR);
+    return facet_space_find(SPACE, subject.address, AT(1, &allocation), ERROR);
 }
 
 static enum facet_status space_copy(int wrong)
 {
     char bytes[64] = {0};
 
-    return facet_space_copy(SPACE, function_count.address, (uintptr_t)AT(1, &bytes), sizeof bytes, FACET_COPY_TO_DEVICE,
+    return facet_space_copy(SPACE, subject.address, (uintptr_t)AT(1, &bytes), sizeof bytes, FACET_COPY_TO_DEVICE,
                             ERROR);
 }
 
 static enum facet_status space_fill(int wrong)
 {
-    return facet_space_fill(SPACE, function_count.address, 0, BYTES, ERROR);
+    return facet_space_fill(SPACE, subject.address, 0, BYTES, ERROR);
 }
 
 static enum facet_status space_pin(int wrong)
 {
     struct facet_pin *pin = NULL;
-    enum facet_status status = facet_space_pin(SPACE, AT(1, &function_count.address), 1, 0, AT(2, &pin), ERROR);
+    enum facet_status status = facet_space_pin(SPACE, AT(1, &subject.address), 1, 0, AT(2, &pin), ERROR);
 
     facet_pin_release(pin);
     return status;
@@ -200,7 +200,7 @@ static enum facet_status space_page(int wrong)
 {
     struct facet_page page = {.size = SIZE(2, page)};
 
-    return facet_space_page(SPACE, function_count.address, AT(1, &page), ERROR);
+    return facet_space_page(SPACE, subject.address, AT(1, &page), ERROR);
 }
 
 /* ---- the table ---- */
@@ -244,36 +244,36 @@ static const struct function functions[] = {
 };
 #define FUNCTIONS (sizeof functions / sizeof *functions)
 
-static void set_up_world(void)
+static void set_up_subject(void)
 {
     const struct facet_memory_config config = {.size = sizeof config, .memory_bytes = 16 * MIB};
     const struct facet_space_config space = {.size = sizeof space, .limit_bytes = 8 * MIB};
 
-    assert_int_equal(facet_memory_open_host(&config, &function_count.memory, ERROR), FACET_OK);
-    assert_int_equal(facet_space_create(function_count.memory, &space, &function_count.space, ERROR), FACET_OK);
-    assert_int_equal(facet_space_allocate(function_count.space, BYTES, NULL, &function_count.address, ERROR), FACET_OK);
+    assert_int_equal(facet_memory_open_host(&config, &subject.memory, ERROR), FACET_OK);
+    assert_int_equal(facet_space_create(subject.memory, &space, &subject.space, ERROR), FACET_OK);
+    assert_int_equal(facet_space_allocate(subject.space, BYTES, NULL, &subject.address, ERROR), FACET_OK);
 }
 
 static void test_null_is_refused_by_name(void **state)
 {
     const struct function *function = *state;
 
-    set_up_world();
+    set_up_subject();
     for (int wrong = 0; wrong < function->wrong_count; wrong++) {
-        function_count.error = (struct facet_error){.argument = "?"};
+        subject.error = (struct facet_error){.argument = "?"};
         enum facet_status status = function->call(wrong), expected = FACET_OK;
 
         if (wrong < function->refused)
             expected = FACET_INVALID_ARGUMENT;
         if (status != expected)
             fail_msg("%s(), wrong argument %d: %s", function->name, wrong, facet_status_name(status));
-        if (status != FACET_OK && !function_count.error.argument[0])
+        if (status != FACET_OK && !subject.error.argument[0])
             fail_msg("%s(), wrong argument %d: '%s' does not name the argument", function->name, wrong,
-                     function_count.error.message);
+                     subject.error.message);
     }
     if (function->call(-1) != FACET_OK)
-        fail_msg("%s() with valid arguments: %s", function->name, function_count.error.message);
-    facet_memory_close(function_count.memory);
+        fail_msg("%s() with valid arguments: %s", function->name, subject.error.message);
+    facet_memory_close(subject.memory);
 }
 
 static void test_members_of_0_or_1_take_nothing_else(void **state)
@@ -283,11 +283,11 @@ static void test_members_of_0_or_1_take_nothing_else(void **state)
 
     (void)state;
     assert_int_equal(facet_memory_open_host(&config, &memory, ERROR), FACET_OUT_OF_RANGE);
-    assert_string_equal(function_count.error.argument, "automatic");
+    assert_string_equal(subject.error.argument, "automatic");
     config.automatic = 0;
     config.commit = 2;
     assert_int_equal(facet_memory_open_host(&config, &memory, ERROR), FACET_OUT_OF_RANGE);
-    assert_string_equal(function_count.error.argument, "commit");
+    assert_string_equal(subject.error.argument, "commit");
     assert_null(memory);
 }
 

@@ -34,7 +34,7 @@ static void test_each_block_is_given_out_once(void **state)
     }
 }
 
-static void test_notes_of_a_block_are_kept(void **state)
+static void test_records_of_a_block_are_kept(void **state)
 {
     struct facet_slab *slab = facet_slab_create(512, 100);
 
@@ -70,7 +70,7 @@ struct exchange {
     _Atomic uint32_t refused;
 };
 
-static void *free_all(void *data)
+static void *free_exchanged_blocks(void *data)
 {
     struct exchange *exchange = data;
 
@@ -93,7 +93,7 @@ static void test_blocks_freed_by_another_thread_are_given_out_again(void **state
     pthread_t thread;
 
     facet_slab_reset(exchange.slab, 4096, 0);
-    assert_int_equal(pthread_create(&thread, NULL, free_all, &exchange), 0);
+    assert_int_equal(pthread_create(&thread, NULL, free_exchanged_blocks, &exchange), 0);
     for (uint32_t i = 0; i < ROUNDS;) {
         uint32_t block = facet_slab_take(exchange.slab);
         uint32_t empty = 0;
@@ -121,7 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_block_is_given_out_once),
-        cmocka_unit_test(test_notes_of_a_block_are_kept),
+        cmocka_unit_test(test_records_of_a_block_are_kept),
         cmocka_unit_test(test_blocks_freed_by_another_thread_are_given_out_again),
     };
     return cmocka_run_group_tests_name("slab", tests, NULL, NULL);

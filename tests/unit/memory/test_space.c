@@ -283,7 +283,7 @@ static void test_limits_may_sum_above_the_device_but_not_memory(void **state)
     assert_int_equal(usage.largest_free_bytes, 0);
 }
 
-static void test_pages_report_their_numbers(void **state)
+static void test_usage_of_pools_and_pages_is_reported(void **state)
 {
     struct fixture *fixture = *state;
     uint64_t blocks[16];
@@ -304,7 +304,7 @@ static void test_pages_report_their_numbers(void **state)
     usage = usage_of(fixture->space);
     assert_int_equal(usage.free_bytes, 2048);
     assert_int_equal(usage.largest_free_bytes, 256);
-    assert_int_equal(usage.fragmentation_milli, 875);
+    assert_int_equal(usage.fragmentation_milli, 875); /* 2048 bytes are free, in pieces of 256 */
     assert_int_equal(usage.allocated_bytes, 2048);
     assert_int_equal(usage.allocated_total, 16);
     assert_int_equal(facet_space_unusable(fixture->space, 257, &unusable, &fixture->error), FACET_OK);
@@ -412,7 +412,7 @@ int main(void)
         WITH_SETUP(test_addresses_of_another_space_are_unknown),
         WITH_SETUP(test_memory_is_cleared_between_spaces),
         WITH_SETUP(test_limits_may_sum_above_the_device_but_not_memory),
-        WITH_SETUP(test_pages_report_their_numbers),
+        WITH_SETUP(test_usage_of_pools_and_pages_is_reported),
         WITH_SETUP(test_wrong_space_configs_are_refused),
         WITH_SETUP(test_freed_blocks_whose_pages_were_returned_are_not_reused),
         cmocka_unit_test(test_wrong_memory_configs_are_refused),

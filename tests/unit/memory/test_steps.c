@@ -18,10 +18,10 @@
 
 #include <facet/memory.h>
 
-#define MIB     (UINT64_C(1) << 20)
-#define LEAST   1000u
-#define MOST    100000u
-#define COUNTED 200u /* pairs of a free and an allocation, at each number of live blocks */
+#define MIB         (UINT64_C(1) << 20)
+#define FEW_BLOCKS  1000u
+#define MANY_BLOCKS 100000u
+#define COUNTED     200u /* pairs of a free and an allocation, at each number of live blocks */
 
 /* ---- steps ---- */
 
@@ -71,7 +71,7 @@ static void count_steps(struct counted *counted)
 static struct {
     struct facet_memory *memory;
     struct facet_space *space;
-    uint64_t live[MOST];
+    uint64_t live[MANY_BLOCKS];
     uint32_t count;
     uint64_t seed;
 } blocks;
@@ -144,17 +144,17 @@ static void test_steps_do_not_grow(void **state)
     assert_int_equal(facet_memory_open_host(&config, &blocks.memory, NULL), FACET_OK);
     assert_int_equal(facet_space_create(blocks.memory, &space, &blocks.space, NULL), FACET_OK);
     assert_int_equal(sigaction(SIGTRAP, &trap, &before), 0);
-    grow_to(LEAST);
+    grow_to(FEW_BLOCKS);
     count_pairs(&few_free, &few_allocate);
-    grow_to(MOST);
+    grow_to(MANY_BLOCKS);
     count_pairs(&many_free, &many_allocate);
     assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
     assert_int_equal(facet_space_destroy(blocks.space, NULL), FACET_OK);
     facet_memory_close(blocks.memory);
-    print_message("# instructions of %u frees: %llu, at most %llu, then %llu, at most %llu\n", COUNTED,
-                  (unsigned long long)few_free.sum, (unsigned long long)few_free.highest,
+    print_message("# instructions of %u frees: %llu, at most %llu each; among many blocks %llu, at most %llu each\n",
+                  COUNTED, (unsigned long long)few_free.sum, (unsigned long long)few_free.highest,
                   (unsigned long long)many_free.sum, (unsigned long long)many_free.highest);
-    print_message("# of as many allocations: %llu, at most %llu, then %llu, at most %llu\n",
+    print_message("# of as many allocations: %llu, at most %llu each; among many blocks %llu, at most %llu each\n",
                   (unsigned long long)few_allocate.sum, (unsigned long long)few_allocate.highest,
                   (unsigned long long)many_allocate.sum, (unsigned long long)many_allocate.highest);
     if (!CAN_COUNT || few_free.sum == 0) {

@@ -144,7 +144,7 @@ static void test_pinned_memory_is_on_the_device(void **state)
         assert_int_equal(page.flags & (FACET_PAGE_VALID | FACET_PAGE_PINNED), FACET_PAGE_VALID | FACET_PAGE_PINNED);
         facet_pin_release(pin);
         check_tenant(fixture, 1);
-        assert_int_equal(usage_of(tenant->space).pages_absent, 1024);
+        assert_int_equal(usage_of(tenant->space).pages_absent, 1024); /* all 4 MiB */
         assert_int_equal(facet_space_page(tenant->space, tenant->run[5], &page, &fixture->error), FACET_OK);
         assert_int_equal(page.flags & (FACET_PAGE_VALID | FACET_PAGE_SWAPPED), FACET_PAGE_SWAPPED);
     }
@@ -190,18 +190,18 @@ static void test_wrong_pins_are_refused(void **state)
     assert_null(pin);
 }
 
-/* A page counts its pins. A pin that would overflow the count is refused, since the page would seem to have none. */
+/* A page counts its pins. A pin that would overflow the count is refused, because the page would seem to have none. */
 static void test_pins_are_counted(void **state)
 {
-    enum { MOST = 65535 };
-    static struct facet_pin *pins[MOST];
+    enum { PINS_MAX = 65535 }; /* of one page */
+    static struct facet_pin *pins[PINS_MAX];
     struct fixture *fixture = *state;
     const struct tenant *tenant = &fixture->tenants[0], *other = &fixture->tenants[1];
     const uint64_t both[] = {tenant->run[1], tenant->run[0]};
     struct facet_pin *pin, *none = NULL;
     char byte;
 
-    for (uint32_t i = 0; i < MOST; i++)
+    for (uint32_t i = 0; i < PINS_MAX; i++)
         assert_int_equal(facet_space_pin(tenant->space, tenant->run, 1, 60 * S, &pins[i], &fixture->error), FACET_OK);
     assert_int_equal(facet_space_pin(tenant->space, tenant->run, 1, 60 * S, &none, &fixture->error), FACET_QUOTA);
     assert_string_equal(fixture->error.argument, "addresses");
@@ -217,7 +217,7 @@ static void test_pins_are_counted(void **state)
     assert_int_equal(facet_space_free(tenant->space, tenant->run[1], &fixture->error), FACET_OK);
     facet_pin_release(pins[0]);
     assert_int_equal(facet_space_pin(tenant->space, tenant->run, 1, 60 * S, &pins[0], &fixture->error), FACET_OK);
-    for (uint32_t i = 0; i < MOST; i++) {
+    for (uint32_t i = 0; i < PINS_MAX; i++) {
         assert_int_equal(facet_space_free(tenant->space, tenant->run[0], NULL), FACET_BUSY);
         facet_pin_release(pins[i]);
     }
@@ -254,7 +254,7 @@ struct worker {
     struct fixture *fixture;
     uint32_t id;
     _Atomic uint64_t rounds, wrong_words;
-    uint64_t rounds_most;
+    uint64_t rounds_max;
     _Atomic bool *stop;
 };
 
@@ -263,7 +263,7 @@ static void *use_all(void *data)
     struct worker *worker = data;
     struct tenant *tenant = &worker->fixture->tenants[worker->id];
 
-    while (worker->rounds < worker->rounds_most && !*worker->stop) {
+    while (worker->rounds < worker->rounds_max && !*worker->stop) {
         struct facet_pin *pin;
 
         if (facet_space_pin(tenant->space, NULL, 0, 60 * S, &pin, NULL) != FACET_OK) {
@@ -292,7 +292,7 @@ static uint64_t compete_for_memory(struct fixture *fixture, uint64_t rounds)
     pthread_t threads[2];
 
     for (uint32_t id = 0; id < 2; id++) {
-        workers[id] = (struct worker){.fixture = fixture, .id = id, .rounds_most = rounds, .stop = &stop};
+        workers[id] = (struct worker){.fixture = fixture, .id = id, .rounds_max = rounds, .stop = &stop};
         assert_int_equal(pthread_create(&threads[id], NULL, use_all, &workers[id]), 0);
     }
     for (uint32_t id = 0; id < 2; id++) {
@@ -381,9 +381,9 @@ static void test_failed_transfers_lose_no_word(void **state)
     check_tenant(fixture, 1);
 }
 
-/* --- many --- */
+/* --- many threads --- */
 
-static void *come_and_go(void *data)
+static void *allocate_pin_and_free(void *data)
 {
     struct worker *worker = data;
     struct facet_space *space = worker->fixture->tenants[worker->id % 2].space;
@@ -427,7 +427,7 @@ static void test_many_threads_keep_their_words(void **state)
                              FACET_OK);
     for (uint32_t i = 0; i < 16; i++) {
         workers[i] = (struct worker){.fixture = fixture, .id = i};
-        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &workers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_pin_and_free, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < 16; i++) {
         pthread_join(threads[i], NULL);

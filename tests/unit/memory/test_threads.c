@@ -188,7 +188,7 @@ static void test_threads_make_every_call_at_once(void **state)
 }
 
 /* Makes and destroys spaces while others are defragmented. */
-static void *make_and_end(void *data)
+static void *create_and_destroy(void *data)
 {
     struct shared *shared = data;
 
@@ -206,7 +206,7 @@ static void *make_and_end(void *data)
     return NULL;
 }
 
-static void test_spaces_come_and_go(void **state)
+static void test_spaces_end_while_others_are_defragmented(void **state)
 {
     struct shared shared = {0};
     struct watched watched;
@@ -216,7 +216,7 @@ static void test_spaces_come_and_go(void **state)
     shared.memory = watched_open(
         &watched, 12 * MIB, (struct facet_memory_config){.automatic = 1, .interval_ns = 100000, .defragment_milli = 1});
     for (uint32_t i = 0; i < 8; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, make_and_end, &shared), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, create_and_destroy, &shared), 0);
     for (uint32_t i = 0; i < 8; i++)
         pthread_join(threads[i], NULL);
     facet_memory_get_usage(shared.memory, &usage, NULL);
@@ -278,7 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_make_every_call_at_once),
-        cmocka_unit_test(test_spaces_come_and_go),
+        cmocka_unit_test(test_spaces_end_while_others_are_defragmented),
         cmocka_unit_test(test_copies_of_memory_freed_meanwhile_are_refused),
     };
     return cmocka_run_group_tests_name("threads", tests, NULL, NULL);

@@ -58,7 +58,7 @@ static void test_each_direction_copies_the_bytes(void **state)
     struct {
         uint64_t to, from;
         enum facet_copy kind;
-    } const way[] = {
+    } const copies[] = {
         {fixture->block, address_of(from), FACET_COPY_TO_DEVICE},
         {fixture->run + 50, fixture->block, FACET_COPY_ON_DEVICE},
         {address_of(to), fixture->run + 50, FACET_COPY_TO_HOST},
@@ -66,8 +66,8 @@ static void test_each_direction_copies_the_bytes(void **state)
     for (uint32_t detect = 0; detect < 2; detect++) {
         memset(to, 0, sizeof to);
         for (size_t i = 0; i < 3; i++)
-            assert_int_equal(facet_space_copy(fixture->space, way[i].to, way[i].from, sizeof from,
-                                              detect ? FACET_COPY_DETECT : way[i].kind, &fixture->error),
+            assert_int_equal(facet_space_copy(fixture->space, copies[i].to, copies[i].from, sizeof from,
+                                              detect ? FACET_COPY_DETECT : copies[i].kind, &fixture->error),
                              FACET_OK);
         assert_memory_equal(from, to, sizeof from);
         assert_int_equal(facet_space_fill(fixture->space, fixture->run, 0, 100000, &fixture->error), FACET_OK);

@@ -191,7 +191,7 @@ static void test_waiting_pages_are_not_swapped_out(void **state)
     assert_int_equal(usage_of(space).leaving_bytes, MIB);
     assert_int_equal(((const char *)(uintptr_t)mapped_run)[MIB - 1], 7);
     watched.unmap_status = FACET_OK;
-    assert_int_equal(facet_space_unmap_freed(space), 256);
+    assert_int_equal(facet_space_unmap_freed(space), 256); /* the pages of 1 MiB */
     assert_int_equal(facet_space_pin(other, &address, 1, UINT64_C(5000000000), &pin, NULL), FACET_OK);
     facet_pin_release(pin);
     facet_memory_close(memory);
@@ -234,7 +234,7 @@ static void test_waiting_for_unmap_blocks_no_other_thread(void **state)
 }
 
 /* A space whose memory launches may use stays until they end, and only then is destroyed. */
-static void test_end_waits_for_launches(void **state)
+static void test_destroying_is_refused_until_launches_end(void **state)
 {
     static const enum facet_status answers[] = {FACET_BUSY, FACET_TIMEOUT, FACET_BAD_STATE};
 
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(test_waiting_pages_are_not_swapped_out),
         cmocka_unit_test(test_waiting_for_unmap_blocks_no_other_thread),
         cmocka_unit_test(test_lost_device_does_not_delay_destroying),
-        cmocka_unit_test(test_end_waits_for_launches),
+        cmocka_unit_test(test_destroying_is_refused_until_launches_end),
         cmocka_unit_test(test_close_releases_memory_that_stayed),
     };
     return cmocka_run_group_tests_name("unmap_queue", tests, NULL, NULL);

@@ -171,7 +171,7 @@ static void test_numbers_that_contradict_each_other(void **state)
                                limit = {"vgpus", "limit_milli", 0, false};
 
     expect_contradiction(&request, 1000 + 1, "1000");
-    expect_contradiction(&limit, 399, "request_milli: 400, above limit_milli, 399");
+    expect_contradiction(&limit, 399, "request_milli: 400, expected at most limit_milli, 399");
     expect_contradiction(&completed, 6, "launched_total, 5");
     expect_contradiction(&reserved, 65537, "memory_peak_bytes");
     expect_contradiction(&peak, 65535, "memory_reserved_bytes");

@@ -57,9 +57,10 @@ static inline uint32_t shape_of(struct facet_fleet *fleet, struct facet_fleet_re
     return shape;
 }
 
-/* Decides where the request goes, commits it, and returns the placement. */
-static inline struct facet_fleet_placement placed(struct facet_fleet *fleet, struct facet_fleet_request request,
-                                                  uint64_t *ret_allocation)
+/* Decides where the request goes, commits it, and returns the placement. Its `gpus` is a mask, with a bit for each GPU.
+ */
+static inline struct facet_fleet_placement place_request(struct facet_fleet *fleet, struct facet_fleet_request request,
+                                                         uint64_t *ret_allocation)
 {
     struct facet_fleet_placement at = {0};
     uint64_t allocation = 0;

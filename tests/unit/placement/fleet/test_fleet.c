@@ -12,7 +12,7 @@ static void test_requests_are_taken_and_released(void **state)
 
     (void)state;
     facet_fleet_node_free(fleet, 0, &before, NULL);
-    at = placed(fleet, request_of(2, 1, 400, NULL), &allocation);
+    at = place_request(fleet, request_of(2, 1, 400, NULL), &allocation);
     assert_int_equal(at.node, 0);
     assert_int_equal(at.gpus, 1);
     facet_fleet_node_free(fleet, 0, &now, NULL);
@@ -36,10 +36,10 @@ static void test_models_are_alternatives(void **state)
     struct facet_fleet_placement at;
 
     (void)state;
-    assert_int_equal(placed(fleet, request_of(1, 1, 1000, "A10"), NULL).node, 2);
-    assert_int_equal(placed(fleet, request_of(1, 1, 1000, "P100|A10"), NULL).node, 1);
-    assert_int_equal(placed(fleet, request_of(1, 1, 1000, "|"), NULL).node, 0);
-    assert_int_equal(placed(fleet, request_of(1, 0, 0, "A10"), NULL).node, 0); /* no GPU: any model fits */
+    assert_int_equal(place_request(fleet, request_of(1, 1, 1000, "A10"), NULL).node, 2);
+    assert_int_equal(place_request(fleet, request_of(1, 1, 1000, "P100|A10"), NULL).node, 1);
+    assert_int_equal(place_request(fleet, request_of(1, 1, 1000, "|"), NULL).node, 0);
+    assert_int_equal(place_request(fleet, request_of(1, 0, 0, "A10"), NULL).node, 0); /* no GPU: any model fits */
     assert_int_equal(facet_fleet_decide(fleet, shape_of(fleet, request_of(1, 1, 1000, "H100")), &at, NULL),
                      FACET_QUOTA);
     assert_int_equal(shape_of(fleet, request_of(1, 1, 1000, "A10")), 0);
@@ -59,11 +59,11 @@ static void test_each_resource_can_be_short(void **state)
     assert_int_equal(facet_fleet_decide(fleet, shape_of(fleet, large), &at, NULL), FACET_QUOTA);
     assert_int_equal(facet_fleet_decide(fleet, shape_of(fleet, request_of(9, 0, 0, NULL)), &at, NULL), FACET_QUOTA);
     assert_int_equal(facet_fleet_decide(fleet, shape_of(fleet, request_of(1, 3, 1000, NULL)), &at, NULL), FACET_QUOTA);
-    placed(fleet, request_of(1, 1, 600, NULL), NULL);
-    placed(fleet, request_of(1, 1, 600, NULL), NULL);
+    place_request(fleet, request_of(1, 1, 600, NULL), NULL);
+    place_request(fleet, request_of(1, 1, 600, NULL), NULL);
     /* 800 milli are free, on two GPUs. */
     assert_int_equal(facet_fleet_decide(fleet, shape_of(fleet, request_of(1, 1, 500, NULL)), &at, NULL), FACET_QUOTA);
-    assert_int_equal(placed(fleet, request_of(1, 2, 400, NULL), NULL).gpus, 3);
+    assert_int_equal(place_request(fleet, request_of(1, 2, 400, NULL), NULL).gpus, 3);
     assert_int_equal(at.node, 77);
     facet_fleet_destroy(fleet);
 }
@@ -104,7 +104,7 @@ static void test_migration_makes_room_or_moves_nothing(void **state)
     uint64_t small, third, allocation = 0;
 
     (void)state;
-    placed(fleet, request_of(1, 1, 700, NULL), &small);
+    place_request(fleet, request_of(1, 1, 700, NULL), &small);
     assert_int_equal(facet_fleet_decide(fleet, pair, &at, NULL), FACET_QUOTA);
     assert_int_equal(facet_fleet_migrate(fleet, pair, 1, moves, &count, &at, &allocation, NULL), FACET_OK);
     assert_int_equal(count, 1);
@@ -116,7 +116,7 @@ static void test_migration_makes_room_or_moves_nothing(void **state)
     assert_int_equal(facet_fleet_find(fleet, small, &at, NULL), FACET_OK);
     assert_int_equal(at.node, 1);
     /* No move can make room for a second pair, so nothing has moved. */
-    placed(fleet, request_of(1, 1, 300, NULL), &third);
+    place_request(fleet, request_of(1, 1, 300, NULL), &third);
     count = 9;
     assert_int_equal(facet_fleet_migrate(fleet, pair, 4, moves, &count, &at, &allocation, NULL), FACET_QUOTA);
     assert_int_equal(count, 9);
@@ -155,7 +155,7 @@ static void test_migration_moves_as_few_as_it_can(void **state)
     assert_int_equal(count, 1);
     assert_int_equal(at.node, 1);
     assert_int_equal(moves[0].from.node, 1);
-    assert_int_equal(fleet->plans[0].first_alloc, 1);
+    assert_int_equal(fleet->details[0].first_alloc, 1);
     assert_int_equal(fleet->allocs[1].next, 0);
     assert_int_equal(fleet->allocs[0].previous, 1);
     assert_int_equal(fleet->allocs[0].next, FLEET_NONE);
@@ -222,8 +222,8 @@ static void test_links_decide_among_free_gpus(void **state)
     node.topology = &topology;
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, &node, 1, NULL, 0);
 
-    placed(fleet, request_of(1, 1, 500, NULL), NULL); /* GPU 0 is no longer whole */
-    assert_int_equal(placed(fleet, request_of(1, 2, 1000, NULL), NULL).gpus, 0xa);
+    place_request(fleet, request_of(1, 1, 500, NULL), NULL);                              /* GPU 0 is no longer whole */
+    assert_int_equal(place_request(fleet, request_of(1, 2, 1000, NULL), NULL).gpus, 0xa); /* GPUs 1 and 3 */
     facet_fleet_destroy(fleet);
 }
 

@@ -7,6 +7,7 @@ static enum facet_status jobs_of(const char *text, struct facet_job_list **ret_l
     return facet_job_list_parse(text, strlen(text), "jobs.csv", ret_list, error);
 }
 
+/* The text begins with a byte order mark, and has an empty line. */
 static void test_columns_are_found_by_name(void **state)
 {
     static const char text[] = "\xef\xbb\xbfqos,gpu_spec,num_gpu,gpu_milli,cpu_milli,memory_mib,name\r\n"
@@ -108,7 +109,7 @@ static void test_zero_bytes_and_long_lines(void **state)
     (void)state;
     assert_int_equal(facet_job_list_parse(text, 40, "j", &list, &error), FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "zero byte"));
-    memset(text + 28, ',', 100);
+    memset(text + 28, ',', 100); /* behind the line of headings */
     assert_int_equal(facet_job_list_parse(text, 128, "j", &list, &error), FACET_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "too many fields"));
     memset(text + 28, '7', sizeof text - 28);

@@ -129,12 +129,13 @@ static void test_learning_the_mix_may_fail_without_memory(void **state)
         for (uint32_t i = 0; i < 15; i++)
             assert_int_equal(facet_fleet_decide(fleet, shape, &at, NULL), FACET_OK);
         int64_t price = fleet->prices.model[0];
-        uint32_t lesson = fleet->mix_version;
+        uint32_t version_before = fleet->mix_version;
 
         arm_failure(n);
         assert_int_equal(facet_fleet_decide(fleet, shape, &at, NULL), FACET_OK);
         arm_failure(0);
-        assert_true(fleet->mix_version == lesson ? fleet->prices.model[0] == price : fleet->prices.model[0] > price);
+        assert_true(fleet->mix_version == version_before ? fleet->prices.model[0] == price
+                                                         : fleet->prices.model[0] > price);
         facet_fleet_destroy(fleet);
     }
 }

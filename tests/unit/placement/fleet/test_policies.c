@@ -154,7 +154,7 @@ static void test_fgd_scores_follow_the_publication(void **state)
                 assert_int_equal(facet_fleet_decide(fleet, number, &at, NULL), FACET_QUOTA);
                 continue;
             }
-            at = placed(fleet, request, NULL);
+            at = place_request(fleet, request, NULL);
             assert_int_equal(at.score, highest);
             assert_int_equal(at.node, best);
             assert_int_equal(at.gpus, gpus);
@@ -169,12 +169,12 @@ static void test_best_fit_leaves_the_least_unused(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(128, 8, "G2"), node_of(96, 8, "G2"), node_of(64, 2, "G2")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_BEST_FIT, nodes, 3, NULL, 0);
-    struct facet_fleet_placement at = placed(fleet, request_of(8, 1, 500, NULL), NULL);
+    struct facet_fleet_placement at = place_request(fleet, request_of(8, 1, 500, NULL), NULL);
 
     (void)state;
     assert_int_equal(at.node, 2);
     assert_int_equal(at.score, 68); /* 100 - 50 (56/128 + 1.5/8) */
-    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).gpus, 1);
+    assert_int_equal(place_request(fleet, request_of(8, 1, 500, NULL), NULL).gpus, 1);
     facet_fleet_destroy(fleet);
 }
 
@@ -182,7 +182,7 @@ static void test_dot_product_avoids_much_of_both(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(128, 8, "G2"), node_of(64, 4, "G2")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_DOT_PRODUCT, nodes, 2, NULL, 0);
-    struct facet_fleet_placement at = placed(fleet, request_of(64, 4, 1000, NULL), NULL);
+    struct facet_fleet_placement at = place_request(fleet, request_of(64, 4, 1000, NULL), NULL);
 
     (void)state;
     assert_int_equal(at.node, 1);
@@ -194,19 +194,19 @@ static void test_gpu_packing_prefers_gpus_in_use(void **state)
 {
     struct facet_fleet_node nodes[] = {node_of(64, 8, "G2"), node_of(64, 2, "G2"), node_of(64, 4, "G2")};
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_GPU_PACKING, nodes, 3, NULL, 0);
-    struct facet_fleet_placement at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
+    struct facet_fleet_placement at = place_request(fleet, request_of(1, 1, 400, NULL), NULL);
 
     (void)state;
     assert_int_equal(at.node, 1); /* the smallest of the free nodes: 33 - 2 */
     assert_int_equal(at.score, 31);
-    at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
+    at = place_request(fleet, request_of(1, 1, 400, NULL), NULL);
     assert_int_equal(at.node, 1);
     assert_int_equal(at.score, 94); /* 100 - 60/10, on the same GPU */
     assert_int_equal(at.gpus, 1);
-    at = placed(fleet, request_of(1, 1, 400, NULL), NULL);
+    at = place_request(fleet, request_of(1, 1, 400, NULL), NULL);
     assert_int_equal(at.score, 49); /* a free GPU of a node in use */
     assert_int_equal(at.gpus, 2);
-    at = placed(fleet, request_of(1, 1, 1000, NULL), NULL);
+    at = place_request(fleet, request_of(1, 1, 1000, NULL), NULL);
     assert_int_equal(at.node, 2);
     facet_fleet_destroy(fleet);
 }
@@ -218,11 +218,12 @@ static void test_gpu_clustering_keeps_kinds_together(void **state)
     uint64_t shared;
 
     (void)state;
-    assert_int_equal(placed(fleet, request_of(1, 1, 400, NULL), &shared).node, 0);
-    assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).node, 1);
-    assert_int_equal(placed(fleet, request_of(1, 1, 700, NULL), NULL).node, 0);
-    assert_int_equal(placed(fleet, request_of(1, 1, 1000, NULL), NULL).score, 78); /* 25 (8-7)/8 + 75 */
-    assert_int_equal(placed(fleet, request_of(1, 2, 1000, NULL), NULL).node, 1);   /* none is idle or alike: fuller */
+    assert_int_equal(place_request(fleet, request_of(1, 1, 400, NULL), &shared).node, 0);
+    assert_int_equal(place_request(fleet, request_of(1, 1, 1000, NULL), NULL).node, 1);
+    assert_int_equal(place_request(fleet, request_of(1, 1, 700, NULL), NULL).node, 0);
+    assert_int_equal(place_request(fleet, request_of(1, 1, 1000, NULL), NULL).score, 78); /* 25 (8-7)/8 + 75 */
+    assert_int_equal(place_request(fleet, request_of(1, 2, 1000, NULL), NULL).node,
+                     1); /* none is idle or alike: fuller */
     facet_fleet_destroy(fleet);
 }
 
@@ -238,7 +239,7 @@ static void test_random_reaches_every_node_and_repeats_by_seed(void **state)
         struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_RANDOM, nodes, 8, NULL, 0);
 
         for (uint32_t i = 0; i < 64; i++) {
-            struct facet_fleet_placement at = placed(fleet, request_of(1, 1, 500, NULL), NULL);
+            struct facet_fleet_placement at = place_request(fleet, request_of(1, 1, 500, NULL), NULL);
 
             order[again][i] = at.node << 16 | at.gpus;
             seen |= UINT32_C(1) << at.node;
@@ -257,8 +258,8 @@ static void test_facet_keeps_gpus_that_others_need(void **state)
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FACET, nodes, 2, mix, 2);
 
     (void)state;
-    assert_int_equal(placed(fleet, request_of(8, 1, 1000, NULL), NULL).node, 1);
-    assert_int_equal(placed(fleet, request_of(8, 1, 1000, "T4"), NULL).node, 0);
+    assert_int_equal(place_request(fleet, request_of(8, 1, 1000, NULL), NULL).node, 1);
+    assert_int_equal(place_request(fleet, request_of(8, 1, 1000, "T4"), NULL).node, 0);
     facet_fleet_destroy(fleet);
 }
 
@@ -270,7 +271,7 @@ static void test_facet_keeps_cpu_for_gpus(void **state)
     struct facet_fleet *fleet = fleet_of(FACET_PLACEMENT_FACET, nodes, 2, mix, 1);
 
     (void)state;
-    assert_int_equal(placed(fleet, request_of(20, 0, 0, NULL), NULL).node, 1);
+    assert_int_equal(place_request(fleet, request_of(20, 0, 0, NULL), NULL).node, 1);
     facet_fleet_destroy(fleet);
 }
 
@@ -281,13 +282,13 @@ static void test_facet_learns_the_mix_of_jobs(void **state)
     uint64_t allocation;
 
     (void)state;
-    assert_int_equal(placed(fleet, request_of(8, 1, 500, NULL), NULL).node, 0); /* no job is known yet */
+    assert_int_equal(place_request(fleet, request_of(8, 1, 500, NULL), NULL).node, 0); /* no job is known yet */
     for (uint32_t i = 0; i < 16; i++) {
-        placed(fleet, request_of(8, 1, 1000, "T4"), &allocation);
+        place_request(fleet, request_of(8, 1, 1000, "T4"), &allocation);
         facet_fleet_release(fleet, allocation, NULL);
     }
     assert_true(fleet->mix_version > 1);
-    assert_int_equal(placed(fleet, request_of(8, 1, 1000, NULL), NULL).node, 1);
+    assert_int_equal(place_request(fleet, request_of(8, 1, 1000, NULL), NULL).node, 1);
     facet_fleet_destroy(fleet);
 }
 

@@ -9,7 +9,7 @@
 #include "fixtures.h"
 
 #define NODES  150u
-#define LIVE   400u
+#define LIVE   400u /* jobs at a time */
 #define STEPS  effort(130000, 5000)
 #define CHECKS 6500u
 
@@ -32,7 +32,7 @@ static void check_nodes(const struct facet_fleet *fleet)
         const struct fleet_node *node = &fleet->nodes[i];
         uint32_t sum = 0;
 
-        assert_true(node->cpu_left <= fleet->plans[i].cpu && node->memory_left <= fleet->plans[i].memory);
+        assert_true(node->cpu_left <= fleet->details[i].cpu && node->memory_left <= fleet->details[i].memory);
         for (uint32_t gpu = 0; gpu < node->gpus; gpu++) {
             assert_true(node->left[gpu] <= 1000);
             sum += node->left[gpu];
@@ -50,7 +50,7 @@ static void check_grants(const struct facet_fleet *fleet)
 
     memset(granted, 0, sizeof granted);
     for (uint32_t node = 0; node < fleet->node_count; node++)
-        for (uint32_t i = fleet->plans[node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next)
+        for (uint32_t i = fleet->details[node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next)
             for (uint32_t gpu = 0; gpu < FACET_FLEET_GPUS; gpu++)
                 granted[node][gpu] += (fleet->allocs[i].gpus >> gpu & 1) * fleet->shapes[fleet->allocs[i].shape].milli;
     for (uint32_t node = 0; node < fleet->node_count; node++)
@@ -140,7 +140,7 @@ static void random_walk(uint32_t policy)
     facet_fleet_destroy(fleet);
 }
 
-static void test_a_million_steps_keep_the_fleet_sound(void **state)
+static void test_a_million_steps_keep_the_fleet_consistent(void **state)
 {
     (void)state;
     for (uint32_t policy = 0; policy < FACET_PLACEMENT_POLICIES; policy++)
@@ -149,7 +149,7 @@ static void test_a_million_steps_keep_the_fleet_sound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_fleet_sound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_fleet_consistent)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,13 +129,13 @@ static int stop_simulation(void *data, uint64_t done, uint64_t total)
 
 static void test_wrong_configurations_are_refused(void **state)
 {
-    static const uint32_t falling[] = {1000, 1000};
+    static const uint32_t not_rising[] = {1000, 1000};
     struct facet_simulate_config config = config_of(*state, 0, 0);
     struct facet_simulate_result result = {.requests = 77};
     struct facet_job_list *jobs = NULL;
     static const char text[] = "cpu_milli,num_gpu,gpu_milli\n1,0,0\n";
 
-    config.loads_permille = falling;
+    config.loads_permille = not_rising;
     config.load_count = 2;
     assert_int_equal(facet_simulate(&config, &result, NULL), FACET_INVALID_ARGUMENT);
     config.load_count = 0;

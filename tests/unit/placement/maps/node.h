@@ -18,7 +18,7 @@
 #define LENGTH(list) (sizeof(list) / sizeof(list)[0])
 #define MOST_PARTS   64u
 
-/* One map, and a slot "x" of count on devices d0, d1, ... without NUMA nodes. */
+/* Opens maps of one map, with the slot "x" of type count on devices d0, d1, ... without NUMA nodes. */
 static inline struct facet_maps *open_map(uint32_t kind, uint32_t strategy, int64_t quantum, const int64_t *capacities,
                                           uint32_t count)
 {

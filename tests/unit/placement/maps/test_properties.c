@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a million random steps over all kinds, strategies, affinities, rules and sizes. After each step no place has
- * granted more than it has, a grant equals its request, and a release returns exactly the grant's amounts.
- * Never: takes other steps in another run.
+ * Owns: a million random steps over all kinds, strategies, affinities, rules and sizes. No place grants more than it
+ * has, a grant equals its request, and a release returns exactly the grant's amounts.
+ * Never: takes different steps for the same seed.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define STEPS  effort(1000000, 40000)
 #define NODES  200u /* different nodes */
-#define LIVE   48u
+#define LIVE   48u  /* grants at a time */
 #define SLOTS  5u
 #define PLACES 40u
 
@@ -203,7 +203,7 @@ static void change_place(struct world *world, uint64_t *seed)
     assert_int_equal(facet_maps_set_strategy(world->maps, map, (uint32_t)draw_below(seed, 2), NULL), FACET_OK);
 }
 
-static void test_a_million_steps_keep_the_maps_sound(void **state)
+static void test_a_million_steps_keep_the_maps_consistent(void **state)
 {
     static struct world world;
     uint64_t seed = effort_seed(463325252), granted_in_all = 0, refused_in_all = 0, rounded_in_all = 0;
@@ -239,7 +239,7 @@ static void test_a_million_steps_keep_the_maps_sound(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_maps_sound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_million_steps_keep_the_maps_consistent)};
 
     return cmocka_run_group_tests_name("placement/maps_properties", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #define LARGE 4000u /* places of a large slot */
 
-/* The amount of "x" that each place grants. */
+/* Allocates the request, checks the amount that each place grants, and releases the grant. */
 static void check_grant(struct facet_maps *maps, struct facet_maps_request request, const int64_t *expected,
                         uint32_t count)
 {
@@ -65,7 +65,7 @@ static void test_discrete_amounts_are_split(void **state)
     REFUSES(DISCRETE(EVENLY, ONE, ONE), -ONE, NO_CHANGE, FACET_REFUSED_AMOUNT, 0);
 }
 
-static void test_fraction_best_fit(void **state)
+static void test_a_fraction_comes_from_the_place_that_fits_best(void **state)
 {
     GIVES(FRACTION(EVENLY, .01, UNITS(.05), UNITS(.1), UNITS(.2), UNITS(.3), 0), UNITS(.2), NO_CHANGE, 0, 0, UNITS(.2),
           0, 0);
@@ -143,7 +143,8 @@ static void test_guard_refuses_fragments(void **state)
     GIVES(FRACTION(FILL, .1, ONE, ONE, ONE), UNITS(2.5), request.guard = 1, ONE, ONE, UNITS(.5));
     REFUSES(FRACTION(FILL, .1, ONE), UNITS(1.1), request.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
     REFUSES(FRACTION(EVENLY, .1, ONE, ONE), 3 * ONE, request.guard = 1, FACET_REFUSED_FRAGMENTED, 0);
-    /* Devices that could never share the amount evenly do not count as fragmented. For the original rule they do. */
+    /* Devices that could never share the amount evenly do not count as fragmented. With the rule to round down they do.
+     */
     GIVES(FRACTION(EVENLY, .1, UNITS(.5), ONE), UNITS(1.2), request.guard = 1, UNITS(.5), UNITS(.7));
     REFUSES(FRACTION(EVENLY, .1, UNITS(.5), ONE), UNITS(1.2), request.guard = 1;
             request.rules = FACET_MAPS_ROUND_DOWN, FACET_REFUSED_FRAGMENTED, 0);
@@ -194,6 +195,7 @@ static struct facet_maps *open_sockets(uint32_t cpu_kind, uint32_t strategy)
     return opened;
 }
 
+/* Bit i of `taken`: one unit of place i is reserved. `expected`: the amount that each place grants. */
 static void check_sockets(uint32_t strategy, uint32_t affinity, int64_t gpus, int64_t cpus, uint32_t taken,
                           const int64_t *expected)
 {
@@ -245,7 +247,7 @@ static void test_affinity_of_the_caller_is_followed(void **state)
     facet_maps_destroy(maps);
 }
 
-/* --- many places: the sorts agree --- */
+/* --- many places --- */
 
 static void test_many_devices_are_filled(void **state)
 {
@@ -257,7 +259,7 @@ static void test_many_devices_are_filled(void **state)
     struct facet_maps *maps = NULL;
     uint64_t grant;
 
-    /* Capacities grow, so that places are taken in the opposite of their configured order. */
+    /* Capacities grow from 1 to 4 with each thousand places, so that the last thousand are taken first. */
     for (uint32_t i = 0; i < LARGE; i++) {
         snprintf(ids[i], sizeof ids[i], "%u", i);
         devices[i] = (struct facet_map_device){.id = ids[i], .slot = "x", .capacity = (1 + i / 1000) * ONE};
@@ -271,7 +273,7 @@ static void test_many_devices_are_filled(void **state)
                      FACET_OK);
     for (uint32_t round = 0; round < 3; round++) {
         assert_int_equal(facet_maps_allocate(maps, &request, &grant, NULL, NULL), FACET_OK);
-        /* The 500 places with 4 are the last ones, in order. */
+        /* 2000 units are taken from 500 of the places with 4, in the order of their configuration. */
         for (uint32_t i = 0; i < LARGE; i++)
             assert_int_equal(granted(maps, i), i >= 3000 && i < 3500 ? 4 * ONE : 0);
         assert_int_equal(facet_maps_release(maps, grant, NULL), FACET_OK);
@@ -282,11 +284,16 @@ static void test_many_devices_are_filled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_discrete_amounts_are_split),           cmocka_unit_test(test_fraction_best_fit),
-        cmocka_unit_test(test_fractions_are_split_evenly),           cmocka_unit_test(test_amounts_are_whole_quanta),
-        cmocka_unit_test(test_places_passed_over_are_named),         cmocka_unit_test(test_guard_refuses_fragments),
-        cmocka_unit_test(test_guard_compares_with_the_free_amounts), cmocka_unit_test(test_affinity_chooses_the_socket),
-        cmocka_unit_test(test_affinity_of_the_caller_is_followed),   cmocka_unit_test(test_many_devices_are_filled),
+        cmocka_unit_test(test_discrete_amounts_are_split),
+        cmocka_unit_test(test_a_fraction_comes_from_the_place_that_fits_best),
+        cmocka_unit_test(test_fractions_are_split_evenly),
+        cmocka_unit_test(test_amounts_are_whole_quanta),
+        cmocka_unit_test(test_places_passed_over_are_named),
+        cmocka_unit_test(test_guard_refuses_fragments),
+        cmocka_unit_test(test_guard_compares_with_the_free_amounts),
+        cmocka_unit_test(test_affinity_chooses_the_socket),
+        cmocka_unit_test(test_affinity_of_the_caller_is_followed),
+        cmocka_unit_test(test_many_devices_are_filled),
     };
 
     return cmocka_run_group_tests_name("placement/maps_strategies", tests, NULL, NULL);

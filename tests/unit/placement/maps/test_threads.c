@@ -13,7 +13,7 @@
 static struct facet_maps *maps;
 static _Atomic uint32_t faults, grants_made;
 
-/* Each thread checks a condition that only its own grants could break. */
+/* Each thread checks its own grants, which no other thread may change. */
 static void *grant_repeatedly(void *argument)
 {
     uint32_t number = (uint32_t)(uintptr_t)argument;
