@@ -114,7 +114,7 @@ FACET_API const char *facet_attach_form_name(uint32_t form); /* "cloud_hyperviso
 
 struct facet_attach_texts;
 
-/* FACET_UNSUPPORTED: the form cannot express it, or a version is too low for it. */
+/* FACET_UNSUPPORTED: the form cannot express a part of the request, or a version is too low for it. */
 FACET_API enum facet_status facet_attach_render(uint32_t form, const struct facet_attach_request *request,
                                                 struct facet_attach_texts **ret_texts, struct facet_error *error);
 FACET_API uint32_t facet_attach_texts_count(const struct facet_attach_texts *texts);
@@ -131,7 +131,8 @@ struct facet_qmp_config {
     uint32_t reserved;
     const char *socket;  /* the path of a Unix socket on which QEMU serves QMP. Must be given */
     uint64_t timeout_ns; /* for all calls on this connection together, counted from opening; default 30 s */
-    uint64_t used_ns;    /* of that, the longest wait until the guest uses the plugged functions; default 5 s */
+    uint64_t used_ns;    /* the part of timeout_ns that may be spent on waiting until the guest uses the plugged
+                            functions; default 5 s */
     const char *driver; /* QEMU's name of the plugged device; default "vfio-pci". A device of any other name, such as an
                            emulated one, is given the properties id, bus and addr alone */
 };
