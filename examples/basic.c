@@ -26,7 +26,7 @@ static void must(enum facet_status status, const struct facet_error *error)
     exit(EXIT_FAILURE);
 }
 
-/* A is the identity times two, B counts from 0 to 999 again and again, so C must be twice B. */
+/* A is twice the identity matrix, and B counts from 0 to 999 again and again, so C must be twice B. */
 static void fill(float *a, float *b)
 {
     for (uint32_t i = 0; i < SIZE * SIZE; i++) {

@@ -2,13 +2,13 @@
 /*
  * A plain OpenCL 1.2 program that keeps a device busy: the tenant of the demo, the tests and the benches.
  *
- * Owns: kernels of a chosen length, submitted in a chosen pattern, and the proof that each of them ran exactly once.
- * Never: includes anything of Facet. It is the "unmodified program".
+ * Owns: launching kernels of a chosen length in a chosen pattern, and the check that each of them ran exactly once.
+ * Never: includes a header of Facet: it is the "unmodified program" of the documents.
  *
  * Each launch advances every work-item's state by a fixed number of steps of a linear congruential generator. The
- * steps depend on each other, so a launch takes time in proportion to their number. They also compose in closed form,
- * so the host computes the state after any number of launches directly. One lost or repeated launch shows in the final
- * check.
+ * steps depend on each other, so a launch takes time in proportion to their number. Any number of steps can be computed
+ * at once in closed form, so the host knows the expected state after any number of launches. The final check therefore
+ * finds a single lost or repeated launch.
  *
  * Prints JSON lines: "start", "grab", "window" (aligned to CLOCK_MONOTONIC, hence comparable between processes),
  * "device" (when each kernel ran on the device), "done".
@@ -65,7 +65,7 @@ struct burn {
     cl_context context;
     cl_program program;
     struct stream streams[MAX_QUEUES];
-    cl_mem *held_buffers; /* beyond the streams' states */
+    cl_mem *held_buffers; /* buffers of --memory and --grab; the streams' states are not among them */
     size_t held_count, held_bytes;
 
     uint64_t kernels, begin_ns;
@@ -271,7 +271,8 @@ static uint64_t best_launch_ns(const struct burn *burn, struct stream *stream, u
     return best;
 }
 
-/* How many steps take kernel_us: doubles the steps until they take longer, then interpolates between the last two. */
+/* How many steps take kernel_us: doubles the steps until they take at least as long, then interpolates between the last
+ * two measurements. */
 static uint64_t calibrate(struct burn *burn)
 {
     uint64_t target = burn->options.kernel_us * NS_PER_US, steps = 1, half, ns, before = 0;
@@ -324,7 +325,7 @@ static void hold_memory(struct burn *burn)
     check(clFinish(queue), "clFinish");
 }
 
-/* The words that hold_memory() wrote must still be there. */
+/* Ends the program unless the first word of each held buffer is still the one that hold_memory() wrote. */
 static void verify_memory(const struct burn *burn, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -430,7 +431,7 @@ static void finish_launches(struct burn *burn)
             stream_retire(burn, &burn->streams[i]);
 }
 
-/* How long to rest at this moment of the run; 0 while busy. */
+/* How long to rest when `elapsed` ns of the run have passed; 0: launch now. */
 static uint64_t rest_ns(const struct burn_options *options, uint64_t elapsed)
 {
     uint64_t period = options->busy_ns + options->idle_ns;
