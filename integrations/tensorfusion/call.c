@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: translating a status into TensorFusion's ABI, and the log callback.
- * Never: calls back with a lock held, or with the level FATAL.
+ * Owns: the beginning and end of a call, its messages to the log callback, and the result for each status of Facet.
+ * Never: runs the callback with a lock held, or with the level FATAL.
  */
 #include "facade.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the metrics of processes and devices in the form of TensorFusion's ABI.
- * Never: makes up a figure. A value that was not measured is 0 in the ABI's fields, which have no other value for it,
+ * Never: invents a value. A value that was not measured is 0 in the ABI's fields, which cannot express "not measured",
  * and is left out of the extra metrics.
  */
 #include <stdio.h>
