@@ -177,7 +177,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
                 self._library.call("maps_release", self._pointer, grant)
         raise interface.make_error(
             interface.FractionalResourceFragmented,
-            f"{self.name}: expected amounts that fit on {self.most_devices} device(s): a process has one vGPU",
+            f"{self.name}: expected amounts that fit on {self.most_devices} device(s): one process has one vGPU",
             slot_name=items[0][0], requested_alloc=from_micro(items[0][1]), dev_allocs=self._amounts_by_slot(parts),
             context_tag=context_tag)
 
