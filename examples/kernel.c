@@ -19,7 +19,7 @@
 #define MIB             (1024 * KIB)
 #define VGPUS           2u
 #define ITEMS           32768u /* work-items of a launch */
-#define STEPS           20000u /* of each item */
+#define STEPS           20000u /* steps of each work-item */
 #define CHECKED_STEP    61u    /* the host checks the result of every 61st item */
 #define QUEUED_LAUNCHES 8u     /* launches queued or running, so that a vGPU is never idle */
 

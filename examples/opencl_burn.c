@@ -70,8 +70,8 @@ struct burn {
 
     uint64_t kernels, begin_ns;
     uint64_t window_index, window_kernels;
-    uint64_t device_ns, window_device_ns; /* of completed kernels, with --device-time */
-    struct span *spans;                   /* of each completed kernel, by the device's clock */
+    uint64_t device_ns, window_device_ns; /* time of completed kernels on the device, with --device-time */
+    struct span *spans;                   /* beginning and end of each completed kernel, by the device's clock */
     uint64_t *stamps;                     /* completion time of each completed kernel */
     size_t stamp_count, stamp_capacity;
 };

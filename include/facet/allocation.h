@@ -148,7 +148,7 @@ struct facet_maps_place {
     const char *id; /* `id` and `slot` are valid as long as the maps live */
     const char *slot;
     int64_t capacity;
-    int64_t granted;  /* to all grants together */
+    int64_t granted;  /* the amount that all grants together have */
     int64_t reserved; /* facet_maps_reserve(); granted + reserved is never above capacity */
 };
 
@@ -183,7 +183,7 @@ struct facet_maps_item {
 /* Zeroed members mean the default. */
 struct facet_maps_request {
     uint32_t size;
-    uint32_t count; /* of items; each slot once */
+    uint32_t count; /* the number of items, which name each slot once */
     const struct facet_maps_item *items;
     uint32_t rules;    /* enum facet_maps_rules */
     uint32_t affinity; /* enum facet_affinity, for the first slot. Each later slot prefers the NUMA nodes on which the
@@ -280,7 +280,7 @@ struct facet_agents_config {
     uint32_t mode;
     uint32_t kind;  /* enum facet_map_kind */
     uint32_t count; /* agents, 1 or more */
-    int64_t total;  /* of one slot of the node */
+    int64_t total;  /* the amount of one slot of the node */
     int64_t system; /* the system's part of `total` */
     int64_t manual; /* FACET_AGENTS_MANUAL: the part of each agent */
 };

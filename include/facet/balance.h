@@ -92,7 +92,7 @@ FACET_API const char *facet_balancer_action_name(uint32_t action);     /* "migra
 /* Zeroed members mean the default. */
 struct facet_balancer_config {
     uint32_t size;
-    uint32_t count;          /* of ids; 1 to FACET_BALANCER_MEMBERS */
+    uint32_t count;          /* the number of ids, 1 to FACET_BALANCER_MEMBERS */
     const uint32_t *ids;     /* the vGPUs, each once. Must be given */
     const uint32_t *weights; /* a weight for each vGPU, for `weighted`; 0: no tasks. Default: all the same */
     uint32_t strategy;       /* enum facet_balancer_strategy */
@@ -144,10 +144,10 @@ FACET_API enum facet_status facet_balancer_read(struct facet_balancer *balancer,
 
 /* One argument: a buffer, a value, or local memory, as the kernel declares it. */
 struct facet_balancer_argument {
-    uint64_t buffer;   /* of a `__global` or `__constant` argument; 0: a null pointer */
+    uint64_t buffer;   /* the buffer for a `__global` or `__constant` argument; 0: a null pointer */
     uint64_t offset;   /* bytes into the buffer */
     const void *value; /* a value, which is copied */
-    uint64_t bytes;    /* of the value, or of local memory */
+    uint64_t bytes;    /* the size of the value, or of local memory */
     uint32_t access; /* FACET_ARGUMENT_READS, _WRITES or both. Default: the image's description, in which _WRITES alone
                         counts as both, because the kernel need not write every byte. _WRITES alone, given here,
                         promises that the kernel writes every byte, so the old contents are not copied to the member */
@@ -198,9 +198,9 @@ struct facet_balancer_task {
     uint32_t id;     /* number of that member's vGPU */
     uint32_t migrations;
     uint32_t preemptions; /* how often the device took it off and put it on again; known once it is over */
-    uint64_t execution;   /* its number on that vGPU; 0: it was not launched */
+    uint64_t execution;   /* the task's number on that vGPU; 0: it was not launched */
     uint64_t queued_ns;   /* when the task was submitted */
-    uint64_t start_ns;    /* of its first work-group, as the device says; known once it is over */
+    uint64_t start_ns;    /* when its first work-group began, as the device reports; known once the task is over */
     uint64_t end_ns;
     uint64_t busy_ns;       /* device time (facet/compute.h) */
     uint64_t groups;        /* work-groups that ran to their end */
@@ -248,7 +248,7 @@ struct facet_balancer_action {
     uint64_t waiting;                   /* PREEMPT: the task that runs first instead */
     uint32_t before_milli, after_milli; /* ADJUST_SHARE: the share before and after */
     uint32_t before_units, after_units; /* SCALE_UNITS: the units before and after */
-    uint64_t gain_ns; /* by how much it was expected to shorten the longest wait; UINT64_MAX: it had to be done */
+    uint64_t gain_ns; /* by how much it was to shorten the longest wait; UINT64_MAX: the action had to be done */
     int32_t status;   /* enum facet_status: FACET_OK, or the vGPU's reason to refuse it */
     uint32_t reserved;
 };

@@ -99,11 +99,11 @@ enum facet_argument_kind {
 };
 
 struct facet_host_argument {
-    const char *name; /* as declared; "" when the source does not say */
-    const char *type; /* as declared: "float4*" */
+    const char *name; /* the name in the source; "" when it is not known */
+    const char *type; /* the type in the source: "float4*" */
     uint32_t kind;    /* enum facet_argument_kind */
-    uint32_t offset;  /* in the argument block */
-    uint32_t bytes;   /* in the argument block */
+    uint32_t offset;  /* where the argument begins in the argument block */
+    uint32_t bytes;   /* how much of the argument block it takes */
     uint32_t access;  /* FACET_ARGUMENT_READS | FACET_ARGUMENT_WRITES; both when not known */
 };
 #define FACET_ARGUMENT_READS  1u
@@ -128,10 +128,10 @@ struct facet_host_kernel {
     facet_host_run_func run;
     const struct facet_host_argument *arguments;
     uint32_t argument_count;
-    uint32_t argument_bytes;         /* of the block */
-    uint32_t local_bytes;            /* that it declares itself */
+    uint32_t argument_bytes;         /* the size of the argument block */
+    uint32_t local_bytes;            /* local memory that the kernel itself declares */
     uint32_t scratch_fixed_bytes;    /* see facet_host_scratch_bytes() */
-    uint32_t scratch_item_bytes;     /* for each work-item */
+    uint32_t scratch_item_bytes;     /* further scratch memory for each work-item */
     uint32_t required_group_size[3]; /* reqd_work_group_size; zeros: any */
     uint32_t flags;                  /* FACET_HOST_BARRIERS, ... */
     uint32_t reserved;
@@ -172,11 +172,11 @@ struct facet_host_site {
 struct facet_host_image {
     uint32_t magic; /* FACET_HOST_IMAGE_MAGIC */
     uint32_t abi;   /* FACET_HOST_IMAGE_ABI */
-    uint32_t size;  /* of this struct, as compiled */
+    uint32_t size;  /* the size of this struct when the image was compiled */
     uint32_t kernel_count;
-    const struct facet_host_kernel *kernels; /* in order of name */
+    const struct facet_host_kernel *kernels; /* sorted by name */
     const char *target;                      /* "host:znver5" */
-    const char *features;                    /* that the processor must have, as /proc/cpuinfo names them: "avx2,fma" */
+    const char *features;                    /* what the processor must have, named as in /proc/cpuinfo: "avx2,fma" */
     const struct facet_host_check **check;   /* NULL: the image is not checked; else the executor stores the address of
                                                 the functions here before the first call */
     const struct facet_host_site *sites;

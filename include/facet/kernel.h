@@ -188,7 +188,7 @@ struct facet_range {
     uint32_t dimensions; /* 1 to 3 */
     uint64_t global[3];  /* work-items */
     uint32_t group[3];   /* work-items of one group */
-    uint32_t offset[3];  /* of the first global id */
+    uint32_t offset[3];  /* the first global id */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_range) == 56, "ABI: facet_range");
 

@@ -108,7 +108,7 @@ struct facet_meter {
 FACET_API const char *facet_meter_type_name(uint32_t type);            /* "gauge"; NULL when unknown */
 FACET_API const char *facet_subject_kind_name(uint32_t kind);          /* "container"; NULL when unknown */
 FACET_API const char *facet_statistic_name(uint32_t statistic);        /* of one bit: "average"; NULL when unknown */
-FACET_API uint32_t facet_meter_count(void);                            /* of the registry */
+FACET_API uint32_t facet_meter_count(void);                            /* how many meters the registry has */
 FACET_API const struct facet_meter *facet_meter_at(uint32_t index);    /* NULL beyond the last; never freed */
 FACET_API const struct facet_meter *facet_meter_find(const char *key); /* NULL when there is none */
 
@@ -211,7 +211,7 @@ struct facet_statistics {
     int64_t max;
     int64_t sum;
     int64_t average_milli; /* in thousandths of the amounts' unit (10^-decimals), to the nearest */
-    int64_t diff;          /* from the first to the last value */
+    int64_t diff;          /* the last value less the first */
     int64_t rate_milli;    /* `diff` per second, in thousandths of the amounts' unit */
 };
 

@@ -138,7 +138,7 @@ struct facet_allocation {
     uint32_t size;
     uint32_t tag;
     uint64_t address;
-    uint64_t bytes;        /* as asked for */
+    uint64_t bytes;        /* the size that was asked for */
     uint64_t usable_bytes; /* the size of the block or pages that were given */
     uint64_t time_ns;      /* when it was allocated, to the clock's tick */
 };
@@ -241,15 +241,15 @@ FACET_API void facet_pin_release(struct facet_pin *pin); /* NULL is fine */
 struct facet_defragment_options {
     uint32_t size;
     uint32_t reserved;
-    uint64_t bytes; /* to move at most */
-    uint64_t ns;    /* to take at most; checked between steps of `pass_bytes` */
+    uint64_t bytes; /* the most bytes to move */
+    uint64_t ns;    /* the longest time to take; checked between steps of `pass_bytes` */
 };
 
 struct facet_defragment_report {
     uint32_t size;
     uint32_t complete;       /* 1: there is nothing more to move */
-    uint64_t moved_bytes;    /* from page to page, under addresses that stayed */
-    uint64_t steps;          /* moves; calls that need or free pages of the space wait for one move at most */
+    uint64_t moved_bytes;    /* bytes that moved to other pages; their addresses did not change */
+    uint64_t steps;          /* the number of moves; a call that needs or frees pages waits for one move at most */
     uint64_t longest_ns;     /* the time of the longest move */
     uint64_t returned_bytes; /* memory that was given back to the device */
     uint64_t moving_ns;      /* the time of all moves; the call also plans moves, and gives memory back */
@@ -287,18 +287,18 @@ struct facet_space_usage {
     uint32_t id;
     char name[64];
     uint64_t limit_bytes;
-    uint64_t allocated_bytes;                     /* as asked for; added up when asked, a few ns a block */
+    uint64_t allocated_bytes;                     /* the sizes asked for; this call sums them, a few ns a block */
     uint64_t reserved_bytes;                      /* whole pages: the amount that the limit applies to */
     uint64_t peak_bytes;                          /* the most that was reserved */
-    uint64_t free_bytes;                          /* reserved and in no allocation */
-    uint64_t largest_free_bytes;                  /* the largest piece of that */
-    uint64_t allocations;                         /* live */
-    uint64_t allocated_total;                     /* ever */
-    uint64_t refused_total;                       /* for quota or space */
-    uint64_t pages_total;                         /* addresses reserved */
+    uint64_t free_bytes;                          /* what is reserved and in no allocation */
+    uint64_t largest_free_bytes;                  /* the largest piece of free_bytes */
+    uint64_t allocations;                         /* allocations that are not freed */
+    uint64_t allocated_total;                     /* all allocations so far */
+    uint64_t refused_total;                       /* allocations refused for lack of quota or space */
+    uint64_t pages_total;                         /* pages whose addresses are reserved */
     uint64_t pages_valid;                         /* pages backed by memory of the device */
-    uint64_t pages_moved_total;                   /* under an address, ever */
-    uint64_t pages_absent;                        /* that the device has no room for now; reserved, but not valid */
+    uint64_t pages_moved_total;                   /* how often a page got other memory under its address */
+    uint64_t pages_absent;                        /* pages without room on the device now: reserved, but not valid */
     uint64_t swapped_in_total, swapped_out_total; /* pages */
     uint64_t swap_ns;                             /* time spent on swapping for this space */
     uint64_t waited_ns;                           /* time in which the space waited for turns of other spaces to end */
@@ -313,15 +313,15 @@ struct facet_memory_usage {
     uint64_t total_bytes;
     uint64_t page_bytes, chunk_bytes;
     uint64_t chunk_count;        /* chunks that the device has handed out */
-    uint64_t reserved_bytes;     /* in chunks */
-    uint64_t used_bytes;         /* in pages of spaces */
-    uint64_t free_bytes;         /* total less used */
+    uint64_t reserved_bytes;     /* the bytes of these chunks */
+    uint64_t used_bytes;         /* the bytes of pages that spaces have */
+    uint64_t free_bytes;         /* total_bytes less used_bytes */
     uint64_t largest_free_bytes; /* the largest piece of memory in one chunk, or that a new chunk would give */
-    uint64_t limits_bytes;       /* of all spaces together; above total: oversubscribed */
+    uint64_t limits_bytes;       /* the limits of all spaces together; above total_bytes: oversubscribed */
     uint64_t pages_moved_total;
     uint64_t swap_bytes, swap_used_bytes;
     uint32_t fragmentation_milli;
-    uint32_t huge_milli; /* of reserved_bytes: the part in huge pages, of host memory with `commit`; else 0 */
+    uint32_t huge_milli; /* the part of reserved_bytes in huge pages, for host memory with `commit`; else 0 */
 };
 
 FACET_API enum facet_status facet_space_get_usage(struct facet_space *space, struct facet_space_usage *ret_usage,
@@ -339,11 +339,11 @@ FACET_API enum facet_status facet_space_unusable(struct facet_space *space, uint
 
 /* Flags of a page, as the space's page table has them. */
 #define FACET_PAGE_VALID  (UINT32_C(1) << 0) /* backed by memory */
-#define FACET_PAGE_BLOCKS (UINT32_C(1) << 1) /* of a pool; else of a run */
+#define FACET_PAGE_BLOCKS (UINT32_C(1) << 1) /* part of a pool, which gives blocks; else part of a run of pages */
 #define FACET_PAGE_DIRTY                                                                                               \
     (UINT32_C(1) << 2) /* written since it was backed, if the backend can tell; else set by copies and fills */
 #define FACET_PAGE_ACCESSED (UINT32_C(1) << 3)
-#define FACET_PAGE_SWAPPED  (UINT32_C(1) << 4) /* in host memory; not valid */
+#define FACET_PAGE_SWAPPED  (UINT32_C(1) << 4) /* its contents are in host memory; not valid */
 #define FACET_PAGE_PINNED   (UINT32_C(1) << 5)
 struct facet_page {
     uint32_t size;

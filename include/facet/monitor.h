@@ -85,9 +85,9 @@ struct facet_watch_event {
     uint32_t size;
     uint32_t raised;   /* 1: the measure was beyond `level` for long enough; 0: it is back at `clear_level` */
     uint64_t watch;    /* the number of the watch */
-    uint64_t value;    /* of the measure */
-    uint64_t time_ns;  /* of the sample that caused the event */
-    uint64_t since_ns; /* of the first sample since which the measure has been beyond the level, or back */
+    uint64_t value;    /* the value of the measure */
+    uint64_t time_ns;  /* when the sample that caused the event was taken */
+    uint64_t since_ns; /* when the first sample was taken since which the measure has been beyond the level, or back */
 };
 
 /* Called in the driver's monitoring thread, which waits until it returns, so it must be brief. It may call any function

@@ -31,7 +31,7 @@ extern "C" {
 enum facet_passthrough_weight {
     FACET_PASSTHROUGH_STOP = 0,       /* the function must not be handed on */
     FACET_PASSTHROUGH_UNMEASURED = 1, /* whether it may be handed on is unknown */
-    FACET_PASSTHROUGH_WARNING = 2,    /* it may be handed on, with a drawback */
+    FACET_PASSTHROUGH_WARNING = 2,    /* the function may be handed on, with a drawback */
 };
 
 /* X(NAME, name, weight, remedy) */
