@@ -159,13 +159,14 @@ static uint32_t count_wrong(const struct tenant *tenant)
 
 static void print_results(const struct tenant *tenants)
 {
-    uint64_t all = tenants[0].busy_ns + tenants[1].busy_ns;
+    uint64_t total_busy_ns = tenants[0].busy_ns + tenants[1].busy_ns;
 
     printf("VGPU   ASKED   GOT  LAUNCHES  WRONG\n");
     for (uint32_t i = 0; i < VGPUS; i++)
         printf("%-5s  %2" PRIu32 ".0%% %4.1f%% %9" PRIu64 "  %" PRIu32 "\n", configs[i].name,
-               configs[i].request_milli / 10, all ? 100.0 * (double)tenants[i].busy_ns / (double)all : 0,
-               tenants[i].launches, count_wrong(&tenants[i]));
+               configs[i].request_milli / 10,
+               total_busy_ns ? 100.0 * (double)tenants[i].busy_ns / (double)total_busy_ns : 0, tenants[i].launches,
+               count_wrong(&tenants[i]));
 }
 
 int main(int argc, char **argv)

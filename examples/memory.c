@@ -185,14 +185,14 @@ static void finish(struct facet_memory *memory, struct tenant *tenants)
 int main(void)
 {
     struct tenant tenants[TENANTS];
-    uint64_t moved = 0;
+    uint64_t moved_bytes = 0;
 
     struct facet_memory *memory = prepare(tenants, false);
     print_fragmentation(memory, "before");
     for (size_t i = 0; i < TENANTS; i++)
-        moved += defragment(&tenants[i]);
+        moved_bytes += defragment(&tenants[i]);
     print_fragmentation(memory, "after");
-    printf("moved %" PRIu64 " KiB; no address changed\n", moved / KIB);
+    printf("moved %" PRIu64 " KiB; no address changed\n", moved_bytes / KIB);
     finish(memory, tenants);
 
     memory = prepare(tenants, true);

@@ -86,9 +86,9 @@ static uint64_t now_ns(void)
 
 static void sleep_ns(uint64_t ns)
 {
-    struct timespec rest = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+    struct timespec remaining = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
 
-    while (nanosleep(&rest, &rest) && errno == EINTR)
+    while (nanosleep(&remaining, &remaining) && errno == EINTR)
         ;
 }
 
@@ -142,12 +142,13 @@ static void stream_verify(const struct burn *burn, const struct stream *stream)
 {
     size_t items = burn->options.items;
     uint32_t *state = allocate(items, sizeof(*state));
-    struct affine all = affine_power((struct affine){STEP_FACTOR, STEP_ADDEND}, burn->options.steps * stream->launches);
+    struct affine all_steps =
+        affine_power((struct affine){STEP_FACTOR, STEP_ADDEND}, burn->options.steps * stream->launches);
 
     check(clEnqueueReadBuffer(stream->queue, stream->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
           "clEnqueueReadBuffer");
     for (size_t i = 0; i < items; i++) {
-        uint32_t expected = all.factor * (uint32_t)i + all.addend;
+        uint32_t expected = all_steps.factor * (uint32_t)i + all_steps.addend;
 
         if (state[i] != expected)
             die("wrong result: item %zu is %" PRIu32 " after %" PRIu64 " launches, expected %" PRIu32, i, state[i],
@@ -312,15 +313,15 @@ static void hold_memory(struct burn *burn)
     cl_command_queue queue = burn->streams[0].queue;
     cl_int code;
 
-    for (uint64_t left = burn->options.memory_bytes; left;) {
-        size_t bytes = left < 16 * MIB ? (size_t)left : 16 * MIB;
+    for (uint64_t bytes_left = burn->options.memory_bytes; bytes_left;) {
+        size_t bytes = bytes_left < 16 * MIB ? (size_t)bytes_left : 16 * MIB;
 
         if (!hold(burn, bytes, &code))
             die("clCreateBuffer of %zu bytes failed with %d while holding %zu", bytes, code, burn->held_bytes);
         check(clEnqueueFillBuffer(queue, burn->held_buffers[burn->held_count - 1], &pattern, sizeof(pattern), 0,
                                   bytes & ~(sizeof(pattern) - 1), 0, NULL, NULL),
               "clEnqueueFillBuffer");
-        left -= bytes;
+        bytes_left -= bytes;
     }
     check(clFinish(queue), "clFinish");
 }
@@ -457,11 +458,11 @@ static void run(struct burn *burn)
     if (options->window_ns)
         burn->window_index = burn->begin_ns / options->window_ns;
     while ((elapsed = now_ns() - burn->begin_ns) < options->seconds_ns) {
-        uint64_t rest = rest_ns(options, elapsed);
+        uint64_t pause_ns = rest_ns(options, elapsed);
 
-        if (rest) {
+        if (pause_ns) {
             finish_launches(burn);
-            sleep_ns(rest);
+            sleep_ns(pause_ns);
             continue;
         }
         stream_submit(burn, &burn->streams[turn]);

@@ -217,10 +217,10 @@ static const char *default_provider(void)
     return FACET_PLUGIN_DIR "/facet-provider-sim.so";
 }
 
-static void check(struct device *device, enum facet_status status, const char *what)
+static void check(struct device *device, enum facet_status status, const char *operation)
 {
     if (status != FACET_OK)
-        refuse("%s: %s (status %d)", what, device->error.message, (int)status);
+        refuse("%s: %s (status %d)", operation, device->error.message, (int)status);
 }
 
 static void load_provider(const char *path, struct device *device)

@@ -113,15 +113,15 @@ static void *run_application(void *argument)
 
 static void print_results(const struct application *applications)
 {
-    uint64_t all = 0;
+    uint64_t total_busy_ns = 0;
 
     for (uint32_t i = 0; i < TENANTS; i++)
-        all += applications[i].busy_ns;
+        total_busy_ns += applications[i].busy_ns;
     printf("TENANT  ASKED   GOT  OPERATIONS  2 GIB MORE\n");
     for (uint32_t i = 0; i < TENANTS; i++)
         printf("%-6s   %2" PRIu32 ".0%% %4.1f%% %11" PRIu64 "  %s\n", configs[i].name, configs[i].request_milli / 10,
-               all ? 100.0 * (double)applications[i].busy_ns / (double)all : 0, applications[i].operations,
-               applications[i].refused ? "refused" : "given");
+               total_busy_ns ? 100.0 * (double)applications[i].busy_ns / (double)total_busy_ns : 0,
+               applications[i].operations, applications[i].refused ? "refused" : "given");
 }
 
 /*

@@ -22,7 +22,8 @@ DIRECTIVE = re.compile(r"NOLINT\w*(?:\([^)]*\))?|clang-format o(?:n|ff)|fall thr
 
 
 def split_c(text):
-    """(tokens, comments) of C code. The tokens include the end of each preprocessor directive, and differ for M(x), M (x)."""
+    """(tokens, comments) of C code. The tokens include the end of each preprocessor directive, and differ for M(x) and
+    M (x)."""
     tokens, comments = [], []
     directive, fresh, spaced = False, True, False
     for match in C_TOKEN.finditer(text.replace("\\\n", "")):

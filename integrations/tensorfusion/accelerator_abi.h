@@ -191,8 +191,9 @@ ACCEL_API AccelResult AccelGetDeviceMetrics(const char **deviceUUIDs, size_t dev
 ACCEL_API AccelResult AccelGetVendorMountLibs(MountPath *mounts, size_t maxCount, size_t *mountCount);
 ACCEL_API AccelResult AccelRegisterLogCallback(AccelLogCallback callback);
 
-#define TF_SIZE(type, bytes)       _Static_assert(sizeof(type) == (bytes), "TensorFusion ABI: size of " #type)
-#define TF_OFFSET(type, field, at) _Static_assert(offsetof(type, field) == (at), "TensorFusion ABI: " #type "." #field)
+#define TF_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "TensorFusion ABI: size of " #type)
+#define TF_OFFSET(type, field, bytes)                                                                                  \
+    _Static_assert(offsetof(type, field) == (bytes), "TensorFusion ABI: " #type "." #field)
 
 TF_SIZE(AccelResult, 4);
 TF_SIZE(VirtualizationCapabilities, 16);

@@ -137,15 +137,15 @@ AccelResult LimiterShutdown(void)
  * A worker's names become names of folders. So the names that TensorFusion itself refuses are refused, and also names
  * with characters other than letters, digits and "._-".
  */
-static AccelResult check_name(struct facade_call *call, const char *what, const char *name, size_t size)
+static AccelResult check_name(struct facade_call *call, const char *field, const char *name, size_t size)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
     if (!name || !*name)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%s: expected a name, not NULL or empty", what);
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%s: expected a name, not NULL or empty", field);
     if (strlen(name) >= size || name[strspn(name, letters)] || strchr("._-", name[0]) || strstr(name, ".."))
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
-                           "%s '%.64s': expected letters, digits and single '.', '_', '-', at most %zu bytes", what,
+                           "%s '%.64s': expected letters, digits and single '.', '_', '-', at most %zu bytes", field,
                            name, size - 1);
     return ACCEL_SUCCESS;
 }

@@ -96,8 +96,8 @@ static AccelResult assign_partition(struct facade_call *call, const char *templa
     result = facade_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    FACADE_CLEANUP_FREE PartitionResult *made = calloc(1, sizeof *made);
-    if (!made)
+    FACADE_CLEANUP_FREE PartitionResult *new_result = calloc(1, sizeof *new_result);
+    if (!new_result)
         return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a result");
     if (!find_device(call, uuid, &device, &result))
         return result;
@@ -105,10 +105,10 @@ static AccelResult assign_partition(struct facade_call *call, const char *templa
     if (query.provider->partition->create(query.instance, query.device, template_id, FACET_PLACEMENT_ANY, &partition,
                                           &error) != FACET_OK)
         return facade_refuse(call, &error);
-    FACADE_TEXT(made->deviceUUID, partition.uuid);
-    result = fill_items(call, &device, made);
+    FACADE_TEXT(new_result->deviceUUID, partition.uuid);
+    result = fill_items(call, &device, new_result);
     if (result == ACCEL_SUCCESS)
-        *to = *made;
+        *to = *new_result;
     else
         take_back(call, &query, partition.uuid);
     return result;

@@ -193,10 +193,10 @@ class FacetPlugin(interface.AbstractComputePlugin):
         spec = await reader(getattr(container, "backend_obj", container)) if reader else None
         allocations = spec.allocations.get(KEY, {}) if spec is not None else {}
         own_slots = {slot for slot, _ in self.slot_types}
-        ours = {slot: devices for slot, devices in allocations.items() if str(slot) in own_slots}
-        for name in names if reader is None or any(ours.values()) else ():
+        own_allocations = {slot: devices for slot, devices in allocations.items() if str(slot) in own_slots}
+        for name in names if reader is None or any(own_allocations.values()) else ():
             self._claim(name, str(container.id))
-        alloc_map.apply_allocation(ours)
+        alloc_map.apply_allocation(own_allocations)
 
     def _grants_of(self, device_alloc):
         """[(device, micro-units)] of this plugin's slots."""

@@ -223,9 +223,9 @@ def amounts_of(allocation):
 
 
 def without_empty(allocation):
-    kept = {slot: {device: D(amount) for device, amount in devices.items() if D(amount)}
-            for slot, devices in allocation.items()}
-    return {slot: devices for slot, devices in kept.items() if devices}
+    nonzero = {slot: {device: D(amount) for device, amount in devices.items() if D(amount)}
+               for slot, devices in allocation.items()}
+    return {slot: devices for slot, devices in nonzero.items() if devices}
 
 
 class Replay:
@@ -331,10 +331,11 @@ def check_agent_split(vector):
 
 
 def check_alignment(vector):
-    usable, kept = ctypes.c_uint64(), ctypes.c_uint64()
+    usable, reserved = ctypes.c_uint64(), ctypes.c_uint64()
     library.load().call("agents_align_memory", vector["orig"], vector["reserved"], vector["align"],
-                        ctypes.byref(usable), ctypes.byref(kept))
-    equal((usable.value, kept.value), (vector["expect"]["usable"], vector["expect"]["actual_reserved"]), vector["id"])
+                        ctypes.byref(usable), ctypes.byref(reserved))
+    expect = vector["expect"]
+    equal((usable.value, reserved.value), (expect["usable"], expect["actual_reserved"]), vector["id"])
 
 
 OWN_VECTORS = [
