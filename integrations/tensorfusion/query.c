@@ -85,5 +85,6 @@ enum facet_status facade_fetch(facade_lister lister, const struct facade_query *
             return status;
         capacity = count > capacity ? count : capacity;
     }
-    return facet_error_set(error, FACET_INTERNAL, "a provider's list grew %d times while it was read", MAX_ROUNDS);
+    return facet_error_set(error, FACET_INTERNAL, "a provider asked for more room for a list %d times in a row",
+                           MAX_ROUNDS);
 }
