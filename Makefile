@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin front for Meson: each target says what a person wants; tools/ and meson.build know how.
+# Short commands for Meson and the scripts in tools/, which do the work.
 BUILD ?= build
 
-# "compile" needs what "setup" installs: with -j too, one after the other.
+# Targets run one after the other, with -j too, because "compile" needs what "setup" installs.
 .NOTPARALLEL:
 .PHONY: all compile check demo test test-long coverage gpu-suite bench lint format install clean setup setup-demo setup-test setup-bench
 all: setup compile         ## build; ./build/facet works from the tree

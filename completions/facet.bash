@@ -2,7 +2,7 @@
 # bash completion for facet(1): commands, options, devices and virtual GPUs.
 # Asking for names never starts a daemon.
 
-_facet_members()  # COMMAND... -- MEMBER: that member of every object in the JSON that "facet COMMAND" prints
+_facet_members()  # COMMAND... MEMBER: prints this member of every object in the JSON that "facet COMMAND" prints
 {
     local member=${*: -1}
 
@@ -25,12 +25,12 @@ _facet_devices()
     _facet_members devices id
 }
 
-_facet_options()  # COMMAND...: the long options that its help shows
+_facet_options()  # COMMAND...: prints the long options that the command's help shows
 {
     "${COMP_WORDS[0]}" help "$@" 2>/dev/null | grep -o -e '--[a-z][a-z-]*' | sort -u
 }
 
-# Completes the value of the option before the cursor; fails when that is no option with a value.
+# Completes the value of the option before the cursor; fails if the word before the cursor is no option with a value.
 _facet_value()
 {
     case $prev in
@@ -54,7 +54,8 @@ _facet_value()
     esac
 }
 
-# Where the command of "facet run" begins in COMP_WORDS, which also breaks words at colons; 0: the cursor is before it.
+# Prints the index in COMP_WORDS, where colons separate words too, at which the command of "facet run" begins; 0 if the
+# cursor is before the command.
 _facet_run_command()
 {
     local index=2
@@ -107,7 +108,7 @@ _facet_vgpu()
     esac
 }
 
-_facet_compile()  # COMMAND...: options, else the source or image
+_facet_compile()  # COMMAND...: completes an option of the command, or the path of the source or image
 {
     if _facet_value; then
         return
@@ -173,7 +174,7 @@ _facet_spec()
     esac
 }
 
-_facet_pci_functions()  # the addresses of this machine's functions
+_facet_pci_functions()  # prints the addresses of this machine's PCI functions
 {
     local path
 
@@ -203,7 +204,7 @@ _facet()
     local _facet_pci_verbs='scan show plan bind unbind attach detach state recover persist watch doctor'
     local commands='devices run vgpu compile kernel top metrics spec pci place simulate provider config version help'
 
-    # bash-completion puts words such as "opencl:0" together again; without it they stay in pieces.
+    # bash-completion joins words such as "opencl:0" again, which bash splits; without it they stay split.
     if declare -F _get_comp_words_by_ref >/dev/null; then
         _get_comp_words_by_ref -n : cur prev words cword
     else

@@ -26,7 +26,7 @@ static void must(enum facet_status status, const struct facet_error *error)
     exit(EXIT_FAILURE);
 }
 
-/* A is the identity times two, B counts from 0 to 999 again and again, so C must be twice B. */
+/* A is twice the identity matrix, and B counts from 0 to 999 again and again, so C must be twice B. */
 static void fill(float *a, float *b)
 {
     for (uint32_t i = 0; i < SIZE * SIZE; i++) {
@@ -62,15 +62,16 @@ static uint64_t multiply(struct facet_driver *driver, uint32_t id, uint64_t memo
 
 static void print_results(struct facet_driver *driver, uint32_t id, uint64_t execution, struct facet_error *error)
 {
-    struct facet_execution what = {.size = sizeof what};
+    struct facet_execution execution_info = {.size = sizeof execution_info};
     struct facet_vgpu_info info = {.size = sizeof info};
 
-    must(facet_vgpu_get_execution(driver, id, execution, &what, error), error);
+    must(facet_vgpu_get_execution(driver, id, execution, &execution_info, error), error);
     must(facet_vgpu_get_info(driver, id, &info, error), error);
     printf("%s: %s on stream %" PRIu32 ", %s: waited %" PRIu64 " us, took %" PRIu64 " us of %" PRIu32
            " compute units\n",
-           info.name, what.kernel, what.stream, facet_execution_status_name(what.status),
-           (what.start_ns - what.queued_ns) / 1000, what.busy_ns / 1000, what.units);
+           info.name, execution_info.kernel, execution_info.stream, facet_execution_status_name(execution_info.status),
+           (execution_info.start_ns - execution_info.queued_ns) / 1000, execution_info.busy_ns / 1000,
+           execution_info.units);
     printf("%s: %s, %" PRIu64 " KiB in %" PRIu64 " allocation of at most %" PRIu64 " MiB\n", info.name,
            facet_vgpu_status_name(info.status), info.memory_allocated_bytes / 1024, info.allocations,
            info.memory_limit_bytes / MIB);

@@ -17,7 +17,7 @@ static const char usage[] =
     "  --seconds S       how long to run (default 5)\n"
     "  --start-ns N      begin at this time of CLOCK_MONOTONIC, to begin together with others\n"
     "  --kernel-us N     length of one kernel alone on the device (default 1000; measured first)\n"
-    "  --steps N         work of one kernel instead, as printed by an earlier run: no measuring\n"
+    "  --steps N         instead of --kernel-us: steps of one kernel, as an earlier run printed them\n"
     "  --items N         work-items of one kernel, a multiple of 64 (default 2048)\n"
     "  --queues N        queues, 1..16 (default 1)\n"
     "  --depth N         kernels in flight per queue, 1..64 (default 4)\n"
@@ -25,9 +25,9 @@ static const char usage[] =
     "  --memory SIZE     hold so much device memory (64M, 1G)\n"
     "  --grab            then take 1 MiB buffers until refused, keep them, and go on\n"
     "  --duty BUSY:IDLE  milliseconds of work and of rest, in turn\n"
-    "  --idle-after S    rest from then on\n"
+    "  --idle-after S    rest after S seconds until the end\n"
     "  --windows MS      print the kernels completed in each window of so many milliseconds\n"
-    "  --device-time     print when kernels were on the device, too, by its own clock\n";
+    "  --device-time     also print when kernels were on the device, by the device's clock\n";
 
 __attribute__((noreturn)) static void refuse(const char *option, const char *text)
 {
@@ -35,7 +35,7 @@ __attribute__((noreturn)) static void refuse(const char *option, const char *tex
     exit(2);
 }
 
-/* Reads a decimal number from `low` to `high`; *ret_end is the text behind it. */
+/* Reads a decimal number, which must be from `low` to `high`; *ret_end is the text behind the number. */
 static uint64_t parse_prefix(const char *option, const char *text, uint64_t low, uint64_t high, char **ret_end)
 {
     errno = 0;

@@ -19,9 +19,9 @@
 struct burn_options {
     uint64_t start_ns;                  /* of CLOCK_MONOTONIC; a time in the past means at once */
     uint64_t seconds_ns, idle_after_ns; /* idle_after_ns 0: never */
-    uint64_t busy_ns, idle_ns;          /* in turn; idle_ns 0: always busy */
+    uint64_t busy_ns, idle_ns;          /* work and rest in turn, for these times; idle_ns 0: no rest */
     uint64_t window_ns;                 /* 0: print no windows */
-    uint64_t kernel_us, steps;          /* steps 0: measure how many take kernel_us */
+    uint64_t kernel_us, steps;          /* steps of a kernel; 0: measure how many steps take kernel_us */
     uint64_t memory_bytes;
     unsigned depth, queues, items;
     bool grab, sync, device_time;

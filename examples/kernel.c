@@ -15,13 +15,13 @@
 #include <facet/compute.h>
 #include <facet/vgpu.h>
 
-#define KIB   UINT64_C(1024)
-#define MIB   (1024 * KIB)
-#define VGPUS 2u
-#define ITEMS 32768u /* of a launch */
-#define STEPS 20000u /* of each item */
-#define APART 61u    /* the host checks the result of one item in so many */
-#define AHEAD 8u     /* launches queued or running, so that a vGPU is never idle */
+#define KIB             UINT64_C(1024)
+#define MIB             (1024 * KIB)
+#define VGPUS           2u
+#define ITEMS           32768u /* work-items of a launch */
+#define STEPS           20000u /* steps of each work-item */
+#define CHECKED_STEP    61u    /* the host checks the result of every 61st item */
+#define QUEUED_LAUNCHES 8u     /* launches queued or running, so that a vGPU is never idle */
 
 /* Each item computes a sequence of random numbers, whose last number the host can check. */
 static const char source[] = "kernel void shuffle(global uint *numbers, uint steps)\n"
@@ -102,14 +102,14 @@ static struct facet_vgpu_info info_of(const struct tenant *tenant)
     return info;
 }
 
-/* Fills the tenant's queue up. */
+/* Queues launches until QUEUED_LAUNCHES of the tenant are queued or running. */
 static void feed(struct tenant *tenant)
 {
     const struct facet_range range = {.size = sizeof range, .dimensions = 1, .global = {ITEMS}};
     struct facet_vgpu_info info = info_of(tenant);
     struct facet_error error;
 
-    for (uint32_t waiting = info.queued + info.running; waiting < AHEAD; waiting++) {
+    for (uint32_t waiting = info.queued + info.running; waiting < QUEUED_LAUNCHES; waiting++) {
         must(facet_vgpu_execute(tenant->driver, tenant->id, 0, tenant->kernel, &range, NULL, &error), &error);
     }
 }
@@ -147,7 +147,7 @@ static uint32_t count_wrong(const struct tenant *tenant)
     must(facet_vgpu_copy(tenant->driver, tenant->id, (uintptr_t)numbers, tenant->numbers, sizeof numbers,
                          FACET_COPY_TO_HOST, &error),
          &error);
-    for (uint32_t item = 0; item < ITEMS; item += APART) {
+    for (uint32_t item = 0; item < ITEMS; item += CHECKED_STEP) {
         uint32_t number = item;
 
         for (uint32_t i = 0; i < STEPS; i++)
@@ -159,13 +159,14 @@ static uint32_t count_wrong(const struct tenant *tenant)
 
 static void print_results(const struct tenant *tenants)
 {
-    uint64_t all = tenants[0].busy_ns + tenants[1].busy_ns;
+    uint64_t total_busy_ns = tenants[0].busy_ns + tenants[1].busy_ns;
 
     printf("VGPU   ASKED   GOT  LAUNCHES  WRONG\n");
     for (uint32_t i = 0; i < VGPUS; i++)
         printf("%-5s  %2" PRIu32 ".0%% %4.1f%% %9" PRIu64 "  %" PRIu32 "\n", configs[i].name,
-               configs[i].request_milli / 10, all ? 100.0 * (double)tenants[i].busy_ns / (double)all : 0,
-               tenants[i].launches, count_wrong(&tenants[i]));
+               configs[i].request_milli / 10,
+               total_busy_ns ? 100.0 * (double)tenants[i].busy_ns / (double)total_busy_ns : 0, tenants[i].launches,
+               count_wrong(&tenants[i]));
 }
 
 int main(int argc, char **argv)

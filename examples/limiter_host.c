@@ -2,9 +2,9 @@
 /*
  * limiter_host [-m BYTES] [-c LIMIT_MILLI] [-s SECONDS] DIR PID...
  *
- * A host that holds a group of processes to one quota, with nothing but the public API. It creates a worker, registers
- * the processes, asks the limiter before they allocate and launch (here it invents their requests), and sends
- * heartbeats.
+ * A host that keeps a group of processes within one quota, with the public API alone. It creates a worker, registers
+ * the processes, asks the limiter before they allocate and launch (in this example it invents their requests), and
+ * sends heartbeats.
  *
  * Owns: one worker in the folder DIR, which it creates if it is missing.
  * Never: touches a device or the processes; it only keeps their accounts.
@@ -37,7 +37,7 @@ static int serve(struct facet_limiter *limiter, int32_t pid)
 
     if (facet_limiter_memory_check(limiter, "example", pid, 16 * MIB, &memory, &error) != FACET_OK ||
         facet_limiter_compute_check(limiter, "example", pid, 30 * MS, &compute, &error) != FACET_OK)
-        return error.status == FACET_NOT_FOUND ? 0 : complain(&error); /* it ended; its memory was released */
+        return error.status == FACET_NOT_FOUND ? 0 : complain(&error); /* not found: the process has ended */
     printf("  %" PRId32 ": 16 MiB %s, %" PRIu64 " bytes left; 30 ms %s", pid, memory.admitted ? "granted" : "refused",
            memory.available, compute.admitted ? "granted" : "refused");
     if (!compute.admitted)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two virtual GPUs share a device's memory. They allocate, free every other piece, defragment, and print the effect:
- * first by calls, then with a memory that defragments by itself.
- * (Example 3 of the CUDA virtualization guide, which this follows step by step; here pages really move.)
+ * Two virtual GPUs share a device's memory. They allocate, free every other piece of the first half, defragment, and
+ * print the effect: first by calls, then with a memory that defragments by itself.
+ * (This follows Example 3 of the CUDA virtualization guide step by step; here pages really move.)
  *
  * usage: memory        runs on host memory; needs no device
  */
@@ -15,13 +15,13 @@
 
 #include <facet/memory.h>
 
-#define KIB       UINT64_C(1024)
-#define MIB       (1024 * KIB)
-#define GIB       (1024 * MIB)
-#define MOST      10
-#define TENANTS   2
-#define THRESHOLD 300  /* thousandths; above, a memory defragments by itself if it is configured to */
-#define WAITS     3000 /* of 10 ms each, far more than defragmenting takes */
+#define KIB        UINT64_C(1024)
+#define MIB        (1024 * KIB)
+#define GIB        (1024 * MIB)
+#define MAX_PIECES 10
+#define TENANTS    2
+#define THRESHOLD  300  /* thousandths; above, a memory defragments by itself if it is configured to */
+#define MAX_WAITS  3000 /* of 10 ms each, far more than defragmenting takes */
 
 static void must(enum facet_status status, const struct facet_error *error)
 {
@@ -35,10 +35,10 @@ struct tenant {
     struct facet_space *space;
     uint64_t piece_bytes;
     uint32_t pieces;
-    uint64_t address[MOST];
+    uint64_t address[MAX_PIECES];
 };
 
-/* Every piece holds its own number in all its bytes. */
+/* Creates the tenant's space and allocates its pieces; all bytes of a piece hold the piece's number, from 1. */
 static void allocate(struct facet_memory *memory, struct tenant *tenant, uint32_t id, const char *name, uint64_t limit)
 {
     const struct facet_space_config config = {.size = sizeof config, .id = id, .name = name, .limit_bytes = limit};
@@ -136,9 +136,9 @@ static bool wait_until_defragmented(struct facet_memory *memory)
     const struct timespec pause = {.tv_nsec = 10000000};
     int waits = 0;
 
-    while (usage_of(memory).fragmentation_milli > THRESHOLD && ++waits < WAITS)
+    while (usage_of(memory).fragmentation_milli > THRESHOLD && ++waits < MAX_WAITS)
         nanosleep(&pause, NULL);
-    return waits < WAITS;
+    return waits < MAX_WAITS;
 }
 
 static void end(struct tenant *tenant)
@@ -150,7 +150,7 @@ static void end(struct tenant *tenant)
     must(facet_space_destroy(tenant->space, &error), &error);
 }
 
-/* Creates a memory with both tenants' pieces, of which every other one is freed. */
+/* Creates a memory with both tenants' pieces, and frees every other piece of the first half. */
 static struct facet_memory *prepare(struct tenant *tenants, bool automatic)
 {
     const struct facet_memory_config config = {.size = sizeof config,
@@ -185,19 +185,19 @@ static void finish(struct facet_memory *memory, struct tenant *tenants)
 int main(void)
 {
     struct tenant tenants[TENANTS];
-    uint64_t moved = 0;
+    uint64_t moved_bytes = 0;
 
     struct facet_memory *memory = prepare(tenants, false);
     print_fragmentation(memory, "before");
     for (size_t i = 0; i < TENANTS; i++)
-        moved += defragment(&tenants[i]);
+        moved_bytes += defragment(&tenants[i]);
     print_fragmentation(memory, "after");
-    printf("moved %" PRIu64 " KiB; no address changed\n", moved / KIB);
+    printf("moved %" PRIu64 " KiB; no address changed\n", moved_bytes / KIB);
     finish(memory, tenants);
 
     memory = prepare(tenants, true);
     if (!wait_until_defragmented(memory)) {
-        fprintf(stderr, "memory: it did not defragment by itself within 30 s\n");
+        fprintf(stderr, "memory: a memory with `automatic` did not defragment by itself within 30 s\n");
         return EXIT_FAILURE;
     }
     print_fragmentation(memory, "itself");

@@ -2,13 +2,13 @@
 /*
  * A plain OpenCL 1.2 program that keeps a device busy: the tenant of the demo, the tests and the benches.
  *
- * Owns: kernels of a chosen length, submitted in a chosen pattern, and the proof that each of them ran exactly once.
- * Never: includes anything of Facet. It is the "unmodified program".
+ * Owns: launching kernels of a chosen length in a chosen pattern, and the check that each of them ran exactly once.
+ * Never: includes a header of Facet: it is the "unmodified program" of the documents.
  *
  * Each launch advances every work-item's state by a fixed number of steps of a linear congruential generator. The
- * steps depend on each other, so a launch takes time in proportion to their number. They also compose in closed form,
- * so the host computes the state after any number of launches directly. One lost or repeated launch shows in the final
- * check.
+ * steps depend on each other, so a launch takes time in proportion to their number. Any number of steps can be computed
+ * at once in closed form, so the host knows the expected state after any number of launches. The final check therefore
+ * finds a single lost or repeated launch.
  *
  * Prints JSON lines: "start", "grab", "window" (aligned to CLOCK_MONOTONIC, hence comparable between processes),
  * "device" (when each kernel ran on the device), "done".
@@ -65,13 +65,13 @@ struct burn {
     cl_context context;
     cl_program program;
     struct stream streams[MAX_QUEUES];
-    cl_mem *held_buffers; /* beyond the streams' states */
+    cl_mem *held_buffers; /* buffers of --memory and --grab; the streams' states are not among them */
     size_t held_count, held_bytes;
 
     uint64_t kernels, begin_ns;
     uint64_t window_index, window_kernels;
-    uint64_t device_ns, window_device_ns; /* of completed kernels, with --device-time */
-    struct span *spans;                   /* of each completed kernel, by the device's clock */
+    uint64_t device_ns, window_device_ns; /* time of completed kernels on the device, with --device-time */
+    struct span *spans;                   /* beginning and end of each completed kernel, by the device's clock */
     uint64_t *stamps;                     /* completion time of each completed kernel */
     size_t stamp_count, stamp_capacity;
 };
@@ -86,9 +86,9 @@ static uint64_t now_ns(void)
 
 static void sleep_ns(uint64_t ns)
 {
-    struct timespec rest = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+    struct timespec remaining = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
 
-    while (nanosleep(&rest, &rest) && errno == EINTR)
+    while (nanosleep(&remaining, &remaining) && errno == EINTR)
         ;
 }
 
@@ -142,12 +142,13 @@ static void stream_verify(const struct burn *burn, const struct stream *stream)
 {
     size_t items = burn->options.items;
     uint32_t *state = allocate(items, sizeof(*state));
-    struct affine all = affine_power((struct affine){STEP_FACTOR, STEP_ADDEND}, burn->options.steps * stream->launches);
+    struct affine all_steps =
+        affine_power((struct affine){STEP_FACTOR, STEP_ADDEND}, burn->options.steps * stream->launches);
 
     check(clEnqueueReadBuffer(stream->queue, stream->state, CL_TRUE, 0, items * sizeof(*state), state, 0, NULL, NULL),
           "clEnqueueReadBuffer");
     for (size_t i = 0; i < items; i++) {
-        uint32_t expected = all.factor * (uint32_t)i + all.addend;
+        uint32_t expected = all_steps.factor * (uint32_t)i + all_steps.addend;
 
         if (state[i] != expected)
             die("wrong result: item %zu is %" PRIu32 " after %" PRIu64 " launches, expected %" PRIu32, i, state[i],
@@ -271,7 +272,8 @@ static uint64_t best_launch_ns(const struct burn *burn, struct stream *stream, u
     return best;
 }
 
-/* How many steps take kernel_us: doubles the steps until they take longer, then interpolates between the last two. */
+/* How many steps take kernel_us: doubles the steps until they take at least as long, then interpolates between the last
+ * two measurements. */
 static uint64_t calibrate(struct burn *burn)
 {
     uint64_t target = burn->options.kernel_us * NS_PER_US, steps = 1, half, ns, before = 0;
@@ -311,20 +313,20 @@ static void hold_memory(struct burn *burn)
     cl_command_queue queue = burn->streams[0].queue;
     cl_int code;
 
-    for (uint64_t left = burn->options.memory_bytes; left;) {
-        size_t bytes = left < 16 * MIB ? (size_t)left : 16 * MIB;
+    for (uint64_t bytes_left = burn->options.memory_bytes; bytes_left;) {
+        size_t bytes = bytes_left < 16 * MIB ? (size_t)bytes_left : 16 * MIB;
 
         if (!hold(burn, bytes, &code))
             die("clCreateBuffer of %zu bytes failed with %d while holding %zu", bytes, code, burn->held_bytes);
         check(clEnqueueFillBuffer(queue, burn->held_buffers[burn->held_count - 1], &pattern, sizeof(pattern), 0,
                                   bytes & ~(sizeof(pattern) - 1), 0, NULL, NULL),
               "clEnqueueFillBuffer");
-        left -= bytes;
+        bytes_left -= bytes;
     }
     check(clFinish(queue), "clFinish");
 }
 
-/* The words that hold_memory() wrote must still be there. */
+/* Ends the program unless the first word of each held buffer is still the one that hold_memory() wrote. */
 static void verify_memory(const struct burn *burn, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -430,7 +432,7 @@ static void finish_launches(struct burn *burn)
             stream_retire(burn, &burn->streams[i]);
 }
 
-/* How long to rest at this moment of the run; 0 while busy. */
+/* How long to rest when `elapsed` ns of the run have passed; 0: launch now. */
 static uint64_t rest_ns(const struct burn_options *options, uint64_t elapsed)
 {
     uint64_t period = options->busy_ns + options->idle_ns;
@@ -456,11 +458,11 @@ static void run(struct burn *burn)
     if (options->window_ns)
         burn->window_index = burn->begin_ns / options->window_ns;
     while ((elapsed = now_ns() - burn->begin_ns) < options->seconds_ns) {
-        uint64_t rest = rest_ns(options, elapsed);
+        uint64_t pause_ns = rest_ns(options, elapsed);
 
-        if (rest) {
+        if (pause_ns) {
             finish_launches(burn);
-            sleep_ns(rest);
+            sleep_ns(pause_ns);
             continue;
         }
         stream_submit(burn, &burn->streams[turn]);

@@ -4,8 +4,8 @@
  *
  * usage: sim_replay [--provider FILE] [--device N] [--fit] TRACE.csv|TRACE.json
  *
- * TRACE.csv has the columns Name,Profile,Memory_footprint,SM_usage,Duration (ns), as Orion's traces. TRACE.json has
- * "kernels" with launch dimensions, as REEF's traces; their latencies (us) are in TRACE.profile.json beside it.
+ * TRACE.csv has the columns of Orion's traces: Name,Profile,Memory_footprint,SM_usage,Duration (ns). TRACE.json has the
+ * form of REEF's traces: "kernels" with launch dimensions; their latencies (us) are in TRACE.profile.json beside it.
  * Without --fit each kernel takes its recorded time, to schedule recorded work. With --fit one cost is fitted for each
  * kernel name, and the output shows how well the model explains the single launches. FACET_SIM_PROFILE chooses the
  * machine (default h100). Time is stepped, so an hour is replayed in a moment.
@@ -29,7 +29,7 @@
 
 #include <facet/provider.h>
 
-#define PROBE_CYCLES    UINT64_C(100000) /* of a kernel whose cost is not yet fitted */
+#define PROBE_CYCLES    UINT64_C(100000) /* cycles for each work-group of a kernel whose cost is not yet fitted */
 #define RECORDED_MAX_NS ((UINT64_C(1) << 40) - 1)
 #define WAIT_NS         UINT64_C(60000000000)
 
@@ -217,10 +217,10 @@ static const char *default_provider(void)
     return FACET_PLUGIN_DIR "/facet-provider-sim.so";
 }
 
-static void check(struct device *device, enum facet_status status, const char *what)
+static void check(struct device *device, enum facet_status status, const char *operation)
 {
     if (status != FACET_OK)
-        refuse("%s: %s (status %d)", what, device->error.message, (int)status);
+        refuse("%s: %s (status %d)", operation, device->error.message, (int)status);
 }
 
 static void load_provider(const char *path, struct device *device)
@@ -266,7 +266,8 @@ static void open_device(const char *path, uint32_t index, struct device *device)
 
 /* --- replaying --- */
 
-/* With `fit`, the image has a kernel for each name, with its cost; otherwise one for each record, with its time. */
+/* With `fit`, the image has a kernel for each name, with the name's cost; otherwise a kernel for each record, with the
+ * record's time. */
 static char *write_image(const struct trace *trace, bool fit)
 {
     char *image = NULL;

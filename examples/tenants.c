@@ -2,7 +2,7 @@
 /*
  * Three applications share a device. Each has a virtual GPU with a memory limit, a share of the device's time and
  * settings of its own, and all of them want the whole device at once.
- * (Example 2 of the CUDA virtualization guide, which this follows step by step; here the shares are measured.)
+ * (This follows Example 2 of the CUDA virtualization guide step by step; here the shares are measured.)
  *
  * usage: tenants [SECONDS]        default 2; needs no accelerator
  */
@@ -20,7 +20,7 @@
 #define MIB     (UINT64_C(1) << 20)
 #define GIB     (UINT64_C(1) << 30)
 #define TENANTS 3u
-#define SIZE    384u /* of the matrices */
+#define SIZE    384u /* each matrix has SIZE x SIZE elements */
 
 static const struct facet_vgpu_config configs[TENANTS] = {
     {.size = sizeof configs[0],
@@ -44,7 +44,7 @@ struct application {
     struct facet_driver *driver;
     uint32_t id, streams;
     uint64_t end_ns;
-    pthread_barrier_t *together;
+    pthread_barrier_t *start_barrier;
     pthread_t thread;
     uint64_t operations, busy_ns;
     bool refused;
@@ -73,11 +73,16 @@ static void run_work(struct application *application, uint64_t memory)
     struct facet_error error;
 
     for (uint32_t stream = 0; now_ns() < application->end_ns; stream = (stream + 1) % application->streams) {
-        const uint64_t at = memory + stream * 3 * bytes;
-        const struct facet_math operation = {
-            .size = sizeof operation,
-            .operation = FACET_MATH_GEMM,
-            .of.gemm = {.a = at, .b = at + bytes, .c = at + 2 * bytes, .m = SIZE, .n = SIZE, .k = SIZE, .alpha = 1}};
+        const uint64_t address = memory + stream * 3 * bytes;
+        const struct facet_math operation = {.size = sizeof operation,
+                                             .operation = FACET_MATH_GEMM,
+                                             .of.gemm = {.a = address,
+                                                         .b = address + bytes,
+                                                         .c = address + 2 * bytes,
+                                                         .m = SIZE,
+                                                         .n = SIZE,
+                                                         .k = SIZE,
+                                                         .alpha = 1}};
 
         must(facet_vgpu_synchronize(application->driver, application->id, stream, FACET_FOREVER, &error), &error);
         for (int i = 0; i < 4; i++)
@@ -92,31 +97,31 @@ static void *run_application(void *argument)
     struct facet_driver *driver = application->driver;
     struct facet_vgpu_info info = {.size = sizeof info};
     struct facet_error error;
-    uint64_t data = 0, more = 0;
+    uint64_t data = 0, extra = 0;
 
     must(facet_vgpu_allocate(driver, application->id, 512 * MIB, NULL, &data, &error), &error);
     must(facet_vgpu_fill(driver, application->id, data, 0, 16 * MIB, &error), &error);
-    pthread_barrier_wait(application->together);
+    pthread_barrier_wait(application->start_barrier);
     run_work(application, data);
     must(facet_vgpu_get_info(driver, application->id, &info, &error), &error);
     application->busy_ns = info.busy_ns; /* while all applications worked */
     must(facet_vgpu_synchronize(driver, application->id, FACET_STREAM_ALL, FACET_FOREVER, &error), &error);
-    application->refused = facet_vgpu_allocate(driver, application->id, 2 * GIB, NULL, &more, &error) == FACET_QUOTA;
+    application->refused = facet_vgpu_allocate(driver, application->id, 2 * GIB, NULL, &extra, &error) == FACET_QUOTA;
     must(facet_vgpu_free(driver, application->id, data, &error), &error);
     return NULL;
 }
 
 static void print_results(const struct application *applications)
 {
-    uint64_t all = 0;
+    uint64_t total_busy_ns = 0;
 
     for (uint32_t i = 0; i < TENANTS; i++)
-        all += applications[i].busy_ns;
+        total_busy_ns += applications[i].busy_ns;
     printf("TENANT  ASKED   GOT  OPERATIONS  2 GIB MORE\n");
     for (uint32_t i = 0; i < TENANTS; i++)
         printf("%-6s   %2" PRIu32 ".0%% %4.1f%% %11" PRIu64 "  %s\n", configs[i].name, configs[i].request_milli / 10,
-               all ? 100.0 * (double)applications[i].busy_ns / (double)all : 0, applications[i].operations,
-               applications[i].refused ? "refused" : "given");
+               total_busy_ns ? 100.0 * (double)applications[i].busy_ns / (double)total_busy_ns : 0,
+               applications[i].operations, applications[i].refused ? "refused" : "given");
 }
 
 /*
@@ -150,7 +155,7 @@ int main(int argc, char **argv)
     double seconds = argc > 1 ? strtod(argv[1], NULL) : 2;
     struct application applications[TENANTS] = {0};
     struct facet_driver *driver = NULL;
-    pthread_barrier_t together;
+    pthread_barrier_t start_barrier;
     struct facet_error error;
 
     if (seconds <= 0 || seconds > 3600) {
@@ -158,7 +163,7 @@ int main(int argc, char **argv)
         return 2;
     }
     must(facet_driver_open(&config, &driver, &error), &error);
-    pthread_barrier_init(&together, NULL, TENANTS);
+    pthread_barrier_init(&start_barrier, NULL, TENANTS);
     for (uint32_t i = 0; i < TENANTS; i++)
         must(facet_vgpu_create(driver, &configs[i], NULL, &error), &error);
     for (uint32_t i = 0; i < TENANTS; i++) {
@@ -166,7 +171,7 @@ int main(int argc, char **argv)
                                                .id = configs[i].id,
                                                .streams = configs[i].streams,
                                                .end_ns = now_ns() + (uint64_t)(seconds * 1e9),
-                                               .together = &together};
+                                               .start_barrier = &start_barrier};
         if (pthread_create(&applications[i].thread, NULL, run_application, &applications[i]) != 0) {
             fprintf(stderr, "tenants: could not start a thread for %s\n", configs[i].name);
             return EXIT_FAILURE;
@@ -178,6 +183,6 @@ int main(int argc, char **argv)
     for (uint32_t i = 0; i < TENANTS; i++)
         must(facet_vgpu_destroy(driver, configs[i].id, &error), &error);
     facet_driver_close(driver);
-    pthread_barrier_destroy(&together);
+    pthread_barrier_destroy(&start_barrier);
     return EXIT_SUCCESS;
 }

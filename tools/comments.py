@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Source text taken apart into code and comments, for same-code and check-words.
+"""Separates source text into code and comments, for same-code and check-words.
 
 Owns: the lexers of C and of Python. Never: opens a file.
 """
@@ -22,7 +22,8 @@ DIRECTIVE = re.compile(r"NOLINT\w*(?:\([^)]*\))?|clang-format o(?:n|ff)|fall thr
 
 
 def split_c(text):
-    """(tokens, comments) of C code. Tokens include the end of each preprocessor directive, and tell M(x) from M (x)."""
+    """(tokens, comments) of C code. The tokens include the end of each preprocessor directive, and differ for M(x) and
+    M (x)."""
     tokens, comments = [], []
     directive, fresh, spaced = False, True, False
     for match in C_TOKEN.finditer(text.replace("\\\n", "")):
@@ -59,7 +60,7 @@ def docstrings(tree):
 def split_python(text):
     """(tokens, comments) of Python code: the syntax tree as text; and the comments with the docstrings.
 
-    The tree keeps docstrings only in a program that reads its own.
+    The docstrings stay in the tree only if the program reads its own docstring (__doc__).
     """
     tree = ast.parse(text)
     comments = [token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT]
@@ -71,7 +72,7 @@ def split_python(text):
 
 
 def split(name, text):
-    """(tokens, comments) of a file, whose name shows its language; None when that is neither C nor Python."""
+    """(tokens, comments) of a file. Its name shows its language; None when the language is neither C nor Python."""
     suffix = name[name.rfind("."):] if "." in name.rsplit("/", 1)[-1] else ""
     if suffix in C_SUFFIXES:
         return split_c(text)

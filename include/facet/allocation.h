@@ -56,9 +56,10 @@ enum facet_map_kind {
 };
 
 enum facet_map_strategy {
-    FACET_MAP_EVENLY = 0, /* discrete: spread over all devices with some free. Fraction: the one device that fits best,
-                             else the split whose parts differ least, and of equal splits that over fewest devices */
-    FACET_MAP_FILL = 1,   /* one device after the other, each until it is full, that with most free first */
+    FACET_MAP_EVENLY = 0, /* a discrete map spreads the amount over all devices that have some free. A fraction map
+                             takes the one device that fits best; if none fits, the split whose parts differ least, and
+                             of equally good splits the one over the fewest devices */
+    FACET_MAP_FILL = 1,   /* fills one device after the other, beginning with the device that has most free */
 };
 
 FACET_API const char *facet_map_kind_name(uint32_t kind);         /* "discrete"; NULL when unknown */
@@ -66,9 +67,9 @@ FACET_API const char *facet_map_strategy_name(uint32_t strategy); /* "evenly"; N
 
 /* One type of device. Zeroed members mean the default. */
 struct facet_map_config {
-    const char *name;             /* of the type: "cuda"; no two maps have the same */
-    const char *const *exclusive; /* names of slots of which one request may have one only; `*` stands for any text, `?`
-                                     for any byte. Copied */
+    const char *name;             /* of the type: "cuda"; no two maps have the same name */
+    const char *const *exclusive; /* patterns: a request may name at most one slot of all that match one of them. `*`
+                                     stands for any text, `?` for any byte. Copied */
     uint32_t exclusive_count;
     uint32_t kind;     /* enum facet_map_kind */
     uint32_t strategy; /* enum facet_map_strategy */
@@ -102,7 +103,8 @@ struct facet_maps_config {
     uint32_t reserved;
 };
 
-/* FACET_OUT_OF_RANGE, FACET_ALREADY_EXISTS (a map or place that is given twice). Copies all that the caller passes. */
+/* Copies all that the caller passes. Errors: FACET_OUT_OF_RANGE; FACET_ALREADY_EXISTS: a map or a place is given
+ * twice. */
 FACET_API enum facet_status facet_maps_create(const struct facet_maps_config *config, struct facet_maps **ret_maps,
                                               struct facet_error *error);
 /* All grants end with the maps. NULL is fine. */
@@ -124,7 +126,7 @@ FACET_API enum facet_status facet_maps_reset(struct facet_maps *maps, const stru
 FACET_API enum facet_status facet_maps_set_strategy(struct facet_maps *maps, uint32_t map, uint32_t strategy,
                                                     struct facet_error *error);
 
-/* Sets the health of all places with that map and device id. Grants on them stay. FACET_NOT_FOUND. */
+/* Sets the health of all places with that map and device id. Grants on them stay. FACET_NOT_FOUND: there is none. */
 FACET_API enum facet_status facet_maps_set_health(struct facet_maps *maps, uint32_t map, const char *id,
                                                   uint32_t unhealthy, struct facet_error *error);
 
@@ -146,7 +148,7 @@ struct facet_maps_place {
     const char *id; /* `id` and `slot` are valid as long as the maps live */
     const char *slot;
     int64_t capacity;
-    int64_t granted;  /* to all grants together */
+    int64_t granted;  /* the amount that all grants together have */
     int64_t reserved; /* facet_maps_reserve(); granted + reserved is never above capacity */
 };
 
@@ -163,14 +165,14 @@ FACET_API enum facet_status facet_maps_find_place(struct facet_maps *maps, const
 enum facet_affinity {
     FACET_AFFINITY_NONE = 0,               /* the place that has most free first, wherever it is */
     FACET_AFFINITY_INTERLEAVED = 1,        /* NUMA nodes in turn, beginning with the one of which least is taken */
-    FACET_AFFINITY_PREFER_SINGLE_NODE = 2, /* one node after the other */
+    FACET_AFFINITY_PREFER_SINGLE_NODE = 2, /* one NUMA node after the other */
 };
 
 enum facet_maps_rules {
     FACET_MAPS_EXACT = 0, /* the granted amounts equal the requested ones */
     FACET_MAPS_ROUND_DOWN =
-        1, /* as Backend.AI: parts are rounded down to the quantum, so less may be granted, but never nothing. The guard
-              assumes that every device has the capacity of the one with most free */
+        1, /* Backend.AI's rule: parts are rounded down to the quantum, so less may be granted, but never nothing.
+              facet_maps_request.guard then assumes that every device has the capacity of the one with most free */
 };
 
 struct facet_maps_item {
@@ -181,16 +183,17 @@ struct facet_maps_item {
 /* Zeroed members mean the default. */
 struct facet_maps_request {
     uint32_t size;
-    uint32_t count; /* of items; each slot once */
+    uint32_t count; /* the number of items, which name each slot once */
     const struct facet_maps_item *items;
     uint32_t rules;    /* enum facet_maps_rules */
-    uint32_t affinity; /* enum facet_affinity. Later slots go where the slot before them went, later maps where the map
-                          before them went */
-    const uint32_t *near; /* places that the first slot should be near; its policy is then as of a later slot */
+    uint32_t affinity; /* enum facet_affinity, for the first slot. Each later slot prefers the NUMA nodes on which the
+                          slot before it was placed, and each later map those on which the map before it was placed */
+    const uint32_t *near; /* places whose NUMA nodes the first slot prefers, as a later slot does */
     uint32_t near_count;
     uint32_t guard; /* 1: refuse an amount that cannot be split evenly, to within a quantum, over the devices that are
                        free enough. Fraction maps only */
-    int64_t least;  /* fraction, evenly: devices with less free are passed over; default 0.01 ("minimum memory") */
+    int64_t least;  /* fraction maps with the strategy evenly: devices that have less free are not used; default 0.01
+                       (Backend.AI's "minimum memory") */
 };
 
 /* A part of a grant, or of a plan. */
@@ -201,7 +204,7 @@ struct facet_maps_part {
 };
 
 enum facet_refusal {
-    FACET_REFUSED_NOT = 0,
+    FACET_REFUSED_NOT = 0,        /* not refused */
     FACET_REFUSED_SLOT = 1,       /* no device has the slot, or the slot is unified */
     FACET_REFUSED_AMOUNT = 2,     /* negative, or not 1 of a unique slot */
     FACET_REFUSED_QUANTUM = 3,    /* not a multiple of the quantum */
@@ -210,14 +213,15 @@ enum facet_refusal {
     FACET_REFUSED_FRAGMENTED = 6, /* facet_maps_request.guard: no even split fits */
 };
 
-/* Why and by how much, for programs. Written when a request is refused, else left alone. */
+/* Why a request was refused, and how much was missing, for programs. Untouched when the request is granted. */
 struct facet_maps_refusal {
     uint32_t size;
     uint32_t reason; /* enum facet_refusal */
     uint32_t item;   /* index of the refused item in the request */
     uint32_t other;  /* FACET_REFUSED_EXCLUSIVE: index of the item that excludes it */
     int64_t asked;
-    int64_t could; /* the most that would have been granted, in the same way; 0 where that has no meaning */
+    int64_t
+        could; /* the most that the same request could have had of the item; 0 where the reason has no such amount */
 };
 
 FACET_API const char *facet_refusal_name(uint32_t reason); /* "short"; NULL when unknown */
@@ -276,8 +280,8 @@ struct facet_agents_config {
     uint32_t mode;
     uint32_t kind;  /* enum facet_map_kind */
     uint32_t count; /* agents, 1 or more */
-    int64_t total;  /* of one slot of the node */
-    int64_t system; /* the system's part of it */
+    int64_t total;  /* the amount of one slot of the node */
+    int64_t system; /* the system's part of `total` */
     int64_t manual; /* FACET_AGENTS_MANUAL: the part of each agent */
 };
 

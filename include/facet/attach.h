@@ -83,7 +83,7 @@ struct facet_attach_request {
                                  FACET_ATTACH_IOMMUFD */
     uint32_t segment;         /* PCI segment of the VM, 0 to 15; Cloud Hypervisor only */
     uint32_t qemu_version;    /* FACET_ATTACH_VERSION(); 0: unknown and not checked; iommufd needs QEMU 9.0 */
-    uint32_t kernel_version;  /* of the host; iommufd needs Linux 6.6 */
+    uint32_t kernel_version;  /* the host's kernel; iommufd needs Linux 6.6 */
     uint32_t libvirt_version; /* iommufd needs libvirt 12.1, and this version must be known */
     uint32_t reserved;
 };
@@ -114,7 +114,7 @@ FACET_API const char *facet_attach_form_name(uint32_t form); /* "cloud_hyperviso
 
 struct facet_attach_texts;
 
-/* FACET_UNSUPPORTED: the form cannot express it, or a version is too low for it. */
+/* FACET_UNSUPPORTED: the form cannot express a part of the request, or a version is too low for it. */
 FACET_API enum facet_status facet_attach_render(uint32_t form, const struct facet_attach_request *request,
                                                 struct facet_attach_texts **ret_texts, struct facet_error *error);
 FACET_API uint32_t facet_attach_texts_count(const struct facet_attach_texts *texts);
@@ -131,7 +131,8 @@ struct facet_qmp_config {
     uint32_t reserved;
     const char *socket;  /* the path of a Unix socket on which QEMU serves QMP. Must be given */
     uint64_t timeout_ns; /* for all calls on this connection together, counted from opening; default 30 s */
-    uint64_t used_ns;    /* of that, the longest wait until the guest uses the plugged functions; default 5 s */
+    uint64_t used_ns;    /* the part of timeout_ns that may be spent on waiting until the guest uses the plugged
+                            functions; default 5 s */
     const char *driver; /* QEMU's name of the plugged device; default "vfio-pci". A device of any other name, such as an
                            emulated one, is given the properties id, bus and addr alone */
 };
@@ -143,9 +144,9 @@ struct facet_qmp_config {
 FACET_API enum facet_status facet_qmp_open(const struct facet_qmp_config *config, struct facet_qmp **ret_qmp,
                                            struct facet_error *error);
 FACET_API void facet_qmp_close(struct facet_qmp *qmp);              /* NULL is fine */
-FACET_API uint32_t facet_qmp_version(const struct facet_qmp *qmp);  /* as FACET_ATTACH_VERSION() */
+FACET_API uint32_t facet_qmp_version(const struct facet_qmp *qmp);  /* QEMU's, as FACET_ATTACH_VERSION() makes it */
 FACET_API int64_t facet_qmp_process(const struct facet_qmp *qmp);   /* QEMU's process id; 0: not known */
-FACET_API uint64_t facet_qmp_deadline(const struct facet_qmp *qmp); /* in ns of CLOCK_MONOTONIC */
+FACET_API uint64_t facet_qmp_deadline(const struct facet_qmp *qmp); /* ns of CLOCK_MONOTONIC */
 
 /* The outcome of plugging one function in. */
 struct facet_attach_report {

@@ -5,9 +5,9 @@
  * Owns: struct facet_error, which lives on the caller's stack and never allocates.
  * Never: prints, logs or decides on a reaction.
  *
- * Convention everywhere: a function that can fail takes `struct facet_error *error` (may be NULL),
- * returns the status, and leaves its outputs untouched on failure. It sets the error or lets its
- * callee set it, never both; wrap with facet_error_prefix() to add the failed action.
+ * Convention of all functions: a function that can fail takes `struct facet_error *error` (may be NULL), returns the
+ * status, and leaves its outputs untouched on failure. It sets the error or lets its callee set it, never both; to add
+ * the name of the failed action, it calls facet_error_prefix().
  */
 #ifndef FACET_ERROR_H
 #define FACET_ERROR_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the few marks that public declarations need from the compiler, in C and C++. Never: does anything else. */
+/* Owns: the compiler attributes of public declarations, and the static assertion, in C and C++. Never: declares a
+ * function or a type. */
 #ifndef FACET_EXPORT_H
 #define FACET_EXPORT_H
 

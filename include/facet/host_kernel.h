@@ -3,7 +3,8 @@
  * A kernel image compiled for the target `host`: a shared object that runs one work-group per call.
  *
  * Owns: the layout between compiled code and its executor (the provider `cpu`).
- * Never: allocates, and never calls out: all memory that a work-group uses is handed to it.
+ * Never: lets compiled code allocate memory or call the process that runs it, except the functions of struct
+ * facet_host_check: all memory that a work-group uses is passed to it.
  *
  * The object exports one symbol, FACET_HOST_IMAGE_NAME, a struct facet_host_image of constant data. It needs no library
  * beyond the C library of the process that opens it: no DT_NEEDED. So that opening it runs nothing, it has no
@@ -57,7 +58,7 @@ extern "C" {
 /* Alignment of each local argument, and of the argument block. */
 #define FACET_HOST_LOCAL_ALIGN 128u
 
-/* Alignment of local memory and of scratch memory, and with that of a kernel's own variables at most. */
+/* Alignment of local memory and of scratch memory; so it is the largest that a kernel's own variables can have. */
 #define FACET_HOST_VARIABLE_ALIGN 4096u
 
 /* Bytes of local memory, at most: the most that stays below 2^31 when it is rounded up to the alignment. */
@@ -98,11 +99,11 @@ enum facet_argument_kind {
 };
 
 struct facet_host_argument {
-    const char *name; /* as declared; "" when the source does not say */
-    const char *type; /* as declared: "float4*" */
+    const char *name; /* the name in the source; "" when it is not known */
+    const char *type; /* the type in the source: "float4*" */
     uint32_t kind;    /* enum facet_argument_kind */
-    uint32_t offset;  /* in the argument block */
-    uint32_t bytes;   /* in the argument block */
+    uint32_t offset;  /* where the argument begins in the argument block */
+    uint32_t bytes;   /* how much of the argument block it takes */
     uint32_t access;  /* FACET_ARGUMENT_READS | FACET_ARGUMENT_WRITES; both when not known */
 };
 #define FACET_ARGUMENT_READS  1u
@@ -127,10 +128,10 @@ struct facet_host_kernel {
     facet_host_run_func run;
     const struct facet_host_argument *arguments;
     uint32_t argument_count;
-    uint32_t argument_bytes;         /* of the block */
-    uint32_t local_bytes;            /* that it declares itself */
+    uint32_t argument_bytes;         /* the size of the argument block */
+    uint32_t local_bytes;            /* local memory that the kernel itself declares */
     uint32_t scratch_fixed_bytes;    /* see facet_host_scratch_bytes() */
-    uint32_t scratch_item_bytes;     /* for each work-item */
+    uint32_t scratch_item_bytes;     /* further scratch memory for each work-item */
     uint32_t required_group_size[3]; /* reqd_work_group_size; zeros: any */
     uint32_t flags;                  /* FACET_HOST_BARRIERS, ... */
     uint32_t reserved;
@@ -159,7 +160,7 @@ struct facet_host_check {
     uint32_t size;
     uint32_t reserved;
     int (*access)(void *check, const void *address, uint64_t bytes, uint32_t flags, uint32_t item, uint32_t site);
-    void (*barrier)(void *check); /* all items of the group have passed one */
+    void (*barrier)(void *check); /* called when all items of the group have passed a barrier */
 };
 
 /* A place in the source. */
@@ -171,11 +172,11 @@ struct facet_host_site {
 struct facet_host_image {
     uint32_t magic; /* FACET_HOST_IMAGE_MAGIC */
     uint32_t abi;   /* FACET_HOST_IMAGE_ABI */
-    uint32_t size;  /* of this struct, as compiled */
+    uint32_t size;  /* the size of this struct when the image was compiled */
     uint32_t kernel_count;
-    const struct facet_host_kernel *kernels; /* in order of name */
+    const struct facet_host_kernel *kernels; /* sorted by name */
     const char *target;                      /* "host:znver5" */
-    const char *features;                    /* that the processor must have: "avx2,fma"; as in /proc/cpuinfo's flags */
+    const char *features;                    /* what the processor must have, named as in /proc/cpuinfo: "avx2,fma" */
     const struct facet_host_check **check;   /* NULL: the image is not checked; else the executor stores the address of
                                                 the functions here before the first call */
     const struct facet_host_site *sites;

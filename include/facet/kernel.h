@@ -4,8 +4,8 @@
  *
  * Owns: the compiler (OpenCL C, LLVM IR or SPIR-V in; code for `host`, `ptx`, `amdgcn`, `spirv` out), its cache, images
  * and their descriptions, and typed launches on a session.
- * Never: loads LLVM before a compile that is not in the cache; never prints; never runs a kernel itself, a provider
- * does; never ignores a construct that cannot be compiled or launched: it is refused by name.
+ * Never: loads LLVM before it has to compile an image that is not in the cache; prints; runs a kernel itself, which a
+ * provider does; ignores a construct that cannot be compiled or launched: it is refused by name.
  *
  *     facet_compiler_create(NULL, &compiler, &error);
  *     facet_compile(compiler, source, strlen(source), &(struct facet_compile_options){
@@ -15,7 +15,7 @@
  *     facet_kernel_set_memory(kernel, 1, x, &error);
  *     facet_kernel_launch(kernel, stream, &range, &error);
  *
- * Thread rule: a compiler and an image may be used by any number of threads; a kernel by one at a time.
+ * Thread rule: any number of threads may use one compiler or one image at once; one thread at a time may use a kernel.
  */
 #ifndef FACET_KERNEL_H
 #define FACET_KERNEL_H
@@ -49,10 +49,10 @@ struct facet_compiler_options {
 };
 
 enum facet_cache_mode {
-    FACET_CACHE_USE = 0,       /* look up, and keep compiled images */
-    FACET_CACHE_READ_ONLY = 1, /* look up only */
-    FACET_CACHE_REFRESH = 2,   /* compile, and keep */
-    FACET_CACHE_BYPASS = 3,    /* compile, keep nothing */
+    FACET_CACHE_USE = 0,       /* look images up, and keep compiled images */
+    FACET_CACHE_READ_ONLY = 1, /* look images up; keep nothing that is compiled */
+    FACET_CACHE_REFRESH = 2,   /* always compile, and keep the image */
+    FACET_CACHE_BYPASS = 3,    /* always compile, and keep nothing */
 };
 
 enum facet_source_kind {
@@ -67,14 +67,14 @@ enum facet_source_kind {
 
 struct facet_compile_options {
     uint32_t size;
-    uint32_t source; /* enum facet_source_kind */
-    uint32_t
-        optimize;   /* FACET_OPTIMIZE(0) .. FACET_OPTIMIZE(3); default: 3, or as the arguments say (-cl-opt-disable) */
-    uint32_t check; /* 1: a checked image (host_kernel.h); only for `host` */
+    uint32_t source;    /* enum facet_source_kind */
+    uint32_t optimize;  /* FACET_OPTIMIZE(0) .. FACET_OPTIMIZE(3); default: the level that `arguments` give
+                           (-cl-opt-disable),  else 3 */
+    uint32_t check;     /* 1: a checked image (host_kernel.h); only for `host` */
     const char *target; /* "host", "host:CPU", "ptx:sm_90", "amdgcn:gfx90a" or "gfx90a", "spirv" or "spirv:1.2";
                            default "host" */
     const char *name;   /* the source's name in diagnostics; default "kernel.cl" */
-    const char *const *arguments; /* as clang and clBuildProgram take them: -DN=4, -I DIR, -cl-std=CL1.2,
+    const char *const *arguments; /* options of clang and clBuildProgram: -DN=4, -I DIR, -cl-std=CL1.2,
                                      -cl-fast-relaxed-math, -Werror, ...; NULL-terminated, or NULL */
     uint32_t seconds;             /* the most that compiling may take, up to FACET_COMPILE_SECONDS_MOST; default 600 */
     uint32_t reserved;            /* 0 */
@@ -122,14 +122,14 @@ FACET_API enum facet_status facet_compiler_create(const struct facet_compiler_op
 FACET_API void facet_compiler_destroy(struct facet_compiler *compiler);
 
 /*
- * Compiles, or takes from the cache. Never trusts an entry: a damaged one is a miss. Two processes that ask for the
- * same image at once compile it once. A source that includes files is a hit while these files are unchanged
- * (docs/kernels.md). The image belongs to the caller. A miss is compiled in a forked process, so that a source that
- * crashes the compiler does not crash this process.
- * Errors: FACET_INVALID_ARGUMENT (an argument or target that is not known, by name), FACET_UNSUPPORTED (a known target
- * that this build cannot compile for: npu; or Facet was built without the compiler: the message says what to install),
- * FACET_CORRUPT (the source has errors: `error` has the first, *ret_image is an image without code that has all of them
- * as diagnostics), FACET_OUT_OF_RANGE (the source nests deeper than 1 GiB of stack, or has more than
+ * Compiles a source, or takes its image from the cache. Each entry of the cache is checked: a damaged entry is a miss.
+ * Two processes that ask for the same image at once compile it once. A source that includes files is a hit while these
+ * files are unchanged (docs/kernels.md). The image belongs to the caller. A miss is compiled in a forked process, so
+ * that a source that crashes the compiler does not crash this process.
+ * Errors: FACET_INVALID_ARGUMENT (an unknown argument or target; the message names it), FACET_UNSUPPORTED (a known
+ * target that this build cannot compile for: npu; or Facet was built without the compiler: the message says what to
+ * install), FACET_CORRUPT (the source has errors: `error` has the first, *ret_image is an image without code that has
+ * all of them as diagnostics), FACET_OUT_OF_RANGE (the source nests deeper than 1 GiB of stack, or has more than
  * FACET_COMPILE_BYTES_MOST), FACET_TIMEOUT (compiling took longer than `seconds`, and was ended), FACET_NO_MEMORY,
  * FACET_IO, FACET_INTERNAL (the compiler gave up, with its reason, or crashed, with the signal).
  */
@@ -142,7 +142,8 @@ FACET_API enum facet_status facet_compile(struct facet_compiler *compiler, const
 /* The name of a target that this build knows, by index: "ptx:sm_90"; NULL past the end. */
 FACET_API const char *facet_target_name(uint32_t index);
 /*
- * Checks and completes a target's name: "gfx90a" gives "amdgcn:gfx90a". Errors as facet_compile(), naming the nearest.
+ * Checks and completes a target's name: "gfx90a" gives "amdgcn:gfx90a". Errors as of facet_compile(); the message names
+ * the known target that is most like `text`.
  */
 FACET_API enum facet_status facet_target_parse(const char *text, char *ret_name, size_t size,
                                                struct facet_error *error);
@@ -164,7 +165,7 @@ FACET_API void facet_image_destroy(struct facet_image *image);
 FACET_API const void *facet_image_bytes(const struct facet_image *image, size_t *ret_size);
 FACET_API const char *facet_image_target(const struct facet_image *image);
 FACET_API void facet_image_statistics(const struct facet_image *image, struct facet_compile_statistics *ret_statistics);
-/* False past the last one. */
+/* False past the last diagnostic. */
 FACET_API int facet_image_diagnostic(const struct facet_image *image, uint32_t index,
                                      struct facet_diagnostic *ret_diagnostic);
 
@@ -187,23 +188,25 @@ struct facet_range {
     uint32_t dimensions; /* 1 to 3 */
     uint64_t global[3];  /* work-items */
     uint32_t group[3];   /* work-items of one group */
-    uint32_t offset[3];  /* of the first global id */
+    uint32_t offset[3];  /* the first global id */
 };
 FACET_STATIC_ASSERT(sizeof(struct facet_range) == 56, "ABI: facet_range");
 
 /*
- * A kernel of an image, loaded for a context of a session: a module of its own. The image must be for the context's
- * device. The image may be destroyed afterwards; session and context must outlive the kernel. FACET_NOT_FOUND: `error`
- * lists the kernels that there are. An image that does not describe its kernels (SPIR-V read from bytes) has no kernel
- * to load.
+ * Loads one kernel of an image for a context of a session, as a provider's module of its own. The image must be for the
+ * context's device. The image may be destroyed afterwards; session and context must outlive the kernel.
+ * FACET_NOT_FOUND: `error` lists the kernels that there are. An image that does not describe its kernels (SPIR-V read
+ * from bytes) has no kernel to load.
  */
 FACET_API enum facet_status facet_kernel_load(struct facet_session *session, uint64_t context,
                                               const struct facet_image *image, const char *name,
                                               struct facet_kernel **ret_kernel, struct facet_error *error);
-/* While a launch of the kernel runs its module stays loaded, until the context is destroyed. NULL is allowed. */
+/* If a launch of the kernel is still running, its module stays loaded until the context is destroyed. NULL is
+ * allowed. */
 FACET_API void facet_kernel_destroy(struct facet_kernel *kernel);
 
-/* Binds argument `index`. FACET_INVALID_ARGUMENT when it is not of that kind or size, naming it as the source does. */
+/* Sets argument `index`. FACET_INVALID_ARGUMENT: the kernel's argument is not of that kind or size; the message has its
+ * name in the source. */
 FACET_API enum facet_status facet_kernel_set_value(struct facet_kernel *kernel, uint32_t index, const void *value,
                                                    size_t bytes, struct facet_error *error);
 FACET_API enum facet_status facet_kernel_set_memory(struct facet_kernel *kernel, uint32_t index, uint64_t address,

@@ -3,14 +3,15 @@
  * The limiter as a library: quotas of workers, for hosts that manage processes themselves.
  *
  * Owns: workers (one vGPU's quota on one device), the processes in them, admission of memory and compute, freezing.
- * Never: decides shares between workers; that is the daemon's scheduler. A worker is kept to its own limit.
+ * Never: decides shares between workers, which the daemon's scheduler does. A worker is kept to its own limit.
  *
  * A worker is the same shared segment that `facetd` makes for a vGPU: a process that finds its folder in FACET_VGPU_DIR
  * is limited by an interposer without this API. Memory and time registered here on behalf of a process count against
  * the same quota. Compute is device time in nanoseconds, never launches or tokens.
  *
- * Owner: facet_limiter_open() gives a handle to close. Workers live in files: they outlive the handle and the process.
- * One handle manages a folder at a time. Thread rule: every function from any thread, except close.
+ * Owner: the caller closes the handle that facet_limiter_open() gives. Workers are files: they outlive the handle and
+ * the process. One handle at a time manages a folder. Thread rule: any number of threads may call every function at
+ * once, except close, during which no other call may be under way.
  */
 #ifndef FACET_LIMITER_H
 #define FACET_LIMITER_H
@@ -47,15 +48,15 @@ struct facet_limiter_verdict {
     uint32_t size;
     uint32_t admitted;  /* 1: recorded. 0: nothing was recorded, the caller must not go on */
     uint64_t available; /* bytes of the quota, or nanoseconds of device time, that are left now. Memory of dead
-                           processes counts as used until facet_limiter_worker_state(), a heartbeat, or a check that
-                           would refuse */
+                           processes counts as used until facet_limiter_worker_state() or a heartbeat is called, or
+                           until a check would be refused without it */
     uint64_t wait_ns; /* compute: how long until the work would be admitted; 0 when admitted, UINT64_MAX while frozen */
 };
 
 struct facet_limiter_state {
     uint32_t size;
     uint32_t frozen;      /* FACET_RESOURCE_* bits frozen by hand */
-    uint32_t auto_frozen; /* FACET_RESOURCE_* bits frozen because idle: the next use resumes them */
+    uint32_t auto_frozen; /* FACET_RESOURCE_* bits frozen because the worker was idle: the next use resumes them */
     uint32_t processes;
     uint64_t frozen_since_ns; /* CLOCK_REALTIME; 0 when not frozen */
     uint64_t memory_bytes, memory_limit_bytes, memory_peak_bytes;
@@ -65,7 +66,7 @@ struct facet_limiter_state {
 };
 
 /*
- * `dir`: the folder of the workers' folders; NULL: that of the facetd that this user would get. Made when missing.
+ * `dir`: the folder in which the workers' folders are; NULL: the folder of this user's facetd. Made when missing.
  * FACET_PERMISSION when another user can change it or a folder that leads to it (ADR 27).
  * FACET_BUSY when another handle or daemon manages it.
  */
@@ -81,7 +82,8 @@ FACET_API enum facet_status facet_limiter_worker_create(struct facet_limiter *li
 FACET_API enum facet_status facet_limiter_worker_adopt(struct facet_limiter *limiter,
                                                        const struct facet_limiter_worker *worker,
                                                        struct facet_error *error);
-/* FACET_BUSY while a live process is in the worker. With `force` it is removed, and calls of such a process fail. */
+/* FACET_BUSY while a live process is in the worker. With `force` the worker is removed nevertheless, and calls of such
+ * a process fail. */
 FACET_API enum facet_status facet_limiter_worker_remove(struct facet_limiter *limiter, const char *id, bool force,
                                                         struct facet_error *error);
 FACET_API enum facet_status facet_limiter_worker_set_limits(struct facet_limiter *limiter, const char *id,
@@ -97,21 +99,22 @@ FACET_API enum facet_status facet_limiter_worker_heartbeat(struct facet_limiter 
 
 /*
  * Puts a live process into a worker. The death of the process is noticed without a call, and its memory is given back.
- * FACET_NOT_FOUND: no such process; FACET_ALREADY_EXISTS; FACET_BUSY: the worker has 4,096 processes.
+ * FACET_NOT_FOUND: no such process. FACET_ALREADY_EXISTS: the process is in the worker already. FACET_BUSY: the worker
+ * has 4,096 processes.
  */
 FACET_API enum facet_status facet_limiter_process_register(struct facet_limiter *limiter, const char *id, int32_t pid,
                                                            struct facet_error *error);
 
-/* Checks a change of memory (+ takes, - gives back) and records it when it fits. The sum over all processes never
- * exceeds the quota by a byte. Giving back more than the process holds is FACET_OUT_OF_RANGE. */
+/* Checks a change of memory (`bytes` above 0: takes; below 0: gives back), and records it when it fits. The sum over
+ * all processes never exceeds the quota by a byte. Giving back more than the process holds is FACET_OUT_OF_RANGE. */
 FACET_API enum facet_status facet_limiter_memory_check(struct facet_limiter *limiter, const char *id, int32_t pid,
                                                        int64_t bytes, struct facet_limiter_verdict *ret_verdict,
                                                        struct facet_error *error);
 
 /*
  * Checks and records `busy_ns` of device time against the worker's compute limit: a bucket that fills with
- * compute_limit_milli / 1000 of real time and holds at most 10 ms. A cost above the content is admitted when the bucket
- * is full; later checks wait until it is repaid.
+ * compute_limit_milli / 1000 of real time and holds at most 10 ms. A cost above the bucket's content is admitted only
+ * when the bucket is full; later checks are refused until the debt is repaid.
  */
 FACET_API enum facet_status facet_limiter_compute_check(struct facet_limiter *limiter, const char *id, int32_t pid,
                                                         uint64_t busy_ns, struct facet_limiter_verdict *ret_verdict,

@@ -3,7 +3,7 @@
  * A tenant's limits: memory quota, compute share, isolation mode, priority; and how people write them.
  *
  * Owns: struct facet_limits, its parsing from text and its checking against a device.
- * Never: enforces anything; that is the limiter.
+ * Never: enforces a limit, which the limiter does.
  *
  * Amounts are integers: bytes, and milli of one device (1000 = the whole device).
  * Thread rule: pure functions, callable from any thread.

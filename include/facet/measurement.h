@@ -100,22 +100,22 @@ struct facet_meter {
     uint32_t decimals;   /* digits behind the point, 0 to 9 */
     uint32_t statistics; /* FACET_STATISTIC_* */
     uint32_t subjects;   /* bit 1 << enum facet_subject_kind: the subjects that have it */
-    const char *key;     /* "memory_used": lower-case letters, digits and '_', from a letter on, at most 47,
-                            and not ending with _capacity or _total */
-    const char *name;    /* for people, in ASCII, at most 100: "Memory used" */
+    const char *key;     /* "memory_used": lower-case letters, digits and '_', beginning with a letter, at most 47
+                            characters, and not ending with _capacity or _total */
+    const char *name;    /* for people, in ASCII, at most 100 characters: "Memory used" */
 };
 
 FACET_API const char *facet_meter_type_name(uint32_t type);            /* "gauge"; NULL when unknown */
 FACET_API const char *facet_subject_kind_name(uint32_t kind);          /* "container"; NULL when unknown */
 FACET_API const char *facet_statistic_name(uint32_t statistic);        /* of one bit: "average"; NULL when unknown */
-FACET_API uint32_t facet_meter_count(void);                            /* of the registry */
+FACET_API uint32_t facet_meter_count(void);                            /* how many meters the registry has */
 FACET_API const struct facet_meter *facet_meter_at(uint32_t index);    /* NULL beyond the last; never freed */
 FACET_API const struct facet_meter *facet_meter_find(const char *key); /* NULL when there is none */
 
 /*
- * Whether a meter of the caller's own is sound: its key, type, unit, decimals and subjects, and statistics that its
- * type allows. A gauge may have all; a rate and a utilization min, max, average and diff; an accumulation diff and
- * rate. FACET_ALREADY_EXISTS: the registry has the key for something else.
+ * Checks a meter of the caller's own: its key, type, unit, decimals and subjects, and whether its type allows its
+ * statistics. A gauge may have all statistics; a rate or a utilization min, max, average and diff; an accumulation diff
+ * and rate. FACET_ALREADY_EXISTS: the registry has another meter with this key.
  */
 FACET_API enum facet_status facet_meter_check(const struct facet_meter *meter, struct facet_error *error);
 
@@ -127,7 +127,7 @@ enum facet_unmeasured {
     FACET_UNMEASURED_ABSENT = 1,       /* the kernel or the device does not offer it */
     FACET_UNMEASURED_PERMISSION = 2,   /* this process may not read it */
     FACET_UNMEASURED_MALFORMED = 3,    /* the text is not in the expected form */
-    FACET_UNMEASURED_OUT_OF_RANGE = 4, /* it does not fit into a value */
+    FACET_UNMEASURED_OUT_OF_RANGE = 4, /* the number does not fit into int64_t */
     FACET_UNMEASURED_GONE = 5,         /* the process, container or device is no more */
     FACET_UNMEASURED_IO = 6,           /* reading failed */
     FACET_UNMEASURED_UNLIMITED = 7,    /* a limit that is not set */
@@ -162,8 +162,8 @@ FACET_API bool facet_measurement_percent(const struct facet_measurement *measure
 /*
  * Each function writes a measurement for every meter that it knows, in the order of the registry, measured or not.
  * *count is the room in `measurements`, and becomes their number. The functions allocate no memory, and follow no path
- * out of the directory. They fail on arguments only (FACET_TOO_SMALL: no room); a failure to read is the reason of its
- * measurement.
+ * out of the directory. They fail only because of an argument (FACET_TOO_SMALL: no room); when a value cannot be read,
+ * its measurement has the reason.
  *
  * A container: `cgroup` is its directory in a control group file system of version 2, recognized by its file
  * cgroup.controllers: without that file it counts as gone. An io.stat that is empty is zero, one that does not exist is
@@ -172,8 +172,8 @@ FACET_API bool facet_measurement_percent(const struct facet_measurement *measure
 FACET_API enum facet_status facet_gather_container(int cgroup, uint64_t now_ns, struct facet_measurement *measurements,
                                                    uint32_t *count, struct facet_error *error);
 
-/* A process: `proc` is the directory /proc, or one like it. All values are of the same process, even if its pid is
- * reused meanwhile. CPU time comes in steps of the kernel's tick, mostly 10 ms. */
+/* A process: `proc` is the directory /proc, or one like it. All values are of one process, even if its pid is reused
+ * meanwhile. CPU time comes in steps of the kernel's tick, mostly 10 ms. */
 FACET_API enum facet_status facet_gather_process(int proc, int64_t pid, uint64_t now_ns,
                                                  struct facet_measurement *measurements, uint32_t *count,
                                                  struct facet_error *error);
@@ -205,14 +205,14 @@ struct facet_point {
 struct facet_statistics {
     uint32_t size;
     uint32_t valid;    /* FACET_STATISTIC_*: which of these are known */
-    uint32_t points;   /* taken */
+    uint32_t points;   /* points that the statistics are over, measured or not */
     uint32_t measured; /* points with a value, which min, max, sum and average are over */
     int64_t min;
     int64_t max;
     int64_t sum;
-    int64_t average_milli; /* thousandths of the meter's step, to the nearest */
-    int64_t diff;          /* from the first to the last value */
-    int64_t rate_milli;    /* `diff` per second, in thousandths of the meter's step */
+    int64_t average_milli; /* in thousandths of the amounts' unit (10^-decimals), to the nearest */
+    int64_t diff;          /* the last value less the first */
+    int64_t rate_milli;    /* `diff` per second, in thousandths of the amounts' unit */
 };
 
 /*
@@ -247,9 +247,9 @@ FACET_API void facet_subject_destroy(struct facet_subject *subject); /* NULL is 
  * Adds one round of measurements. Rates and utilizations that the registry derives (cpu_utilization from cpu_time, ...)
  * are computed from this round and earlier ones. A meter that is missing from a round keeps its points. A measurement
  * whose identity is known and differs from the last known one is of another subject: its points, and derived values,
- * begin anew. All or nothing. FACET_INVALID_ARGUMENT: a time that is not later than the meter's last one or is beyond
- * INT64_MAX, or a meter that comes twice, is not for this kind of subject, or fails facet_meter_check().
- * FACET_OUT_OF_RANGE: more than FACET_SUBJECT_METERS meters.
+ * begin anew. The call adds all measurements or none. FACET_INVALID_ARGUMENT: a time that is not later than the meter's
+ * last one or is beyond INT64_MAX, or a meter that comes twice, is not for this kind of subject, or fails
+ * facet_meter_check(). FACET_OUT_OF_RANGE: more than FACET_SUBJECT_METERS meters.
  */
 FACET_API enum facet_status facet_subject_add(struct facet_subject *subject,
                                               const struct facet_measurement *measurements, uint32_t count,

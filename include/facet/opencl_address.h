@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name by which the layer in a tenant recognises an OpenCL device that the provider has listed.
+ * The text by which the interposer in a tenant recognises an OpenCL device that the provider has listed.
  *
  * Owns: the text of facet_device_info.address for OpenCL devices:
  *       "platform=<CL_PLATFORM_NAME>;name=<CL_DEVICE_NAME>;ordinal=<n>"
- * For a part of a device, ";units=<start>+<count>" follows.
+ * which ends with ";units=<start>+<count>" for a part of a device.
  * Never: calls OpenCL.
  *
  * Both names are cut to 96 bytes; ';' and all but printable ASCII become '_'. The part up to "ordinal=" is the stem.
@@ -60,7 +60,7 @@ static inline void facet_opencl_address(const char *platform, const char *device
     snprintf(ret_address, FACET_OPENCL_ADDRESS_SIZE, "%.240s%lu", stem, (unsigned long)ordinal);
 }
 
-/* The parts of an address. */
+/* A parsed address: a device, or a part of one. */
 struct facet_opencl_place {
     char device[FACET_OPENCL_ADDRESS_SIZE]; /* the address of the whole device */
     uint32_t start, count;                  /* compute units of the part; count 0: the whole device */

@@ -2,9 +2,9 @@
 /*
  * Handing whole PCI functions to virtual machines: whether a function may be handed on, and the reasons if not.
  *
- * Owns: the verdict, with all its reasons at once.
- * Never: touches the host. A verdict is made from a snapshot (facet/pci.h) alone. facet/passthrough_bind.h binds
- * functions.
+ * Owns: the verdict on a set of functions, with all its reasons at once.
+ * Never: reads or changes the host: a verdict is made from a snapshot (facet/pci.h) alone. Functions are bound by
+ * facet/passthrough_bind.h.
  *
  *     facet_passthrough_judge(snapshot, &wish, &verdict, &error);          show verdict->answer, verdict->reasons
  *
@@ -31,7 +31,7 @@ extern "C" {
 enum facet_passthrough_weight {
     FACET_PASSTHROUGH_STOP = 0,       /* the function must not be handed on */
     FACET_PASSTHROUGH_UNMEASURED = 1, /* whether it may be handed on is unknown */
-    FACET_PASSTHROUGH_WARNING = 2,    /* it may be handed on, with a drawback */
+    FACET_PASSTHROUGH_WARNING = 2,    /* the function may be handed on, with a drawback */
 };
 
 /* X(NAME, name, weight, remedy) */
@@ -108,7 +108,7 @@ struct facet_passthrough_wish {
     uint64_t memory_lock_bytes; /* RLIMIT_MEMLOCK of the process that starts the machine; UINT64_MAX: unlimited */
     uint32_t has_numa_node;
     int32_t numa_node;
-    int64_t own_pid; /* a holder that does not count; 0: none */
+    int64_t own_pid; /* a process that may have the functions open, such as the caller; 0: none */
 };
 
 struct facet_passthrough_verdict {

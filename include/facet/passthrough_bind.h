@@ -2,9 +2,9 @@
 /*
  * Binding whole PCI functions to vfio, and giving them back to the host: all functions of a plan, or none.
  *
- * Owns: the states of a function, plans, the transaction that executes one, its journal, and recovery from it.
- * Never: binds without the answer FACET_PASSTHROUGH_YES (facet/passthrough.h); gives a driver a model of devices
- * (new_id), since each change is to one function.
+ * Owns: the states of a function, plans, the transaction that executes a plan, its journal, and recovery from the
+ * journal. Never: binds without the answer FACET_PASSTHROUGH_YES (facet/passthrough.h); writes a driver's new_id, which
+ * would give the driver all devices of a model, while each change here is to one function.
  *
  *     facet_passthrough_open(&config, &manager, &error);
  *     facet_passthrough_recover(manager, &report, &error);                 after a crash
@@ -105,7 +105,7 @@ FACET_API void facet_passthrough_close(struct facet_passthrough *manager); /* NU
 
 /* --- plans --- */
 
-/* Identifies a function beyond its address, at which another card may be after a restart. */
+/* Identifies a function by more than its address, because after a restart another card may have the address. */
 struct facet_passthrough_identity {
     struct facet_pci_address address;
     uint16_t vendor;
@@ -119,14 +119,14 @@ struct facet_passthrough_identity {
 };
 
 enum facet_passthrough_step_kind {
-    FACET_PASSTHROUGH_STEP_LOAD = 0,     /* a kernel module, by modprobe */
-    FACET_PASSTHROUGH_STEP_OVERRIDE = 1, /* the one driver that may have this function; empty: any */
+    FACET_PASSTHROUGH_STEP_LOAD = 0,     /* modprobe loads a kernel module */
+    FACET_PASSTHROUGH_STEP_OVERRIDE = 1, /* sets the one driver that may have this function; empty: any driver */
     FACET_PASSTHROUGH_STEP_UNBIND = 2,   /* the driver releases the function */
     FACET_PASSTHROUGH_STEP_PROBE = 3,    /* the kernel searches for a driver, and finds the one of the override */
     FACET_PASSTHROUGH_STEP_ATTACH = 4,   /* a driver is given the function by name */
-    FACET_PASSTHROUGH_STEP_POWER = 5,    /* whether it may fall asleep */
-    FACET_PASSTHROUGH_STEP_RESET = 6,
-    FACET_PASSTHROUGH_STEP_RIGHTS = 7, /* the owner of vfio's node */
+    FACET_PASSTHROUGH_STEP_POWER = 5,    /* sets whether the function may fall asleep */
+    FACET_PASSTHROUGH_STEP_RESET = 6,    /* the kernel resets the function */
+    FACET_PASSTHROUGH_STEP_RIGHTS = 7,   /* sets the owner of vfio's node */
 };
 #define FACET_PASSTHROUGH_STEPS 8u
 
@@ -167,9 +167,9 @@ struct facet_passthrough_request {
 };
 
 /*
- * Plans a binding: exactly its writes, with the present texts, and the verdict. A plan is made for any verdict. Nothing
- * is written. FACET_NOT_FOUND: a function is absent. FACET_BAD_STATE: Facet has already bound one of the groups, but
- * not all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
+ * Plans a binding: the writes that it would make, with the present texts, and the verdict. Nothing is written. A plan
+ * is made whatever the verdict. FACET_NOT_FOUND: a function is absent. FACET_BAD_STATE: Facet has already bound one of
+ * the groups, but not all of these functions. FACET_CORRUPT: the journal of a group cannot be read.
  */
 FACET_API enum facet_status facet_passthrough_plan_bind(struct facet_passthrough *manager,
                                                         const struct facet_passthrough_request *request,
@@ -204,9 +204,9 @@ enum facet_passthrough_note_kind {
     FACET_PASSTHROUGH_NOTE_UNDO_FAILED = 1, /* a step that could not be undone */
     FACET_PASSTHROUGH_NOTE_STUCK = 2, /* a write by Facet or by another process has not returned from the kernel */
     FACET_PASSTHROUGH_NOTE_GONE = 3,  /* the function is not on this machine any more */
-    FACET_PASSTHROUGH_NOTE_DRIFT = 4, /* since the journal was written, its card, driver or override has changed */
+    FACET_PASSTHROUGH_NOTE_DRIFT = 4, /* the function's card, driver or override is not the one in the journal */
     FACET_PASSTHROUGH_NOTE_ROLLED_BACK = 5, /* an interrupted transaction was undone */
-    FACET_PASSTHROUGH_NOTE_ADOPTED = 6,     /* the function is bound, as the journal says */
+    FACET_PASSTHROUGH_NOTE_ADOPTED = 6,     /* the function is bound, and the journal agrees */
     FACET_PASSTHROUGH_NOTE_STALE = 7,       /* the journal was older than the last start of the machine, and was
                                                removed */
     FACET_PASSTHROUGH_NOTE_DAMAGED = 8,     /* a journal that cannot be read, and was left alone */

@@ -31,7 +31,7 @@ struct facet_passthrough_rule {
     uint32_t uid;
     uint32_t gid;
     char driver[40];                              /* empty: chosen when it is applied */
-    char name[FACET_PASSTHROUGH_RULE_NAME_SIZE];  /* of its file: "0000:01:00.0.json" */
+    char name[FACET_PASSTHROUGH_RULE_NAME_SIZE];  /* the name of the rule's file: "0000:01:00.0.json" */
     struct facet_passthrough_identity *functions; /* all functions that are bound together, by address; their IOMMU
                                                      groups are not stored */
     size_t function_count;
@@ -54,16 +54,16 @@ FACET_API enum facet_status facet_passthrough_rules_read(int directory, struct f
 FACET_API void facet_passthrough_rules_destroy(struct facet_passthrough_rules *rules); /* NULL is fine */
 
 /*
- * Writes, atomically, the rule for the functions of a plan to bind, under the address of the first function; an
- * existing rule of that name is replaced. The rule stores the plan's identities: model and subsystem, and the serial or
- * else the slot, if there is one. FACET_ALREADY_EXISTS: another rule has one of the functions. FACET_IO,
+ * Atomically writes the rule for the functions of a plan to bind; the address of the first function is the rule's name,
+ * and an existing rule of that name is replaced. The rule stores the plan's identities: model and subsystem, and the
+ * serial or else the slot, if there is one. FACET_ALREADY_EXISTS: another rule names one of the functions. FACET_IO,
  * FACET_PERMISSION, FACET_NO_SPACE.
  */
 FACET_API enum facet_status facet_passthrough_rule_write(int directory, const struct facet_passthrough_plan *plan,
                                                          const struct facet_passthrough_rule *settings,
                                                          struct facet_error *error);
 
-/* Removes the rule that has this function. FACET_NOT_FOUND: no rule has it. A bound function stays bound. */
+/* Removes the rule that names this function. FACET_NOT_FOUND: no rule names it. A bound function stays bound. */
 FACET_API enum facet_status facet_passthrough_rule_remove(int directory, const struct facet_pci_address *address,
                                                           struct facet_error *error);
 

@@ -38,18 +38,19 @@ extern "C" {
 struct facet_pci_address {
     uint32_t domain; /* 0 to 0xffff; larger behind Intel's VMD */
     uint8_t bus;
-    uint8_t device;   /* 0 to 31 */
-    uint8_t function; /* 0 to 7; with ARI a function's number has 8 bits, of which the kernel shows these */
+    uint8_t device; /* 0 to 31 */
+    uint8_t
+        function; /* 0 to 7; with ARI a function's number has 8 bits, which the kernel shows as device and function */
     uint8_t reserved; /* 0 */
 };
 
 #define FACET_PCI_ADDRESS_SIZE 24u
 
-/* "0000:01:00.0" or "01:00.0", which is of domain 0; upper or lower case, without text before or after it. */
+/* Parses "0000:01:00.0", or "01:00.0", which is in domain 0; upper or lower case, with no text before or after it. */
 FACET_API enum facet_status facet_pci_address_parse(const char *text, struct facet_pci_address *ret_address,
                                                     struct facet_error *error);
 
-/* As the kernel writes it: at least 4 digits of domain. */
+/* Prints an address as the kernel does: at least 4 digits of domain. */
 FACET_API void facet_pci_address_print(const struct facet_pci_address *address, char ret_text[FACET_PCI_ADDRESS_SIZE]);
 
 /* Less than, equal to or greater than 0, in the order of domain, bus, device, function. */
@@ -320,7 +321,7 @@ FACET_API uint32_t facet_pci_snapshot_count(const struct facet_pci_snapshot *sna
 FACET_API const struct facet_pci_function *facet_pci_snapshot_at(const struct facet_pci_snapshot *snapshot,
                                                                  uint32_t index);
 
-/* NULL when there is none. */
+/* The function at an address; NULL when there is none. */
 FACET_API const struct facet_pci_function *facet_pci_snapshot_find(const struct facet_pci_snapshot *snapshot,
                                                                    const struct facet_pci_address *address);
 

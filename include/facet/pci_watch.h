@@ -2,9 +2,9 @@
 /*
  * Watches the PCI functions of a machine for changes.
  *
- * Owns: the difference of two snapshots, and waiting for the next one.
- * Never: trusts an event. Events of the kernel only start a new scan, which shows the changes. A lost, duplicate or
- * forged event has no effect but a scan.
+ * Owns: comparing two snapshots, and waiting for the next change.
+ * Never: reports a change because of an event alone: an event of the kernel only starts a new scan, which shows the
+ * changes. So a duplicate or forged event costs a scan, and after a lost event the next scan by time finds the change.
  *
  *     facet_pci_watch_open(&(struct facet_pci_watch_config){.size = sizeof(struct facet_pci_watch_config),
  *                          .scan = {.size = sizeof(struct facet_pci_scan_config), .root = root}, .events = 1},
@@ -25,17 +25,17 @@
 extern "C" {
 #endif
 
-/* X(NAME, name): the kinds of change. */
+/* X(NAME, name): the kinds of change. "It" is the function that changed. */
 #define FACET_PCI_CHANGE_TABLE(X)                                                                                      \
     X(ADDED, added)             /* a function that was absent; `after` is its driver */                                \
     X(REMOVED, removed)         /* it is gone */                                                                       \
     X(LOST, lost)               /* it is listed and no longer answers */                                               \
     X(FOUND, found)             /* it answers again */                                                                 \
-    X(STUCK, stuck)             /* the kernel keeps its lock: a driver, or a reset, does not come back */              \
-    X(RELEASED, released)       /* it came back */                                                                     \
+    X(STUCK, stuck)             /* the kernel keeps its lock: a driver, or a reset, does not return */                 \
+    X(RELEASED, released)       /* the kernel has released its lock */                                                 \
     X(DRIVER, driver)           /* another driver has it, or none */                                                   \
-    X(GROUP, group)             /* its IOMMU group is another */                                                       \
-    X(POWER, power)             /* its power state is another */                                                       \
+    X(GROUP, group)             /* its IOMMU group changed */                                                          \
+    X(POWER, power)             /* its power state changed */                                                          \
     X(WIDTH, width)             /* its link has more or fewer lanes */                                                 \
     X(SPEED, speed)             /* its link is faster or slower, as it does by itself when idle */                     \
     X(VIRTUALS, virtuals)       /* it has more or fewer virtual functions */                                           \
@@ -76,8 +76,8 @@ struct facet_pci_watch;
 
 struct facet_pci_watch_config {
     uint32_t size;
-    uint32_t events; /* 1: scan when the kernel sends an event; 0: scan by time alone, as for a copy of another
-                        machine */
+    uint32_t events; /* 1: scan when the kernel sends an event; 0: scan by time alone, for example when `root` is a copy
+                        of another machine */
     struct facet_pci_scan_config scan; /* `root` is duplicated, `ids` is copied */
     uint64_t poll_ns;   /* how often to scan when no event comes; 0: every 5 s. Changes of error counters and links
                            raise no events */

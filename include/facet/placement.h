@@ -16,7 +16,7 @@
  *     facet_fleet_destroy(fleet);
  *
  * Decisions. A policy gives a score to every node that can take the request. The node with the highest score is chosen;
- * of equal nodes the one that was given first, so the order of the nodes is part of the input. Scores are cached per
+ * of equal nodes the first in the list of nodes, so the order of the list is part of the input. Scores are cached per
  * shape of request, and only nodes that changed since the last request of that shape are scored again. A request that
  * fits somewhere is never refused.
  *
@@ -43,7 +43,7 @@ extern "C" {
 
 enum facet_placement_policy {
     FACET_PLACEMENT_RANDOM = 0,         /* any node that fits */
-    FACET_PLACEMENT_FIRST_FIT = 1,      /* the first that fits; its fullest GPU that fits */
+    FACET_PLACEMENT_FIRST_FIT = 1,      /* the first node that fits; of its GPUs the fullest that fits */
     FACET_PLACEMENT_BEST_FIT = 2,       /* the least free amounts left over, CPU and GPU weighted alike */
     FACET_PLACEMENT_DOT_PRODUCT = 3,    /* least product of free and wanted amounts, as published */
     FACET_PLACEMENT_GPU_PACKING = 4,    /* GPUs in use first, then nodes in use, then free nodes */
@@ -171,7 +171,7 @@ struct facet_fleet_usage {
     uint64_t nodes, gpus, allocations;
     uint64_t gpu_milli, gpu_milli_used;
     uint64_t cpu_milli, cpu_milli_used;
-    uint64_t gpus_untouched; /* wholly free */
+    uint64_t gpus_untouched; /* GPUs that are wholly free */
 };
 FACET_API void facet_fleet_get_usage(const struct facet_fleet *fleet, struct facet_fleet_usage *ret_usage);
 
@@ -214,7 +214,7 @@ struct facet_simulate_point {
     uint32_t reached;        /* 0: the run ended before this load */
     uint64_t gpu_milli_used; /* when that load was reached */
     uint64_t cpu_milli_used;
-    uint64_t requests, refused; /* until then */
+    uint64_t requests, refused; /* the numbers of requests and of refused ones, until that load */
 };
 
 /*
@@ -265,8 +265,8 @@ FACET_API enum facet_status facet_simulate(const struct facet_simulate_config *c
 #define FACET_NODE_NO_NUMA INT32_MIN
 
 /*
- * How well device i and device j are connected: higher is better, e.g. their links' bandwidth in MB/s; the same both
- * ways.
+ * The devices of one node. link[i][j] says how well device i and device j are connected: higher is better, for example
+ * the bandwidth in MB/s; link[j][i] has the same value.
  */
 struct facet_node_topology {
     uint32_t size;
@@ -277,8 +277,8 @@ struct facet_node_topology {
 
 /*
  * Chooses the `count` devices of `allowed` (bit i: device i) that are best to have together: those with the highest sum
- * of links over all pairs; of equal choices the one on the fewest NUMA nodes, then the one that leaves the best
- * connected devices, then the lowest numbers. `topology` NULL: the lowest numbers. FACET_QUOTA: `allowed` has fewer
+ * of links over all pairs; of equal choices the one on the fewest NUMA nodes, then the one whose remaining devices are
+ * best connected, then the lowest numbers. `topology` NULL: the lowest numbers. FACET_QUOTA: `allowed` has fewer
  * devices.
  */
 FACET_API enum facet_status facet_node_choose(const struct facet_node_topology *topology, uint32_t allowed,

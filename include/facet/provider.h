@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The provider ABI: what a vendor implements so that Facet can list, carve and run its devices.
+ * The provider ABI: the functions that a vendor implements so that Facet can list, carve and run the vendor's devices.
  *
  * Owns: the entry point, the version rules, and the rules that hold for every operation. The operations themselves are
  * in one header per table under facet/provider/.
@@ -114,8 +114,8 @@ struct facet_provider {
 #define FACET_PROVIDER_SIMULATED (UINT64_C(1) << 0) /* its devices do not exist; shown wherever they are listed */
 #define FACET_PROVIDER_TEMPLATE  (UINT64_C(1) << 1) /* has no devices by design */
 #define FACET_PROVIDER_OWN_WORK                                                                                        \
-    (UINT64_C(1) << 2) /* works in its own process: its metrics are of this instance                                   \
-                          alone */
+    (UINT64_C(1) << 2) /* does its devices' work in its own process (`cpu`, for example), so its metrics cover this    \
+                          instance alone */
 
 /* The size of struct facet_provider in 1.0, the least a host accepts. */
 #define FACET_PROVIDER_SIZE_1_0 48u

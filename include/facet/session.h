@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A provider that is open and can be called: in a child process, or in this one.
+ * A provider that is open and can be called; it runs in a child process or in this process.
  *
  * Owns: loading, version negotiation, the child and its deadlines, and complete tables: an operation that a provider
  * does not offer is a stub that answers FACET_UNSUPPORTED, so callers never check for NULL.
- * Never: changes what an operation means. The same calls work in a child process and in this process; facet/provider.h
- * describes them.
+ * Never: changes what an operation means: the operations of facet/provider.h work alike in a child process and in this
+ * process.
  *
  *     struct facet_session *session;
  *

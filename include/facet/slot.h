@@ -24,7 +24,7 @@ enum facet_slot_type {
     FACET_SLOT_COUNT = 0,
     FACET_SLOT_BYTES = 1,
     FACET_SLOT_UNIQUE = 2,  /* a request gets exactly 1 */
-    FACET_SLOT_UNIFIED = 3, /* attached to every workload: never asked for, never granted */
+    FACET_SLOT_UNIFIED = 3, /* attached to every workload, so it is neither requested nor granted */
 };
 
 FACET_API const char *facet_slot_type_name(uint32_t type); /* "count"; NULL when unknown */
@@ -34,7 +34,7 @@ FACET_API const char *facet_slot_type_name(uint32_t type); /* "count"; NULL when
 
 /*
  * Parses "1.5", "0.000001" or "2E+3" exactly. FACET_INVALID_ARGUMENT: not a decimal number. FACET_OUT_OF_RANGE:
- * negative, finer than a micro-unit, or above INT64_MAX micro-units (9,223,372,036,854.775807; of bytes 8.4 TiB).
+ * negative, finer than a micro-unit, or above INT64_MAX micro-units (9,223,372,036,854.775807; in bytes 8.3 TiB).
  * `argument` is the name of the amount in errors.
  */
 FACET_API enum facet_status facet_amount_parse(const char *text, const char *argument, int64_t *ret_amount,

@@ -2,9 +2,8 @@
 /*
  * Snapshots as files: a worker's state on a device, saved and brought back in this process or another.
  *
- * Owns: the file with the identity of the device, its length and its checksum (XXH3, 128 bits). The file appears whole
- * or not at all.
- * Never: reads the provider's bytes.
+ * Owns: the file: the identity of the device, the length, the provider's bytes, and a checksum (XXH3, 128 bits). The
+ * file appears whole or not at all. Never: interprets the provider's bytes.
  *
  * Thread rule: any thread; one call at a time per worker.
  */

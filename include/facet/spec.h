@@ -20,10 +20,10 @@
  * and sums are right.
  *
  * Reading and changing. The get functions fill a struct whose texts are borrowed until the next change of the document.
- * Of a list inside a struct (`units`, ...) they give the number of items, which are read one by one. The put functions
- * replace the item of the same name, or append it. A member that is NULL, or whose bit in `valid` is clear, is absent
- * afterwards. A list that is NULL stays as it was, and so do members that this version does not know. So nothing is
- * lost when an item is read, changed and put back.
+ * Of a list inside a struct (`units`, ...) they give the number of items; another function reads each item. The put
+ * functions replace the item of the same name, or append it. A member that is NULL, or whose bit in `valid` is clear,
+ * is absent afterwards. A list that is NULL stays as it was, and so do members that this version does not know. So
+ * nothing is lost when an item is read, changed and put back.
  *
  * Amounts are micro-units (1 = 10^-6) in int64_t here, and exact decimals in JSON ("0.5"). So an amount of a slot that
  * is counted in bytes is at most 9,223,372,036,854 bytes (8.3 TiB). Sizes are bytes. No number is a floating-point
@@ -32,9 +32,9 @@
  * The translation table of Backend.AI's proposal "Redefining Accelerator Metadata", row by row, and the names in the
  * interface after it (BEP-1016):
  *     get_metadata, available_slots -> get_resource_spec    facet_spec_get_slot(), facet_spec_write()
- *         (configurable_slots: the same, with and without an amount)
+ *         (configurable_slots: slots with and without an amount)
  *     list_devices                                          facet_spec_get_device(); facet_spec_legacy_devices()
- *     get_version, and extra_info, get_node_hwinfo of no row (get_node_info)
+ *     get_version; extra_info and get_node_hwinfo, which the table lacks (get_node_info)
  *                                                           facet_spec_get_component(), facet_spec_health()
  *     get_attached_devices -> to_device_list                facet_spec_device_list() (alloc_to_devices)
  *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h), and its grants
@@ -253,7 +253,7 @@ struct facet_spec_device {
     uint64_t memory_size;      /* legacy. Put without its bit: the value of total_memory */
     uint64_t processing_units; /* legacy. Put without its bit: the count of the first of `units`, or of the units that
                                   the document has */
-    const struct facet_spec_unit *units; /* the representative one first */
+    const struct facet_spec_unit *units; /* the kind that represents the device's compute power first */
     const struct facet_spec_precision *precisions;
     const struct facet_spec_partitioning *partitionings;
     uint32_t precision_count;
@@ -307,7 +307,7 @@ FACET_API enum facet_status facet_spec_put_component(struct facet_spec *spec,
 /* The worst known health of all components and devices; FACET_SPEC_HEALTH_UNKNOWN when none is known. */
 FACET_API uint32_t facet_spec_health(const struct facet_spec *spec);
 
-/* --- other forms of it --- */
+/* --- other forms of a document --- */
 
 /* An amount of a slot that a workload has been given on a device. */
 struct facet_spec_grant {
@@ -317,9 +317,9 @@ struct facet_spec_grant {
 };
 
 /*
- * The list of devices as the interface before Backend.AI's proposal had it: a JSON array of {"device_id",
- * "hw_location", "memory_size", "processing_units", "numa_node", "device_name"}. There only a NUMA node can be absent,
- * as null. FACET_UNSUPPORTED names a device whose size or units are unknown, for which that interface has no form.
+ * The list of devices in the form that Backend.AI had before its proposal: a JSON array of {"device_id", "hw_location",
+ * "memory_size", "processing_units", "numa_node", "device_name"}. In this form only a NUMA node can be absent, as null.
+ * FACET_UNSUPPORTED names a device whose size or units are unknown, which the form cannot express.
  */
 FACET_API enum facet_status facet_spec_legacy_devices(const struct facet_spec *spec, char **ret_text,
                                                       struct facet_error *error);

@@ -113,7 +113,7 @@ struct facet_driver_device {
     uint32_t lost;  /* 1: the provider's process ended, or the device failed */
     uint32_t units; /* compute units */
     uint32_t vgpus;
-    uint32_t utilization_milli; /* the share of its units taken by work, over the last monitoring interval */
+    uint32_t utilization_milli; /* the share of its units that work took, over the last monitoring interval */
     uint64_t busy_ns;           /* counter: time with at least one kernel on the device */
     uint64_t memory_bytes;      /* the most that vGPUs can have together */
     uint64_t memory_used_bytes; /* the part of memory_bytes that is obtained from the device now */
@@ -140,10 +140,9 @@ struct facet_vgpu_config {
                                launch only while its memory fits into the device */
     uint32_t device;        /* FACET_ON_DEVICE(index); default: the device with the least promised time, then the least
                                promised memory */
-    uint32_t streams;       /* numbered from 0; default 1 */
+    uint32_t streams;       /* how many streams it has, numbered from 0; default 1 */
     uint32_t request_milli; /* guaranteed share of the device's time, as a weight. Default: best effort, that is, the
-                               weight that guarantees leave is shared equally among the best-effort vGPUs that want the
-                               device */
+                               best-effort vGPUs that have work divide equally the weight that the guarantees leave */
     uint32_t limit_milli;   /* cap; default 1000: no cap */
     uint32_t priority;      /* FACET_VGPU_PRIORITY(enum facet_priority); default normal */
     uint32_t units;         /* compute units that may work for it at a time; default all */
@@ -187,8 +186,8 @@ FACET_API enum facet_status facet_vgpu_get_status(struct facet_driver *driver, u
 /*
  * While a vGPU is paused none of its work runs: kernels stop between two work-groups, and go on from there when it is
  * resumed. New launches are queued; synchronous copies and fills, and synchronizing, answer FACET_FROZEN.
- * FACET_TIMEOUT: the vGPU is paused, but a work-group is still running. Pausing a paused vGPU and resuming a running
- * one do nothing. FACET_UNSUPPORTED: the device cannot pause, or compute virtualization is off.
+ * FACET_TIMEOUT: the vGPU is paused, but a work-group is still running. Pausing a paused vGPU or resuming a running
+ * vGPU does nothing. FACET_UNSUPPORTED: the device cannot pause, or compute virtualization is off.
  */
 FACET_API enum facet_status facet_vgpu_pause(struct facet_driver *driver, uint32_t id, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_resume(struct facet_driver *driver, uint32_t id, struct facet_error *error);
@@ -268,7 +267,7 @@ FACET_API enum facet_status facet_vgpu_get_memory(struct facet_driver *driver, u
 /* The part of its free memory that cannot serve a request of `bytes`, in milli (facet_space_unusable()). */
 FACET_API enum facet_status facet_vgpu_get_unusable(struct facet_driver *driver, uint32_t id, uint64_t bytes,
                                                     uint32_t *ret_milli, struct facet_error *error);
-/* The page table's entry of an address (facet_space_page()). */
+/* The page of an address (facet_space_page()). */
 FACET_API enum facet_status facet_vgpu_get_page(struct facet_driver *driver, uint32_t id, uint64_t address,
                                                 struct facet_page *ret_page, struct facet_error *error);
 FACET_API enum facet_status facet_vgpu_defragment(struct facet_driver *driver, uint32_t id,

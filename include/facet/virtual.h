@@ -2,7 +2,7 @@
 /*
  * Making several functions out of one: SR-IOV virtual functions, mediated devices, and vendors' virtual GPU types.
  *
- * Owns: writing the kernel's files for that, verifying the effect, and undoing a half-done change.
+ * Owns: writing the kernel's files that make such functions, verifying the effect, and undoing a half-done change.
  * Never: takes a virtual function away from a VM that has it open, or from a driver that it was not told to evict.
  *
  *     int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -16,7 +16,7 @@
  * later write, the former state is restored, and the message names the parts that could not be restored. A call has no
  * time limit: a write returns when the driver is done.
  *
- * Thread rule: any thread; calls on one physical function one after the other. Errors, besides those named:
+ * Thread rule: any thread may call, but only one at a time for one physical function. Errors, besides those named:
  * FACET_INVALID_ARGUMENT, FACET_NOT_FOUND (no such function), FACET_PERMISSION, FACET_IO. Outputs are untouched on
  * failure. Source: the kernel's Documentation/ABI/testing/sysfs-bus-pci and -sysfs-bus-vfio-mdev; NVIDIA's Virtual GPU
  * Software documentation for vendor-specific VFIO.

@@ -39,7 +39,7 @@ extern "C" {
 struct facet_workload;
 
 FACET_API enum facet_status facet_workload_create(struct facet_workload **ret_workload, struct facet_error *error);
-/* As facet_spec_read(), for a document of type FACET_DOCUMENT_WORKLOAD. */
+/* Like facet_spec_read(), for a document of type FACET_DOCUMENT_WORKLOAD. */
 FACET_API enum facet_status facet_workload_read(const char *text, size_t bytes, struct facet_workload **ret_workload,
                                                 struct facet_error *error);
 FACET_API enum facet_status facet_workload_write(const struct facet_workload *workload, char **ret_text,
@@ -122,8 +122,8 @@ FACET_API enum facet_status facet_workload_add_hook(struct facet_workload *workl
                                                     const char *target, struct facet_error *error);
 
 /*
- * Merges `from` into `into`, if the result is valid by the schema. The names are those of the two configurations in the
- * message of a conflict.
+ * Merges `from` into `into`, if the result is valid by the schema. The message of a conflict calls the two
+ * configurations by `into_name` and `from_name`.
  */
 FACET_API enum facet_status facet_workload_merge(struct facet_workload *into, const char *into_name,
                                                  const struct facet_workload *from, const char *from_name,
@@ -149,9 +149,9 @@ struct facet_render_options {
 };
 
 /*
- * Renders a configuration in a form. A setting that the form cannot express is never dropped silently. With `ret_left`
- * NULL, FACET_UNSUPPORTED names it. Otherwise the other settings are rendered and *ret_left lists the settings that are
- * left to the caller, or is empty. `options` may be NULL. Hooks become mounts and LD_PRELOAD, which is joined to an
+ * Renders a configuration in a form. A setting that the form cannot express is never dropped silently: if `ret_left` is
+ * NULL, FACET_UNSUPPORTED names it; otherwise the other settings are rendered, and *ret_left lists the settings that
+ * are left to the caller, if any. `options` may be NULL. Hooks become mounts and LD_PRELOAD, which is joined to an
  * LD_PRELOAD of `environment`.
  */
 FACET_API enum facet_status facet_workload_render(const struct facet_workload *workload, uint32_t form,

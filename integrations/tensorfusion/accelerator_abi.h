@@ -3,7 +3,7 @@
  * TensorFusion's accelerator ABI, as its hypervisor finds it with dlsym: fifteen functions and their structs.
  *
  * Owns: names, layouts and numbers of that ABI, declared in our own words; static asserts check the layouts.
- * Never: adds to it. The ABI has no version, so the hypervisor would misread a struct of another size.
+ * Never: adds to that ABI. It has no version, so the hypervisor would misread a struct of another size.
  *
  * Strings end with NUL inside their arrays. The caller owns every buffer.
  */
@@ -119,7 +119,7 @@ typedef struct {
     size_t deviceCount;
 } ExtendedDeviceTopology;
 
-/* Either processes or a device. The pointers are borrowed for the call. */
+/* Names either processes or a device. The pointers are valid only during the call. */
 typedef struct {
     pid_t *processIds;
     size_t processCount;
@@ -132,7 +132,7 @@ typedef struct {
 } ExtraMetric;
 
 typedef struct {
-    char processId[32]; /* decimal */
+    char processId[32]; /* the pid in decimal */
     char deviceUUID[UUID_STRING_LENGTH];
     double computeUtilizationPercent;
     uint64_t activeSMs;
@@ -164,15 +164,15 @@ typedef enum {
     PARTITION_TYPE_DEVICE_NODE = 1,
 } PartitionResultType;
 
-/* An empty string is an unused entry; there are no counts. */
+/* An entry that is an empty string is not used; the arrays have no counts. */
 typedef struct {
     PartitionResultType type;
-    char deviceUUID[UUID_STRING_LENGTH]; /* of the new partition */
+    char deviceUUID[UUID_STRING_LENGTH]; /* the uuid of the new partition */
     char envVars[MAX_PARTITION_ENVS][MAX_ENV_VALUE_LENGTH];
     char deviceNodes[MAX_PARTITION_DEVICE_NODES][MAX_PARTITION_DEVICE_NODE_LENGTH]; /* "host=guest" */
 } PartitionResult;
 
-/* The level is DEBUG, INFO, WARN or ERROR; never FATAL, at which the hypervisor would exit. */
+/* The level is "DEBUG", "INFO", "WARN" or "ERROR", but never "FATAL", because the hypervisor would exit. */
 typedef void (*AccelLogCallback)(const char *level, const char *message);
 
 ACCEL_API AccelResult AccelInit(void);
@@ -191,82 +191,83 @@ ACCEL_API AccelResult AccelGetDeviceMetrics(const char **deviceUUIDs, size_t dev
 ACCEL_API AccelResult AccelGetVendorMountLibs(MountPath *mounts, size_t maxCount, size_t *mountCount);
 ACCEL_API AccelResult AccelRegisterLogCallback(AccelLogCallback callback);
 
-#define TF_SIZE(type, bytes)      _Static_assert(sizeof(type) == (bytes), "TensorFusion ABI: size of " #type)
-#define TF_PLACE(type, field, at) _Static_assert(offsetof(type, field) == (at), "TensorFusion ABI: " #type "." #field)
+#define TF_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), "TensorFusion ABI: size of " #type)
+#define TF_OFFSET(type, field, bytes)                                                                                  \
+    _Static_assert(offsetof(type, field) == (bytes), "TensorFusion ABI: " #type "." #field)
 
 TF_SIZE(AccelResult, 4);
 TF_SIZE(VirtualizationCapabilities, 16);
-TF_PLACE(VirtualizationCapabilities, supportsPartitioning, 0);
-TF_PLACE(VirtualizationCapabilities, supportsSoftIsolation, 1);
-TF_PLACE(VirtualizationCapabilities, supportsHardIsolation, 2);
-TF_PLACE(VirtualizationCapabilities, supportsSnapshot, 3);
-TF_PLACE(VirtualizationCapabilities, supportsMetrics, 4);
-TF_PLACE(VirtualizationCapabilities, supportsRemoting, 5);
-TF_PLACE(VirtualizationCapabilities, maxPartitions, 8);
-TF_PLACE(VirtualizationCapabilities, maxWorkersPerDevice, 12);
+TF_OFFSET(VirtualizationCapabilities, supportsPartitioning, 0);
+TF_OFFSET(VirtualizationCapabilities, supportsSoftIsolation, 1);
+TF_OFFSET(VirtualizationCapabilities, supportsHardIsolation, 2);
+TF_OFFSET(VirtualizationCapabilities, supportsSnapshot, 3);
+TF_OFFSET(VirtualizationCapabilities, supportsMetrics, 4);
+TF_OFFSET(VirtualizationCapabilities, supportsRemoting, 5);
+TF_OFFSET(VirtualizationCapabilities, maxPartitions, 8);
+TF_OFFSET(VirtualizationCapabilities, maxWorkersPerDevice, 12);
 TF_SIZE(DeviceBasicInfo, 472);
-TF_PLACE(DeviceBasicInfo, uuid, 0);
-TF_PLACE(DeviceBasicInfo, vendor, 64);
-TF_PLACE(DeviceBasicInfo, model, 96);
-TF_PLACE(DeviceBasicInfo, driverVersion, 224);
-TF_PLACE(DeviceBasicInfo, firmwareVersion, 304);
-TF_PLACE(DeviceBasicInfo, deviceNode, 368);
-TF_PLACE(DeviceBasicInfo, index, 432);
-TF_PLACE(DeviceBasicInfo, numaNode, 436);
-TF_PLACE(DeviceBasicInfo, totalMemoryBytes, 440);
-TF_PLACE(DeviceBasicInfo, totalComputeUnits, 448);
-TF_PLACE(DeviceBasicInfo, maxTflops, 456);
-TF_PLACE(DeviceBasicInfo, pcieGen, 464);
-TF_PLACE(DeviceBasicInfo, pcieWidth, 468);
+TF_OFFSET(DeviceBasicInfo, uuid, 0);
+TF_OFFSET(DeviceBasicInfo, vendor, 64);
+TF_OFFSET(DeviceBasicInfo, model, 96);
+TF_OFFSET(DeviceBasicInfo, driverVersion, 224);
+TF_OFFSET(DeviceBasicInfo, firmwareVersion, 304);
+TF_OFFSET(DeviceBasicInfo, deviceNode, 368);
+TF_OFFSET(DeviceBasicInfo, index, 432);
+TF_OFFSET(DeviceBasicInfo, numaNode, 436);
+TF_OFFSET(DeviceBasicInfo, totalMemoryBytes, 440);
+TF_OFFSET(DeviceBasicInfo, totalComputeUnits, 448);
+TF_OFFSET(DeviceBasicInfo, maxTflops, 456);
+TF_OFFSET(DeviceBasicInfo, pcieGen, 464);
+TF_OFFSET(DeviceBasicInfo, pcieWidth, 468);
 TF_SIZE(DevicePropertyKV, 320);
-TF_PLACE(DevicePropertyKV, value, 64);
+TF_OFFSET(DevicePropertyKV, value, 64);
 TF_SIZE(DeviceProperties, 20488);
-TF_PLACE(DeviceProperties, count, 20480);
+TF_OFFSET(DeviceProperties, count, 20480);
 TF_SIZE(ExtendedDeviceInfo, 20976);
-TF_PLACE(ExtendedDeviceInfo, props, 472);
-TF_PLACE(ExtendedDeviceInfo, virtualizationCapabilities, 20960);
+TF_OFFSET(ExtendedDeviceInfo, props, 472);
+TF_OFFSET(ExtendedDeviceInfo, virtualizationCapabilities, 20960);
 TF_SIZE(PartitionTemplate, 480);
-TF_PLACE(PartitionTemplate, memoryBytes, 192);
-TF_PLACE(PartitionTemplate, description, 221);
+TF_OFFSET(PartitionTemplate, memoryBytes, 192);
+TF_OFFSET(PartitionTemplate, description, 221);
 TF_SIZE(TopoLevelType, 4);
 TF_SIZE(DeviceTopoNode, 72);
-TF_PLACE(DeviceTopoNode, peerIndex, 64);
-TF_PLACE(DeviceTopoNode, topoLevel, 68);
+TF_OFFSET(DeviceTopoNode, peerIndex, 64);
+TF_OFFSET(DeviceTopoNode, topoLevel, 68);
 TF_SIZE(DeviceTopologyInfo, 4688);
-TF_PLACE(DeviceTopologyInfo, deviceIndex, 64);
-TF_PLACE(DeviceTopologyInfo, numaNode, 68);
-TF_PLACE(DeviceTopologyInfo, peers, 72);
-TF_PLACE(DeviceTopologyInfo, peerCount, 4680);
+TF_OFFSET(DeviceTopologyInfo, deviceIndex, 64);
+TF_OFFSET(DeviceTopologyInfo, numaNode, 68);
+TF_OFFSET(DeviceTopologyInfo, peers, 72);
+TF_OFFSET(DeviceTopologyInfo, peerCount, 4680);
 TF_SIZE(ExtendedDeviceTopology, 300040);
-TF_PLACE(ExtendedDeviceTopology, deviceCount, 300032);
+TF_OFFSET(ExtendedDeviceTopology, deviceCount, 300032);
 TF_SIZE(SnapshotContext, 24);
-TF_PLACE(SnapshotContext, processCount, 8);
-TF_PLACE(SnapshotContext, deviceUUID, 16);
+TF_OFFSET(SnapshotContext, processCount, 8);
+TF_OFFSET(SnapshotContext, deviceUUID, 16);
 TF_SIZE(ExtraMetric, 72);
-TF_PLACE(ExtraMetric, value, 64);
+TF_OFFSET(ExtraMetric, value, 64);
 TF_SIZE(ProcessInformation, 144);
-TF_PLACE(ProcessInformation, deviceUUID, 32);
-TF_PLACE(ProcessInformation, computeUtilizationPercent, 96);
-TF_PLACE(ProcessInformation, activeSMs, 104);
-TF_PLACE(ProcessInformation, totalSMs, 112);
-TF_PLACE(ProcessInformation, memoryUsedBytes, 120);
-TF_PLACE(ProcessInformation, memoryReservedBytes, 128);
-TF_PLACE(ProcessInformation, memoryUtilizationPercent, 136);
+TF_OFFSET(ProcessInformation, deviceUUID, 32);
+TF_OFFSET(ProcessInformation, computeUtilizationPercent, 96);
+TF_OFFSET(ProcessInformation, activeSMs, 104);
+TF_OFFSET(ProcessInformation, totalSMs, 112);
+TF_OFFSET(ProcessInformation, memoryUsedBytes, 120);
+TF_OFFSET(ProcessInformation, memoryReservedBytes, 128);
+TF_OFFSET(ProcessInformation, memoryUtilizationPercent, 136);
 TF_SIZE(DeviceMetrics, 4728);
-TF_PLACE(DeviceMetrics, powerUsageWatts, 64);
-TF_PLACE(DeviceMetrics, temperatureCelsius, 72);
-TF_PLACE(DeviceMetrics, pcieRxBytes, 80);
-TF_PLACE(DeviceMetrics, pcieTxBytes, 88);
-TF_PLACE(DeviceMetrics, utilizationPercent, 96);
-TF_PLACE(DeviceMetrics, memoryUsedBytes, 104);
-TF_PLACE(DeviceMetrics, extraMetrics, 112);
-TF_PLACE(DeviceMetrics, extraMetricsCount, 4720);
+TF_OFFSET(DeviceMetrics, powerUsageWatts, 64);
+TF_OFFSET(DeviceMetrics, temperatureCelsius, 72);
+TF_OFFSET(DeviceMetrics, pcieRxBytes, 80);
+TF_OFFSET(DeviceMetrics, pcieTxBytes, 88);
+TF_OFFSET(DeviceMetrics, utilizationPercent, 96);
+TF_OFFSET(DeviceMetrics, memoryUsedBytes, 104);
+TF_OFFSET(DeviceMetrics, extraMetrics, 112);
+TF_OFFSET(DeviceMetrics, extraMetricsCount, 4720);
 TF_SIZE(MountPath, 1024);
-TF_PLACE(MountPath, guestPath, 512);
+TF_OFFSET(MountPath, guestPath, 512);
 TF_SIZE(PartitionResultType, 4);
 TF_SIZE(PartitionResult, 20580);
-TF_PLACE(PartitionResult, deviceUUID, 4);
-TF_PLACE(PartitionResult, envVars, 68);
-TF_PLACE(PartitionResult, deviceNodes, 4164);
+TF_OFFSET(PartitionResult, deviceUUID, 4);
+TF_OFFSET(PartitionResult, envVars, 68);
+TF_OFFSET(PartitionResult, deviceNodes, 4164);
 
 #endif

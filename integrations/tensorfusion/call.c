@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: translating a status into TensorFusion's ABI, and the log callback.
- * Never: calls back with a lock held, or with the level FATAL.
+ * Owns: the beginning and end of a call, its messages to the log callback, and the result for each status of Facet.
+ * Never: runs the callback with a lock held, or with the level FATAL.
  */
 #include "facade.h"
 
@@ -39,15 +39,15 @@ static void send_messages(const struct facade_call *call)
 {
     AccelLogCallback callback = call->count ? current_callback() : NULL;
     uint32_t message_count = call->count < FACADE_MESSAGES ? call->count : FACADE_MESSAGES;
-    char more[96];
+    char summary[96];
 
     if (!callback)
         return;
     for (uint32_t i = 0; i < message_count; i++)
         callback(call->messages[i].level, call->messages[i].text);
     if (call->count > message_count) {
-        snprintf(more, sizeof more, "%s: %u more messages", call->function, call->count - message_count);
-        callback("WARN", more);
+        snprintf(summary, sizeof summary, "%s: %u more messages", call->function, call->count - message_count);
+        callback("WARN", summary);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: devices as TensorFusion's ABI describes them, and the driver's files for workers.
+ * Owns: devices as TensorFusion's ABI describes them, and the list of the driver's files that workers need mounted.
  * Never: lists partitions as devices: a scheduler would hand them out as whole devices.
  *
  * The ABI cannot distinguish a value that was not measured from zero. Properties hold the facts for which it has no
@@ -15,32 +15,33 @@
 
 /* ---- properties ---- */
 
-static bool has_property(const DeviceProperties *all, const char *key)
+static bool has_property(const DeviceProperties *props, const char *key)
 {
-    for (size_t i = 0; i < all->count; i++) {
-        if (strcmp(all->properties[i].key, key) == 0)
+    for (size_t i = 0; i < props->count; i++) {
+        if (strcmp(props->properties[i].key, key) == 0)
             return true;
     }
     return false;
 }
 
-/* The first value stays: a provider may itself report a property that the facade has added. */
+/* Does nothing if the key is there: a provider may itself report a property that the facade has added. */
 static void add_property(struct facade_call *call, ExtendedDeviceInfo *device, const char *key, const char *value)
 {
-    DeviceProperties *all = &device->props;
+    DeviceProperties *props = &device->props;
 
-    if (has_property(all, key))
+    if (has_property(props, key))
         return;
-    if (all->count == MAX_DEVICE_PROPERTIES) {
-        facade_log(call, "WARN", "%s: property %s does not fit in %d", device->basic.uuid, key, MAX_DEVICE_PROPERTIES);
+    if (props->count == MAX_DEVICE_PROPERTIES) {
+        facade_log(call, "WARN", "%s: property %s is left out: there is room for %d", device->basic.uuid, key,
+                   MAX_DEVICE_PROPERTIES);
         return;
     }
-    FACADE_TEXT(all->properties[all->count].key, key);
-    FACADE_TEXT(all->properties[all->count].value, value);
-    all->count++;
+    FACADE_TEXT(props->properties[props->count].key, key);
+    FACADE_TEXT(props->properties[props->count].value, value);
+    props->count++;
 }
 
-/* Splits a text of lines "key=value" in place. */
+/* Adds the properties of a text of lines "key=value", which is split in place. */
 static void split_properties(struct facade_call *call, char *text, ExtendedDeviceInfo *device)
 {
     char *rest = NULL;
@@ -76,7 +77,7 @@ static void read_properties(struct facade_call *call, const struct facade_device
         facade_log(call, "WARN", "%s: no properties: %s", device->basic.uuid, error.message);
 }
 
-/* ---- the rest of a device ---- */
+/* ---- devices ---- */
 
 /* Reads the first device node of the device; the ABI has room for one. */
 static void read_node(struct facade_call *call, const struct facade_device *from, DeviceBasicInfo *basic)
@@ -191,7 +192,7 @@ AccelResult AccelGetAllDevices(ExtendedDeviceInfo *devices, size_t maxCount, siz
     return facade_leave(&call, list_devices(&call, devices, maxCount, deviceCount));
 }
 
-/* ---- files for workers ---- */
+/* ---- mounts for workers ---- */
 
 struct mounts {
     MountPath *items;

@@ -2,14 +2,14 @@
 /*
  * The parts that the files of the facade share: a call from TensorFusion, the providers behind it, and their devices.
  *
- * Owns: the structs, and the order of steps in every exported function: facade_begin(), the check of its arguments,
- * facade_enter(), and at the end facade_leave().
+ * Owns: the structs, and the order of the steps in every exported function: facade_begin(), the check of its
+ * arguments, facade_enter(), its work, and facade_leave().
  * Never: keeps a device list. Providers are asked each time, so that devices that came or went are noticed.
  *
- * Locks. A call holds its side's lock (providers or limiter) for reading from enter to leave; init, shutdown, and a
- * call that opens providers, lost ones included, hold it for writing. No call takes both locks. Messages are kept in
- * the call and go to the callback after the lock is released, so that the callback may call any function of this
- * library.
+ * Locks: the providers have one, the limiter has another. A call holds its lock for reading from facade_enter() or
+ * tf_enter() to facade_leave(). Init, shutdown, a call that opens providers (again), and a call that changes the
+ * limiter's workers hold it for writing. No call holds both locks at once. Messages are kept in the call and go to the
+ * callback after the lock is released, so that the callback may call any function of this library.
  */
 #ifndef FACET_TENSORFUSION_FACADE_H
 #define FACET_TENSORFUSION_FACADE_H
@@ -21,7 +21,7 @@
 
 #include "accelerator_abi.h"
 
-#define FACADE_MESSAGES 8 /* the most messages that a call keeps; of further messages only the number is logged */
+#define FACADE_MESSAGES 8 /* a call keeps at most so many messages; only the number of the later ones is logged */
 
 struct facade_message {
     const char *level;
@@ -42,7 +42,7 @@ struct facade_provider {
 
 struct facade_device {
     const struct facade_provider *provider;
-    struct facet_device_info info; /* `index` counts within the provider; the facade's index is the place in the list */
+    struct facet_device_info info; /* its `index` is the provider's; the facade's index is the position in the list */
 };
 
 struct facade_devices {
@@ -84,8 +84,8 @@ enum facet_status facade_devices_list(struct facade_call *call, struct facade_de
 enum facet_status facade_device_find(struct facade_call *call, const char *uuid, struct facade_device *ret_device,
                                      struct facet_error *error);
 
-/* The properties of a device that the limiter needs. */
-struct facade_known {
+/* What the limiter must know of a device. */
+struct facade_device_facts {
     char id[64]; /* "opencl:0" */
     char name[128];
     char address[256];
@@ -96,10 +96,10 @@ struct facade_known {
  * Like facade_device_find(), for a call that holds no lock; holds none afterwards. Does not open providers:
  * FACET_BAD_STATE if none is open.
  */
-enum facet_status facade_device_know(struct facade_call *call, const char *uuid, struct facade_known *ret_known,
-                                     struct facet_error *error);
+enum facet_status facade_device_look_up(struct facade_call *call, const char *uuid,
+                                        struct facade_device_facts *ret_facts, struct facet_error *error);
 
-/* ---- query.c: lists of any kind ---- */
+/* ---- query.c: lists that providers return ---- */
 
 struct facade_query {
     const struct facet_provider *provider;

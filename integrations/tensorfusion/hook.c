@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the hooks' side of TensorFusion's limiter: admission of memory and compute, freezing. Never: guesses the worker
- * of a process: a process that is in no worker is refused.
+ * Owns: the hooks' side of TensorFusion's limiter: admitting memory and compute, and freezing. Never: guesses the
+ * worker of a process: a process that is in no worker is refused.
  *
  * These functions work in the process that called LimiterInit(): one process manages a folder. Programs elsewhere are
  * limited by Facet's interposers, which share the same segments.
@@ -18,7 +18,7 @@
 #define NS_PER_MS       UINT64_C(1000000)
 #define DEFAULT_IDLE_MS 60000u
 #define MAX_IDLE_MS     (UINT64_C(24) * 3600 * 1000)
-#define BOTH            (FACET_RESOURCE_MEMORY | FACET_RESOURCE_COMPUTE)
+#define ALL_RESOURCES   (FACET_RESOURCE_MEMORY | FACET_RESOURCE_COMPUTE)
 
 /* ---- processes and their workers ---- */
 
@@ -47,16 +47,16 @@ static AccelResult check_request(struct facade_call *call, const char *process, 
     return ACCEL_SUCCESS;
 }
 
-/* The part after `after` (NULL: the first) on a device. */
+/* The next part on the device behind `after`, in the order of the workers; the first part if `after` is NULL. */
 static const struct tf_part *next_part(const char *uuid, const struct tf_part *after)
 {
-    bool passed = !after;
+    bool found_previous = !after;
 
     for (const struct tf_worker *worker = tf_workers(); worker; worker = worker->next) {
         for (size_t i = 0; i < worker->count; i++) {
-            if (passed && strcasecmp(worker->parts[i].uuid, uuid) == 0)
+            if (found_previous && strcasecmp(worker->parts[i].uuid, uuid) == 0)
                 return &worker->parts[i];
-            passed = passed || &worker->parts[i] == after;
+            found_previous = found_previous || &worker->parts[i] == after;
         }
     }
     return NULL;
@@ -64,7 +64,7 @@ static const struct tf_part *next_part(const char *uuid, const struct tf_part *a
 
 /* ---- memory and compute ---- */
 
-/* Asks each worker of the device; FACET_NOT_FOUND: the process is in none of them. */
+/* Asks the workers of the device in turn; FACET_NOT_FOUND: the process is in none of them. */
 static enum facet_status check_memory(const char *uuid, int32_t pid, int64_t bytes,
                                       struct facet_limiter_verdict *verdict, struct facet_error *error)
 {
@@ -205,24 +205,24 @@ static AccelResult check_worker(struct facade_call *call, const char *id)
 static AccelResult choose_worker(struct facade_call *call, const char *id, const struct tf_worker **ret_worker)
 {
     const struct tf_worker *chosen = NULL;
-    uint32_t alike = 0;
+    uint32_t match_count = 0;
 
     for (const struct tf_worker *worker = tf_workers(); worker; worker = worker->next) {
         if (strcmp(worker->pod, id) != 0 && !is_named(worker, id))
             continue;
         chosen = worker;
-        alike++;
+        match_count++;
     }
-    if (alike == 0)
+    if (match_count == 0)
         return facade_fail(call, ACCEL_ERROR_NOT_FOUND, "there is no worker '%.64s'", id);
-    if (alike > 1)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%u workers are '%.64s': expected 'namespace/pod'", alike,
-                           id);
+    if (match_count > 1)
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%u workers are '%.64s': expected 'namespace/pod'",
+                           match_count, id);
     *ret_worker = chosen;
     return ACCEL_SUCCESS;
 }
 
-/* A worker counts as frozen if it is frozen on any device, since the earliest of these times. */
+/* A worker counts as frozen if it is frozen on any device. Its freeze began when the earliest of these freezes did. */
 static AccelResult report_state(struct facade_call *call, const struct tf_worker *worker, const char *id,
                                 WorkerFreezeState *to)
 {
@@ -261,7 +261,7 @@ static AccelResult switch_worker(struct facade_call *call, switch_function funct
     for (size_t i = 0; result == ACCEL_SUCCESS && i < worker->count; i++) {
         struct facet_error error = {0};
 
-        if (function(tf_limiter(), worker->parts[i].id, BOTH, &error) != FACET_OK)
+        if (function(tf_limiter(), worker->parts[i].id, ALL_RESOURCES, &error) != FACET_OK)
             result = facade_refuse(call, &error);
     }
     return result == ACCEL_SUCCESS ? report_state(call, worker, id, to) : result;
@@ -283,7 +283,7 @@ AccelResult ResumeWorker(const char *workerId, WorkerFreezeState *freezeState)
     return facade_leave(&call, switch_worker(&call, facet_limiter_resume, workerId, freezeState));
 }
 
-/* A wrong setting is refused: a typing error must not become the default of a minute. */
+/* A wrong setting is refused: a typing error must not turn into the default. */
 static enum facet_status read_idle(uint64_t *ret_ns, struct facet_error *error)
 {
     const char *text = secure_getenv("FACET_TENSORFUSION_IDLE_MS");

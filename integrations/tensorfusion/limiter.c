@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the hypervisor's side of TensorFusion's limiter: workers, their processes and limits. Never: lets a tenant
- * write limits: they are in Facet's segments, which are read-only there for tenants.
+ * write limits: the limits are in a part of Facet's segments that tenants can only read.
  *
  * The utilization in LimiterUpdateERL, which TensorFusion's hypervisor computes for its own token bucket, is not used:
  * it is the device's, not the worker's. The limit in the same call is used.
@@ -20,7 +20,7 @@ static struct {
     pthread_rwlock_t lock;
     uint32_t users;
     struct facet_limiter *limiter;
-    char *base; /* NULL: the default */
+    char *base; /* the folder of the segments; NULL: the default folder */
     struct tf_worker *workers;
 } state = {.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
 
@@ -34,7 +34,7 @@ struct tf_worker *tf_workers(void)
     return state.workers;
 }
 
-struct tf_worker *tf_find(const char *space, const char *pod)
+struct tf_worker *tf_find_worker(const char *space, const char *pod)
 {
     struct tf_worker *worker = state.workers;
 
@@ -50,7 +50,7 @@ static AccelResult check_started(struct facade_call *call)
     call->held_lock = &state.lock;
     if (state.users)
         return ACCEL_SUCCESS;
-    return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "LimiterInit has not been called");
+    return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "LimiterInit has not been called: call it first");
 }
 
 AccelResult tf_enter(struct facade_call *call)
@@ -96,7 +96,7 @@ AccelResult LimiterInit(const char *shmBasePath)
     if (state.users == 0)
         result = start_limiter(&call, shmBasePath);
     else if (!same_base(shmBasePath))
-        result = facade_fail(&call, ACCEL_ERROR_INVALID_PARAM, "the limiter is at work in %s already",
+        result = facade_fail(&call, ACCEL_ERROR_INVALID_PARAM, "the limiter already uses %s: expected the same folder",
                              state.base ? state.base : "its default folder");
     if (result == ACCEL_SUCCESS)
         state.users++;
@@ -134,18 +134,18 @@ AccelResult LimiterShutdown(void)
 /* ---- names ---- */
 
 /*
- * Names become names of folders. Names that TensorFusion itself refuses are refused, and names with characters other
- * than letters, digits and "._-".
+ * A worker's names become names of folders. So the names that TensorFusion itself refuses are refused, and also names
+ * with characters other than letters, digits and "._-".
  */
-static AccelResult check_name(struct facade_call *call, const char *what, const char *name, size_t size)
+static AccelResult check_name(struct facade_call *call, const char *field, const char *name, size_t size)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
     if (!name || !*name)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%s: expected a name, not NULL or empty", what);
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%s: expected a name, not NULL or empty", field);
     if (strlen(name) >= size || name[strspn(name, letters)] || strchr("._-", name[0]) || strstr(name, ".."))
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
-                           "%s '%.64s': expected letters, digits and single '.', '_', '-', at most %zu bytes", what,
+                           "%s '%.64s': expected letters, digits and single '.', '_', '-', at most %zu bytes", field,
                            name, size - 1);
     return ACCEL_SUCCESS;
 }
@@ -157,7 +157,10 @@ static AccelResult check_names(struct facade_call *call, const char *space, cons
     return result == ACCEL_SUCCESS ? check_name(call, "pod", pod, TF_POD_SIZE) : result;
 }
 
-/* Readable, and unique to a worker and device: 64 bits of FNV-1a over the part that was cut. */
+/*
+ * Makes an id that begins with at most 16 bytes of both names, so that people can read it. The 64 bits of FNV-1a over
+ * the whole "namespace/pod" and the device's index make it unique to a worker and device.
+ */
 static void make_id(const char *space, const char *pod, uint32_t index, char id[FACET_NAME_SIZE])
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -175,10 +178,10 @@ static AccelResult no_worker(struct facade_call *call, const char *space, const 
     return facade_fail(call, ACCEL_ERROR_NOT_FOUND, "there is no worker %s/%s", space, pod);
 }
 
-/* The part on a device; NULL, with a message, when there is none. */
+/* Finds the worker's part on device `index`; NULL, with a message, when there is none. */
 static struct tf_part *find_part(struct facade_call *call, const char *space, const char *pod, uint32_t index)
 {
-    struct tf_worker *worker = tf_find(space, pod);
+    struct tf_worker *worker = tf_find_worker(space, pod);
 
     for (size_t i = 0; worker && i < worker->count; i++) {
         if (worker->parts[i].index == index)
@@ -206,22 +209,23 @@ static AccelResult check_config(struct facade_call *call, const LimiterDeviceCon
     return ACCEL_SUCCESS;
 }
 
-/* Without AccelInit() the device is not known: then the worker's limit is taken for its memory. */
-static AccelResult know_device(struct facade_call *call, const LimiterDeviceConfig *config, struct facade_known *known)
+/* Without AccelInit() no provider is open to describe the device: the worker's limit then counts as its memory size. */
+static AccelResult find_device_facts(struct facade_call *call, const LimiterDeviceConfig *config,
+                                     struct facade_device_facts *facts)
 {
     struct facet_error error = {0};
-    enum facet_status status = facade_device_know(call, config->deviceUUID, known, &error);
+    enum facet_status status = facade_device_look_up(call, config->deviceUUID, facts, &error);
 
     if (status != FACET_OK && status != FACET_BAD_STATE)
         return facade_refuse(call, &error);
-    if (status == FACET_OK && known->memory_bytes)
+    if (status == FACET_OK && facts->memory_bytes)
         return ACCEL_SUCCESS;
     if (status == FACET_BAD_STATE)
-        snprintf(known->id, sizeof known->id, "tensorfusion:%u", config->deviceIdx);
+        snprintf(facts->id, sizeof facts->id, "tensorfusion:%u", config->deviceIdx);
     if (config->memLimit == 0)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "device %u: its memory is not known, expected a limit",
-                           config->deviceIdx);
-    known->memory_bytes = config->memLimit;
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
+                           "device %u: its memory size is not known: expected a memory limit", config->deviceIdx);
+    facts->memory_bytes = config->memLimit;
     return ACCEL_SUCCESS;
 }
 
@@ -238,14 +242,14 @@ static void fill_part(const LimiterDeviceConfig *config, const char *space, cons
 }
 
 /* Adopts a worker that an earlier hypervisor left, so that a restart keeps its state. */
-static AccelResult make_part(struct facade_call *call, const struct facade_known *known, struct tf_part *part)
+static AccelResult make_part(struct facade_call *call, const struct facade_device_facts *facts, struct tf_part *part)
 {
     const struct facet_limiter_worker worker = {.size = sizeof worker,
                                                 .id = part->id,
-                                                .device_id = known->id,
-                                                .device_name = known->name,
-                                                .device_address = known->address,
-                                                .device_memory_bytes = known->memory_bytes,
+                                                .device_id = facts->id,
+                                                .device_name = facts->name,
+                                                .device_address = facts->address,
+                                                .device_memory_bytes = facts->memory_bytes,
                                                 .limits = part->limits};
     struct facet_error error = {0};
     enum facet_status status = facet_limiter_worker_create(state.limiter, &worker, &error);
@@ -273,12 +277,14 @@ static AccelResult remove_parts(struct facade_call *call, const struct tf_worker
     return result;
 }
 
-static AccelResult make_parts(struct facade_call *call, struct tf_worker *worker, const struct facade_known *known)
+static AccelResult make_parts(struct facade_call *call, struct tf_worker *worker,
+                              const struct facade_device_facts *facts)
 {
-    if (tf_find(worker->space, worker->pod))
-        return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "worker %s/%s exists", worker->space, worker->pod);
+    if (tf_find_worker(worker->space, worker->pod))
+        return facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "worker %s/%s exists already", worker->space,
+                           worker->pod);
     for (size_t i = 0; i < worker->count; i++) {
-        AccelResult result = make_part(call, &known[i], &worker->parts[i]);
+        AccelResult result = make_part(call, &facts[i], &worker->parts[i]);
 
         if (result == ACCEL_SUCCESS)
             continue;
@@ -292,14 +298,14 @@ static AccelResult make_parts(struct facade_call *call, struct tf_worker *worker
 
 /* Checks the whole request before anything is made. */
 static AccelResult prepare_worker(struct facade_call *call, const LimiterDeviceConfig *configs,
-                                  struct tf_worker *worker, struct facade_known *known)
+                                  struct tf_worker *worker, struct facade_device_facts *facts)
 {
     AccelResult result = ACCEL_SUCCESS;
 
     for (size_t i = 0; i < worker->count && result == ACCEL_SUCCESS; i++) {
         result = check_config(call, &configs[i], worker->parts, i);
         if (result == ACCEL_SUCCESS)
-            result = know_device(call, &configs[i], &known[i]);
+            result = find_device_facts(call, &configs[i], &facts[i]);
         if (result == ACCEL_SUCCESS)
             fill_part(&configs[i], worker->space, worker->pod, &worker->parts[i]);
     }
@@ -316,19 +322,19 @@ static AccelResult create_worker(struct facade_call *call, const char *space, co
     if (!configs || count == 0 || count > MAX_PARTS)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%zu devices: expected 1 to %u", count, MAX_PARTS);
     struct tf_worker *worker = calloc(1, sizeof *worker + count * sizeof *worker->parts);
-    FACADE_CLEANUP_FREE struct facade_known *known = calloc(count, sizeof *known);
-    if (worker && known) {
+    FACADE_CLEANUP_FREE struct facade_device_facts *facts = calloc(count, sizeof *facts);
+    if (worker && facts) {
         FACADE_TEXT(worker->space, space);
         FACADE_TEXT(worker->pod, pod);
         worker->count = count;
-        result = prepare_worker(call, configs, worker, known);
+        result = prepare_worker(call, configs, worker, facts);
     } else {
         result = facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a worker");
     }
     if (result == ACCEL_SUCCESS) {
         result = tf_enter_writing(call);
         if (result == ACCEL_SUCCESS)
-            result = make_parts(call, worker, known);
+            result = make_parts(call, worker, facts);
     }
     if (result != ACCEL_SUCCESS)
         free(worker);
@@ -353,7 +359,7 @@ static AccelResult remove_worker(struct facade_call *call, const char *space, co
         result = tf_enter_writing(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    struct tf_worker *worker = tf_find(space, pod);
+    struct tf_worker *worker = tf_find_worker(space, pod);
     if (!worker)
         return no_worker(call, space, pod);
     result = remove_parts(call, worker, worker->count, false);
@@ -366,7 +372,7 @@ static AccelResult remove_worker(struct facade_call *call, const char *space, co
     return ACCEL_SUCCESS;
 }
 
-/* Requests of processes that still run in a removed pod are refused. */
+/* Processes of the pod may still run; their requests are refused from now on. */
 AccelResult LimiterRemoveWorker(const char *space, const char *podName)
 {
     struct facade_call call;
@@ -387,7 +393,7 @@ static AccelResult register_process(struct facade_call *call, const char *space,
         result = tf_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    const struct tf_worker *worker = tf_find(space, pod);
+    const struct tf_worker *worker = tf_find_worker(space, pod);
     if (!worker)
         return no_worker(call, space, pod);
     for (size_t i = 0; i < worker->count; i++) {
@@ -451,7 +457,7 @@ static AccelResult beat_worker(struct facade_call *call, const char *space, cons
 
     if (result == ACCEL_SUCCESS)
         result = tf_enter(call);
-    const struct tf_worker *worker = result == ACCEL_SUCCESS ? tf_find(space, pod) : NULL;
+    const struct tf_worker *worker = result == ACCEL_SUCCESS ? tf_find_worker(space, pod) : NULL;
     if (result == ACCEL_SUCCESS && !worker)
         result = no_worker(call, space, pod);
     for (size_t i = 0; worker && i < worker->count; i++) {
@@ -463,7 +469,7 @@ static AccelResult beat_worker(struct facade_call *call, const char *space, cons
     return result;
 }
 
-/* The heartbeat gets the time of the call, because the caller's clock may differ from ours. */
+/* The heartbeat gets the time of this call, not timestampSecs: the caller's clock may differ from ours. */
 AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint64_t timestampSecs)
 {
     struct facade_call call;
@@ -474,8 +480,8 @@ AccelResult LimiterUpdateHeartbeat(const char *space, const char *podName, uint6
 }
 
 /*
- * Charges `part` so that `bytes` are used in all, as far as its quota goes. Bytes above that are given back, as far as
- * this process charged them; amounts that the pod's processes recorded themselves stay.
+ * Charges this process so that `part` uses `bytes` in all, but never more than its limit. To lower the use, it gives
+ * back only bytes that this process charged: amounts that the pod's processes recorded themselves stay.
  */
 static AccelResult charge_part(struct facade_call *call, struct tf_part *part, uint64_t bytes)
 {
@@ -485,13 +491,14 @@ static AccelResult charge_part(struct facade_call *call, struct tf_part *part, u
 
     if (facet_limiter_worker_state(state.limiter, part->id, &now, &error) != FACET_OK)
         return facade_refuse(call, &error);
-    uint64_t own = now.memory_bytes - (part->charged_bytes < now.memory_bytes ? part->charged_bytes : now.memory_bytes);
-    uint64_t target = bytes > own ? bytes - own : 0;
-    uint64_t most = now.memory_limit_bytes > own ? now.memory_limit_bytes - own : 0;
-    if (target > most) {
-        facade_log(call, "WARN", "%s uses %llu bytes, and may use %llu", part->id, (unsigned long long)bytes,
+    uint64_t recorded_bytes =
+        now.memory_bytes - (part->charged_bytes < now.memory_bytes ? part->charged_bytes : now.memory_bytes);
+    uint64_t target = bytes > recorded_bytes ? bytes - recorded_bytes : 0;
+    uint64_t max_charge = now.memory_limit_bytes > recorded_bytes ? now.memory_limit_bytes - recorded_bytes : 0;
+    if (target > max_charge) {
+        facade_log(call, "WARN", "%s uses %llu bytes, more than its limit of %llu", part->id, (unsigned long long)bytes,
                    (unsigned long long)now.memory_limit_bytes);
-        target = most;
+        target = max_charge;
     }
     enum facet_status status = facet_limiter_memory_check(
         state.limiter, part->id, getpid(), (int64_t)target - (int64_t)part->charged_bytes, &verdict, &error);

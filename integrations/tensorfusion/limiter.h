@@ -2,8 +2,8 @@
 /*
  * The parts that the two files of the limiter share: TensorFusion's workers, and their counterparts in Facet.
  *
- * Owns: the structs and the limiter's own lock (see facade.h).
- * Never: keeps a list of a worker's processes; the limiter has it.
+ * Owns: the structs, and entering a call under the limiter's lock (see facade.h).
+ * Never: keeps a list of a worker's processes: Facet's limiter has it.
  */
 #ifndef FACET_TENSORFUSION_LIMITER_H
 #define FACET_TENSORFUSION_LIMITER_H
@@ -18,12 +18,12 @@
 
 /* The part of TensorFusion's worker on one device. Each part is a worker of its own in Facet's limiter. */
 struct tf_part {
-    uint32_t index; /* as the hypervisor counts devices */
+    uint32_t index; /* the hypervisor's number of the device */
     char uuid[UUID_STRING_LENGTH];
     char id[FACET_NAME_SIZE];
     struct facet_limits limits;
-    uint64_t charged_bytes; /* charged by LimiterSetPodMemoryUsed(), to the slot of this process */
-    bool created;           /* by this process; otherwise it existed already and was adopted */
+    uint64_t charged_bytes; /* what LimiterSetPodMemoryUsed() charged to this process's slot of the segment */
+    bool created;           /* this process created the part; false: it existed already and was adopted */
 };
 
 struct tf_worker {
@@ -44,6 +44,6 @@ AccelResult tf_enter_writing(struct facade_call *call);
 
 struct facet_limiter *tf_limiter(void);
 struct tf_worker *tf_workers(void);
-struct tf_worker *tf_find(const char *space, const char *pod);
+struct tf_worker *tf_find_worker(const char *space, const char *pod);
 
 #endif

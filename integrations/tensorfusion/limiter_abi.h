@@ -3,14 +3,14 @@
  * TensorFusion's limiter ABI: the functions that its hooks and its hypervisor call to admit work.
  *
  * Owns: names and layouts of that ABI, in Facet's own words; static asserts check the layouts.
- * Never: adds to it.
+ * Never: adds to that ABI.
  *
  * The ABI leaves some points open, which this facade decides:
  *  - a token of compute is one microsecond of device time;
  *  - a process id is a pid in decimal; LimiterRegisterPID() or AddWorkerProcess() puts the process into a worker;
  *  - a worker's id is "namespace/pod", or the pod alone if only one namespace has a pod of this name;
- *  - AutoFreeze() freezes an idle resource: it freezes whenever it was not used for
- *    FACET_TENSORFUSION_IDLE_MS milliseconds (one minute), and the next use resumes it.
+ *  - after AutoFreeze() a resource freezes whenever it was not used for FACET_TENSORFUSION_IDLE_MS milliseconds
+ *    (default: one minute), and the next use resumes it.
  */
 #ifndef FACET_TENSORFUSION_LIMITER_ABI_H
 #define FACET_TENSORFUSION_LIMITER_ABI_H
@@ -34,18 +34,18 @@ typedef struct {
 typedef struct {
     char workerId[64];
     bool isFrozen;
-    uint64_t freezeTimeMs; /* since 1970; 0 when not frozen */
+    uint64_t freezeTimeMs; /* when the freeze began, in ms since 1970; 0 when not frozen */
 } WorkerFreezeState;
 
 typedef struct {
     uint32_t deviceIdx;
     char deviceUUID[UUID_STRING_LENGTH];
     uint32_t upLimit;  /* percent of the device; 0: no limit */
-    uint64_t memLimit; /* bytes; 0: the device's memory */
+    uint64_t memLimit; /* bytes; 0: all of the device's memory */
     uint32_t totalCudaCores;
 } LimiterDeviceConfig;
 
-/* For hooks. */
+/* Functions for hooks. */
 ACCEL_API AccelResult CheckAndRecordMemoryOps(const char *processId, const char *deviceUUID, int64_t bytesDiff,
                                               MemoryOpRecord *record);
 ACCEL_API AccelResult CheckAndRecordComputeOps(const char *processId, const char *deviceUUID, uint64_t computeTokens,
@@ -56,7 +56,7 @@ ACCEL_API AccelResult AutoFreeze(const char *workerId, const char *deviceUUID, c
 ACCEL_API AccelResult AutoResume(const char *workerId, const char *deviceUUID, const char *resourceType);
 ACCEL_API AccelResult AddWorkerProcess(const char *deviceUUID, const char *processId);
 
-/* For the hypervisor. */
+/* Functions for the hypervisor. */
 ACCEL_API AccelResult LimiterInit(const char *shmBasePath);
 ACCEL_API AccelResult LimiterShutdown(void);
 ACCEL_API AccelResult LimiterCreateWorker(const char *space, const char *podName, const LimiterDeviceConfig *configs,
@@ -70,20 +70,20 @@ ACCEL_API AccelResult LimiterSetPodMemoryUsed(const char *space, const char *pod
                                               uint64_t memoryUsed);
 
 TF_SIZE(MemoryOpRecord, 88);
-TF_PLACE(MemoryOpRecord, bytesDiff, 64);
-TF_PLACE(MemoryOpRecord, shouldBlock, 72);
-TF_PLACE(MemoryOpRecord, availableBytes, 80);
+TF_OFFSET(MemoryOpRecord, bytesDiff, 64);
+TF_OFFSET(MemoryOpRecord, shouldBlock, 72);
+TF_OFFSET(MemoryOpRecord, availableBytes, 80);
 TF_SIZE(ComputeOpRecord, 88);
-TF_PLACE(ComputeOpRecord, computeTokens, 64);
-TF_PLACE(ComputeOpRecord, shouldBlock, 72);
-TF_PLACE(ComputeOpRecord, availableTokens, 80);
+TF_OFFSET(ComputeOpRecord, computeTokens, 64);
+TF_OFFSET(ComputeOpRecord, shouldBlock, 72);
+TF_OFFSET(ComputeOpRecord, availableTokens, 80);
 TF_SIZE(WorkerFreezeState, 80);
-TF_PLACE(WorkerFreezeState, isFrozen, 64);
-TF_PLACE(WorkerFreezeState, freezeTimeMs, 72);
+TF_OFFSET(WorkerFreezeState, isFrozen, 64);
+TF_OFFSET(WorkerFreezeState, freezeTimeMs, 72);
 TF_SIZE(LimiterDeviceConfig, 88);
-TF_PLACE(LimiterDeviceConfig, deviceUUID, 4);
-TF_PLACE(LimiterDeviceConfig, upLimit, 68);
-TF_PLACE(LimiterDeviceConfig, memLimit, 72);
-TF_PLACE(LimiterDeviceConfig, totalCudaCores, 80);
+TF_OFFSET(LimiterDeviceConfig, deviceUUID, 4);
+TF_OFFSET(LimiterDeviceConfig, upLimit, 68);
+TF_OFFSET(LimiterDeviceConfig, memLimit, 72);
+TF_OFFSET(LimiterDeviceConfig, totalCudaCores, 80);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the metrics of processes and devices in the form of TensorFusion's ABI.
- * Never: makes up a figure. A value that was not measured is 0 in the ABI's fields, which have no other value for it,
+ * Never: invents a value. A value that was not measured is 0 in the ABI's fields, which cannot express "not measured",
  * and is left out of the extra metrics.
  */
 #include <stdio.h>
@@ -44,7 +44,7 @@ struct processes {
     struct facet_error error;
 };
 
-static void collect_processes(struct facade_call *call, const struct facade_device *device, struct processes *all)
+static void collect_processes(struct facade_call *call, const struct facade_device *device, struct processes *collected)
 {
     const struct facade_query query = facade_query_of(device);
     FACADE_CLEANUP_FREE void *found = NULL;
@@ -53,24 +53,24 @@ static void collect_processes(struct facade_call *call, const struct facade_devi
 
     if (!(device->info.capabilities & FACET_CAN_PROCESS_METRICS))
         return;
-    all->device_count++;
+    collected->device_count++;
     if (facade_fetch(facade_ask_processes, &query, sizeof(struct facet_process_metrics), &found, &count, &error) !=
         FACET_OK) {
         facade_log(call, "WARN", "%s: no processes: %s", device->info.uuid, error.message);
-        all->failed_devices++;
-        all->error = error;
+        collected->failed_devices++;
+        collected->error = error;
         return;
     }
     for (const struct facet_process_metrics *process = found; count > 0; process++, count--) {
-        if (all->count < all->capacity)
-            fill_process(device, process, &all->items[all->count]);
-        all->count++;
+        if (collected->count < collected->capacity)
+            fill_process(device, process, &collected->items[collected->count]);
+        collected->count++;
     }
 }
 
 static AccelResult list_processes(struct facade_call *call, ProcessInformation *to, size_t max, size_t *ret_count)
 {
-    struct processes all = {.items = to, .capacity = max};
+    struct processes collected = {.items = to, .capacity = max};
     struct facade_devices devices;
     struct facet_error error = {0};
 
@@ -82,13 +82,13 @@ static AccelResult list_processes(struct facade_call *call, ProcessInformation *
     if (facade_devices_list(call, &devices, &error) != FACET_OK)
         return facade_refuse(call, &error);
     for (uint32_t i = 0; i < devices.count; i++)
-        collect_processes(call, &devices.items[i], &all);
+        collect_processes(call, &devices.items[i], &collected);
     free(devices.items);
-    if (all.device_count && all.failed_devices == all.device_count)
-        return facade_refuse(call, &all.error);
-    if (all.count > max)
-        facade_log(call, "WARN", "there are %zu processes, and room for %zu", all.count, max);
-    *ret_count = all.count < max ? all.count : max;
+    if (collected.device_count && collected.failed_devices == collected.device_count)
+        return facade_refuse(call, &collected.error);
+    if (collected.count > max)
+        facade_log(call, "WARN", "there are %zu processes, and room for %zu", collected.count, max);
+    *ret_count = collected.count < max ? collected.count : max;
     return ACCEL_SUCCESS;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: partitions, assigned by template and removed by identity.
- * Never: leaves a partition behind that the caller does not know, or removes one of several that look alike.
+ * Never: leaves a partition behind that the caller does not know, or removes one of several partitions that
+ * have the same template.
  *
  * In the ABI's header AccelRemovePartition() takes the template, but TensorFusion's hypervisor passes the partition's
  * uuid, so both are accepted. A template of more than one partition of the device is refused, because it does not say
@@ -35,7 +36,7 @@ static bool print_pair(char *target, size_t size, const char *left, const char *
     return length >= 0 && (size_t)length < size;
 }
 
-/* False when the ABI has no room for it: half a variable would be worse than none. */
+/* Returns false when the ABI's result has no room for the item: half a variable would be worse than none. */
 static bool add_item(PartitionResult *to, const struct facet_container_item *item, uint32_t *envs, uint32_t *nodes)
 {
     switch (item->kind) {
@@ -95,8 +96,8 @@ static AccelResult assign_partition(struct facade_call *call, const char *templa
     result = facade_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    FACADE_CLEANUP_FREE PartitionResult *made = calloc(1, sizeof *made);
-    if (!made)
+    FACADE_CLEANUP_FREE PartitionResult *new_result = calloc(1, sizeof *new_result);
+    if (!new_result)
         return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a result");
     if (!find_device(call, uuid, &device, &result))
         return result;
@@ -104,10 +105,10 @@ static AccelResult assign_partition(struct facade_call *call, const char *templa
     if (query.provider->partition->create(query.instance, query.device, template_id, FACET_PLACEMENT_ANY, &partition,
                                           &error) != FACET_OK)
         return facade_refuse(call, &error);
-    FACADE_TEXT(made->deviceUUID, partition.uuid);
-    result = fill_items(call, &device, made);
+    FACADE_TEXT(new_result->deviceUUID, partition.uuid);
+    result = fill_items(call, &device, new_result);
     if (result == ACCEL_SUCCESS)
-        *to = *made;
+        *to = *new_result;
     else
         take_back(call, &query, partition.uuid);
     return result;
@@ -123,12 +124,12 @@ AccelResult AccelAssignPartition(const char *templateId, const char *deviceUUID,
 
 /* ---- remove ---- */
 
-/* The uuid of the partition that `id` means, by uuid or by template. */
+/* Finds the partition that has `id` as its uuid or as its template, and returns its uuid. */
 static AccelResult choose_partition(struct facade_call *call, const struct facet_partition_info *partitions,
                                     uint32_t count, const char *id, const char **ret_uuid)
 {
     const char *chosen = NULL;
-    uint32_t alike = 0;
+    uint32_t match_count = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         if (strcasecmp(partitions[i].uuid, id) == 0) {
@@ -137,19 +138,19 @@ static AccelResult choose_partition(struct facade_call *call, const struct facet
         }
         if (strcmp(partitions[i].template_id, id) == 0) {
             chosen = partitions[i].uuid;
-            alike++;
+            match_count++;
         }
     }
-    if (alike == 0)
+    if (match_count == 0)
         return facade_fail(call, ACCEL_ERROR_NOT_FOUND, "no partition of the device is '%.64s'", id);
-    if (alike > 1)
+    if (match_count > 1)
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%u partitions of the device are '%.64s': expected a uuid",
-                           alike, id);
+                           match_count, id);
     *ret_uuid = chosen;
     return ACCEL_SUCCESS;
 }
 
-static AccelResult remove_one(struct facade_call *call, const char *id, const char *device_uuid)
+static AccelResult remove_partition(struct facade_call *call, const char *id, const char *device_uuid)
 {
     FACADE_CLEANUP_FREE void *partitions = NULL;
     struct facade_device device;
@@ -181,5 +182,5 @@ AccelResult AccelRemovePartition(const char *templateId, const char *deviceUUID)
     struct facade_call call;
 
     facade_begin(&call, __func__);
-    return facade_leave(&call, remove_one(&call, templateId, deviceUUID));
+    return facade_leave(&call, remove_partition(&call, templateId, deviceUUID));
 }

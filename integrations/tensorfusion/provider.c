@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the list of providers, opening and closing them, finding devices. AccelInit() opens them, as does any call that
- * finds none open, because callers ask before the first AccelInit() and after the last AccelShutdown(). AccelShutdown()
- * closes them in both cases. Never: lets vendor code into the hypervisor unasked: each provider runs in a child of its
- * own.
+ * Owns: the list of providers, opening and closing them, and finding devices. AccelInit() opens the providers. So does
+ * any other call that finds them closed, because callers ask before the first AccelInit() and after the last
+ * AccelShutdown(). The last AccelShutdown() closes the providers, whichever call opened them. Never: loads vendor code
+ * into the hypervisor unless the user asks for it: each provider runs in a child process.
  *
- *     FACET_PROVIDER_PATH           files and folders, separated by colons; else the folder that this library is in
- *     FACET_TENSORFUSION_PLACE      "process": run the providers in the calling process;
- *                                   "child", the default: in children
+ *     FACET_PROVIDER_PATH           files and folders of providers, separated by colons; without it, the folder that
+ *                                   this library is in
+ *     FACET_TENSORFUSION_PLACE      "child", the default: each provider runs in a child process;
+ *                                   "process": the providers run in the calling process
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -21,23 +22,23 @@
 
 static struct {
     pthread_rwlock_t lock;
-    uint32_t users; /* calls of AccelInit() less calls of AccelShutdown() */
+    uint32_t users; /* the number of calls of AccelInit() minus that of AccelShutdown() */
     bool open;
     struct facade_provider *providers;
     uint32_t count;
-} node = {.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
+} state = {.lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
 
 const struct facade_provider *facade_providers(uint32_t *ret_count)
 {
-    *ret_count = node.count;
-    return node.providers;
+    *ret_count = state.count;
+    return state.providers;
 }
 
 /* ---- finding ---- */
 
 static void add_file(const char *path, glob_t *paths)
 {
-    /* A missing file is kept as it is written, so that opening it reports the error. */
+    /* GLOB_NOCHECK adds a missing file too, so that opening it reports the error. */
     glob(path, GLOB_NOCHECK | GLOB_NOMAGIC | (paths->gl_pathc ? GLOB_APPEND : 0), NULL, paths);
 }
 
@@ -59,7 +60,7 @@ static void add_own_folder(glob_t *paths)
     char folder[4096];
     Dl_info self;
 
-    if (dladdr(&node, &self) == 0 || !self.dli_fname)
+    if (dladdr(&state, &self) == 0 || !self.dli_fname)
         return;
     FACADE_TEXT(folder, self.dli_fname);
     char *slash = strrchr(folder, '/');
@@ -87,14 +88,14 @@ static glob_t find_files(void)
 
 static void close_all(void)
 {
-    for (uint32_t i = 0; i < node.count; i++) {
-        facet_session_close(node.providers[i].session);
-        free(node.providers[i].path);
+    for (uint32_t i = 0; i < state.count; i++) {
+        facet_session_close(state.providers[i].session);
+        free(state.providers[i].path);
     }
-    free(node.providers);
-    node.providers = NULL;
-    node.count = 0;
-    node.open = false;
+    free(state.providers);
+    state.providers = NULL;
+    state.count = 0;
+    state.open = false;
 }
 
 /* A wrong value is refused: a typing error must not move providers into the hypervisor, or out of it. */
@@ -112,7 +113,7 @@ static AccelResult read_place(struct facade_call *call, uint32_t *ret_place)
 static void open_one(struct facade_call *call, const char *path, uint32_t place)
 {
     struct facet_session_options options = {.size = sizeof options, .place = place};
-    struct facade_provider *opened = &node.providers[node.count];
+    struct facade_provider *opened = &state.providers[state.count];
     struct facet_error error = {0};
 
     opened->path = strdup(path);
@@ -121,7 +122,7 @@ static void open_one(struct facade_call *call, const char *path, uint32_t place)
         return;
     }
     if (facet_session_open(path, &options, &opened->session, &error) == FACET_OK) {
-        node.count++;
+        state.count++;
         return;
     }
     facade_log(call, "WARN", "%s is left out: %s", path, error.message);
@@ -136,16 +137,16 @@ static AccelResult open_all(struct facade_call *call)
     if (result != ACCEL_SUCCESS)
         return result;
     glob_t paths = find_files();
-    node.providers = calloc(paths.gl_pathc + 1, sizeof *node.providers);
-    if (!node.providers)
+    state.providers = calloc(paths.gl_pathc + 1, sizeof *state.providers);
+    if (!state.providers)
         result = facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for %zu providers", paths.gl_pathc);
-    for (size_t i = 0; node.providers && i < paths.gl_pathc; i++)
+    for (size_t i = 0; state.providers && i < paths.gl_pathc; i++)
         open_one(call, paths.gl_pathv[i], place);
-    if (result == ACCEL_SUCCESS && paths.gl_pathc && node.count == 0)
+    if (result == ACCEL_SUCCESS && paths.gl_pathc && state.count == 0)
         result =
             facade_fail(call, ACCEL_ERROR_OPERATION_FAILED, "none of %zu providers could be opened", paths.gl_pathc);
     globfree(&paths);
-    node.open = true;
+    state.open = true;
     if (result != ACCEL_SUCCESS)
         close_all();
     return result;
@@ -157,12 +158,12 @@ AccelResult AccelInit(void)
     struct facade_call call;
 
     facade_begin(&call, __func__);
-    pthread_rwlock_wrlock(&node.lock);
-    call.held_lock = &node.lock;
-    if (!node.open)
+    pthread_rwlock_wrlock(&state.lock);
+    call.held_lock = &state.lock;
+    if (!state.open)
         result = open_all(&call);
     if (result == ACCEL_SUCCESS)
-        node.users++;
+        state.users++;
     return facade_leave(&call, result);
 }
 
@@ -172,11 +173,11 @@ AccelResult AccelShutdown(void)
     struct facade_call call;
 
     facade_begin(&call, __func__);
-    pthread_rwlock_wrlock(&node.lock);
-    call.held_lock = &node.lock;
-    if (node.users)
-        node.users--;
-    if (node.users == 0)
+    pthread_rwlock_wrlock(&state.lock);
+    call.held_lock = &state.lock;
+    if (state.users)
+        state.users--;
+    if (state.users == 0)
         close_all();
     return facade_leave(&call, ACCEL_SUCCESS);
 }
@@ -184,42 +185,42 @@ AccelResult AccelShutdown(void)
 /* Keeps the lock for writing until facade_leave(), so that no shutdown comes between opening and use. */
 static AccelResult enter_writing(struct facade_call *call)
 {
-    pthread_rwlock_wrlock(&node.lock);
-    call->held_lock = &node.lock;
-    return node.open ? ACCEL_SUCCESS : open_all(call);
+    pthread_rwlock_wrlock(&state.lock);
+    call->held_lock = &state.lock;
+    return state.open ? ACCEL_SUCCESS : open_all(call);
 }
 
 AccelResult facade_enter(struct facade_call *call)
 {
-    pthread_rwlock_rdlock(&node.lock);
-    call->held_lock = &node.lock;
-    if (node.open)
+    pthread_rwlock_rdlock(&state.lock);
+    call->held_lock = &state.lock;
+    if (state.open)
         return ACCEL_SUCCESS;
-    pthread_rwlock_unlock(&node.lock);
+    pthread_rwlock_unlock(&state.lock);
     return enter_writing(call);
 }
 
 static bool all_alive(void)
 {
-    for (uint32_t i = 0; i < node.count; i++) {
-        if (!facet_session_alive(node.providers[i].session, NULL))
+    for (uint32_t i = 0; i < state.count; i++) {
+        if (!facet_session_alive(state.providers[i].session, NULL))
             return false;
     }
     return true;
 }
 
-/* The lock is held for writing. */
-static void revive_sessions(struct facade_call *call)
+/* The caller holds the lock for writing. */
+static void restart_lost_sessions(struct facade_call *call)
 {
-    for (uint32_t i = 0; i < node.count; i++) {
-        struct facet_error why = {0}, error = {0};
+    for (uint32_t i = 0; i < state.count; i++) {
+        struct facet_error reason = {0}, error = {0};
 
-        if (facet_session_alive(node.providers[i].session, &why))
+        if (facet_session_alive(state.providers[i].session, &reason))
             continue;
-        if (facet_session_restart(node.providers[i].session, &error) == FACET_OK)
-            facade_log(call, "WARN", "%s is opened again, after: %s", node.providers[i].path, why.message);
+        if (facet_session_restart(state.providers[i].session, &error) == FACET_OK)
+            facade_log(call, "WARN", "%s is opened again, after: %s", state.providers[i].path, reason.message);
         else
-            facade_log(call, "ERROR", "%s stays lost (%s): %s", node.providers[i].path, why.message, error.message);
+            facade_log(call, "ERROR", "%s stays lost (%s): %s", state.providers[i].path, reason.message, error.message);
     }
 }
 
@@ -229,10 +230,10 @@ AccelResult facade_enter_discovery(struct facade_call *call)
 
     if (result != ACCEL_SUCCESS || all_alive())
         return result;
-    pthread_rwlock_unlock(&node.lock);
+    pthread_rwlock_unlock(&state.lock);
     result = enter_writing(call);
     if (result == ACCEL_SUCCESS)
-        revive_sessions(call);
+        restart_lost_sessions(call);
     return result;
 }
 
@@ -261,17 +262,17 @@ enum facet_status facade_devices_list(struct facade_call *call, struct facade_de
     struct facade_devices devices = {0};
     enum facet_status status = FACET_OK;
 
-    for (uint32_t i = 0; i < node.count && status == FACET_OK; i++) {
-        const struct facade_device any = {.provider = &node.providers[i]};
-        const struct facade_query query = facade_query_of(&any);
+    for (uint32_t i = 0; i < state.count && status == FACET_OK; i++) {
+        const struct facade_device target = {.provider = &state.providers[i]};
+        const struct facade_query query = facade_query_of(&target);
         FACADE_CLEANUP_FREE void *infos = NULL;
-        struct facet_error why = {0};
+        struct facet_error reason = {0};
         uint32_t count = 0;
 
-        if (facade_fetch(facade_ask_devices, &query, sizeof(struct facet_device_info), &infos, &count, &why) !=
+        if (facade_fetch(facade_ask_devices, &query, sizeof(struct facet_device_info), &infos, &count, &reason) !=
             FACET_OK)
-            facade_log(call, "WARN", "%s does not list its devices: %s", node.providers[i].path, why.message);
-        status = append_devices(&node.providers[i], infos, count, &devices, error);
+            facade_log(call, "WARN", "%s does not list its devices: %s", state.providers[i].path, reason.message);
+        status = append_devices(&state.providers[i], infos, count, &devices, error);
     }
     if (status == FACET_OK)
         *ret_devices = devices;
@@ -299,22 +300,22 @@ enum facet_status facade_device_find(struct facade_call *call, const char *uuid,
     return status;
 }
 
-enum facet_status facade_device_know(struct facade_call *call, const char *uuid, struct facade_known *ret_known,
-                                     struct facet_error *error)
+enum facet_status facade_device_look_up(struct facade_call *call, const char *uuid,
+                                        struct facade_device_facts *ret_facts, struct facet_error *error)
 {
     struct facade_device device;
-    struct facade_known known = {0};
+    struct facade_device_facts facts = {0};
 
-    pthread_rwlock_rdlock(&node.lock);
-    enum facet_status status = node.open ? facade_device_find(call, uuid, &device, error) : FACET_BAD_STATE;
+    pthread_rwlock_rdlock(&state.lock);
+    enum facet_status status = state.open ? facade_device_find(call, uuid, &device, error) : FACET_BAD_STATE;
     if (status == FACET_OK) {
-        snprintf(known.id, sizeof known.id, "%.40s:%u", facet_session_provider(device.provider->session)->name,
+        snprintf(facts.id, sizeof facts.id, "%.40s:%u", facet_session_provider(device.provider->session)->name,
                  device.info.index);
-        FACADE_TEXT(known.name, device.info.name);
-        FACADE_TEXT(known.address, device.info.address);
-        known.memory_bytes = device.info.memory_bytes;
-        *ret_known = known;
+        FACADE_TEXT(facts.name, device.info.name);
+        FACADE_TEXT(facts.address, device.info.address);
+        facts.memory_bytes = device.info.memory_bytes;
+        *ret_facts = facts;
     }
-    pthread_rwlock_unlock(&node.lock);
+    pthread_rwlock_unlock(&state.lock);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: fetching lists that the facade asks for: a call with too little room returns the count, and is repeated. Never:
- * truncates a list.
+ * Owns: fetching the lists of a provider: a call with too little room returns the count that is needed, and is repeated
+ * with that room. Never: truncates a list.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -85,5 +85,6 @@ enum facet_status facade_fetch(facade_lister lister, const struct facade_query *
             return status;
         capacity = count > capacity ? count : capacity;
     }
-    return facet_error_set(error, FACET_INTERNAL, "a list asked for more room %d times", MAX_ROUNDS);
+    return facet_error_set(error, FACET_INTERNAL, "a provider asked for more room for a list %d times in a row",
+                           MAX_ROUNDS);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the distances between devices, in the levels of TensorFusion's ABI. Never: takes two devices for near if
- * nothing is known about them.
+ * Owns: the distances between devices, in the levels of TensorFusion's ABI. Never: guesses: two devices of which
+ * neither a link nor both NUMA nodes are known have the level UNKNOWN.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "facade.h"
 
-/* One provider's part of the topology: the device of each node, and the links. */
+/* One provider's part of the topology. */
 struct part {
     struct facet_topology_node *nodes;
     struct facet_topology_link *links;
@@ -36,35 +36,36 @@ static bool is_device(const struct part *part, uint32_t node, uint32_t device)
            part->nodes[node].valid & FACET_NODE_HAS_DEVICE && part->nodes[node].device == device;
 }
 
-static TopoLevelType level_by_link(const struct part *part, uint32_t one, uint32_t other)
+static TopoLevelType level_by_link(const struct part *part, uint32_t first, uint32_t second)
 {
     for (uint32_t i = 0; i < part->link_count; i++) {
         const struct facet_topology_link *link = &part->links[i];
 
-        if ((is_device(part, link->a, one) && is_device(part, link->b, other)) ||
-            (is_device(part, link->a, other) && is_device(part, link->b, one)))
+        if ((is_device(part, link->a, first) && is_device(part, link->b, second)) ||
+            (is_device(part, link->a, second) && is_device(part, link->b, first)))
             return translate_level(link->level);
     }
     return TOPO_LEVEL_UNKNOWN;
 }
 
 /* The level of two devices without a link, by their NUMA nodes. */
-static TopoLevelType level_by_numa(const struct facet_device_info *one, const struct facet_device_info *other)
+static TopoLevelType level_by_numa(const struct facet_device_info *first, const struct facet_device_info *second)
 {
-    if (!(one->valid & other->valid & FACET_DEVICE_HAS_NUMA) || one->numa_node < 0 || other->numa_node < 0)
+    if (!(first->valid & second->valid & FACET_DEVICE_HAS_NUMA) || first->numa_node < 0 || second->numa_node < 0)
         return TOPO_LEVEL_UNKNOWN;
-    return one->numa_node == other->numa_node ? TOPO_LEVEL_NUMA_NODE : TOPO_LEVEL_SYSTEM;
+    return first->numa_node == second->numa_node ? TOPO_LEVEL_NUMA_NODE : TOPO_LEVEL_SYSTEM;
 }
 
-static TopoLevelType level_of(const struct part *parts, const struct facade_device *one,
-                              const struct facade_device *other)
+static TopoLevelType level_of(const struct part *parts, const struct facade_device *first,
+                              const struct facade_device *second)
 {
     TopoLevelType level = TOPO_LEVEL_UNKNOWN;
     uint32_t count;
 
-    if (one->provider == other->provider)
-        level = level_by_link(&parts[one->provider - facade_providers(&count)], one->info.index, other->info.index);
-    return level != TOPO_LEVEL_UNKNOWN ? level : level_by_numa(&one->info, &other->info);
+    if (first->provider == second->provider)
+        level =
+            level_by_link(&parts[first->provider - facade_providers(&count)], first->info.index, second->info.index);
+    return level != TOPO_LEVEL_UNKNOWN ? level : level_by_numa(&first->info, &second->info);
 }
 
 static void fill_device(const struct part *parts, const struct facade_devices *devices, uint32_t index, uint32_t count,
@@ -89,8 +90,8 @@ static void fill_device(const struct part *parts, const struct facade_devices *d
 
 static void read_part(struct facade_call *call, const struct facade_provider *provider, struct part *part)
 {
-    const struct facade_device any = {.provider = provider};
-    const struct facade_query query = facade_query_of(&any);
+    const struct facade_device target = {.provider = provider};
+    const struct facade_query query = facade_query_of(&target);
     void *nodes = NULL, *links = NULL;
     struct facet_error error = {0};
 
@@ -100,7 +101,7 @@ static void read_part(struct facade_call *call, const struct facade_provider *pr
         status = facade_fetch(facade_ask_links, &query, sizeof(struct facet_topology_link), &links, &part->link_count,
                               &error);
     if (status != FACET_OK && status != FACET_UNSUPPORTED)
-        facade_log(call, "WARN", "%s does not tell its topology: %s", provider->path, error.message);
+        facade_log(call, "WARN", "%s: no topology: %s", provider->path, error.message);
     part->nodes = nodes;
     part->links = links;
 }

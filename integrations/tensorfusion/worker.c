@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: hard limits of the calling process, and taking processes or devices off the hardware and back.
- * Never: leaves processes half saved: processes that one provider saved are brought back when another provider fails.
+ * Owns: hard limits of the calling process, and saving processes or devices (snapshot) and bringing them back (resume).
+ * Never: leaves processes half saved: when a provider fails, what earlier providers did for the call is undone.
  *
  * The limits of TensorFusion's ABI bind the calling process. So the worker is named after this process, "pid-1234", and
  * its limits end with the last AccelShutdown().
@@ -17,7 +17,7 @@
 
 /* ---- limits ---- */
 
-static void own_name(char name[FACET_WORKER_SIZE])
+static void make_worker_name(char name[FACET_WORKER_SIZE])
 {
     snprintf(name, FACET_WORKER_SIZE, "pid-%ld", (long)getpid());
 }
@@ -33,7 +33,7 @@ static AccelResult set_memory(struct facade_call *call, const char *uuid, uint64
     AccelResult result = facade_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    own_name(worker);
+    make_worker_name(worker);
     enum facet_status status = facade_device_find(call, uuid, &device, &error);
     if (status == FACET_OK) {
         const struct facade_query query = facade_query_of(&device);
@@ -62,7 +62,7 @@ static AccelResult set_compute(struct facade_call *call, const char *uuid, uint3
     AccelResult result = facade_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    own_name(worker);
+    make_worker_name(worker);
     enum facet_status status = facade_device_find(call, uuid, &device, &error);
     if (status == FACET_OK) {
         const struct facade_query query = facade_query_of(&device);
@@ -83,9 +83,9 @@ AccelResult AccelSetComputeUnitHardLimit(const char *deviceUUID, uint32_t comput
 
 /* ---- snapshot and resume ---- */
 
-enum direction { SNAPSHOT, RESUME };
+enum direction { SNAPSHOT, RESUME }; /* a transfer is one of the two */
 
-static AccelResult move_device(struct facade_call *call, enum direction direction, const char *uuid)
+static AccelResult transfer_device(struct facade_call *call, enum direction direction, const char *uuid)
 {
     struct facade_device device;
     struct facet_error error = {0};
@@ -101,8 +101,8 @@ static AccelResult move_device(struct facade_call *call, enum direction directio
     return status == FACET_OK ? ACCEL_SUCCESS : facade_refuse(call, &error);
 }
 
-static enum facet_status move_at(const struct facade_provider *provider, enum direction direction, const int32_t *pids,
-                                 uint32_t count, struct facet_error *error)
+static enum facet_status transfer_at_provider(const struct facade_provider *provider, enum direction direction,
+                                              const int32_t *pids, uint32_t count, struct facet_error *error)
 {
     const struct facet_snapshot_ops *ops = facet_session_provider(provider->session)->snapshot;
     struct facet_provider_instance *instance = facet_session_instance(provider->session);
@@ -111,39 +111,40 @@ static enum facet_status move_at(const struct facade_provider *provider, enum di
                                  : ops->resume_processes(instance, pids, count, error);
 }
 
-/* The providers' answers. A provider that has none of the processes, or cannot save them, is no failure. */
+/* The providers' answers. That a provider has none of the processes, or cannot save any, is no failure. */
 struct outcome {
-    uint32_t done;
-    bool unknown;
+    uint32_t done; /* the number of providers that did it */
+    bool unknown;  /* a provider answered that it has none of the processes */
     struct facet_error error;
 };
 
-static void move_back(struct facade_call *call, const bool *moved, enum direction direction, const int32_t *pids,
-                      uint32_t count)
+static void undo_transfers(struct facade_call *call, const bool *transferred, enum direction direction,
+                           const int32_t *pids, uint32_t count)
 {
     uint32_t provider_count;
     const struct facade_provider *providers = facade_providers(&provider_count);
     struct facet_error error = {0};
 
     for (uint32_t i = 0; i < provider_count; i++) {
-        if (moved[i] &&
-            move_at(&providers[i], direction == SNAPSHOT ? RESUME : SNAPSHOT, pids, count, &error) != FACET_OK)
-            facade_log(call, "ERROR", "%s could not undo it: %s", providers[i].path, error.message);
+        if (transferred[i] && transfer_at_provider(&providers[i], direction == SNAPSHOT ? RESUME : SNAPSHOT, pids,
+                                                   count, &error) != FACET_OK)
+            facade_log(call, "ERROR", "%s could not undo what it did before another provider failed: %s",
+                       providers[i].path, error.message);
     }
 }
 
-static enum facet_status move_everywhere(enum direction direction, const int32_t *pids, uint32_t count, bool *moved,
-                                         struct outcome *outcome)
+static enum facet_status transfer_at_all_providers(enum direction direction, const int32_t *pids, uint32_t count,
+                                                   bool *transferred, struct outcome *outcome)
 {
     uint32_t provider_count;
     const struct facade_provider *providers = facade_providers(&provider_count);
 
     for (uint32_t i = 0; i < provider_count; i++) {
         struct facet_error error = {0};
-        enum facet_status status = move_at(&providers[i], direction, pids, count, &error);
+        enum facet_status status = transfer_at_provider(&providers[i], direction, pids, count, &error);
 
-        moved[i] = status == FACET_OK;
-        outcome->done += moved[i];
+        transferred[i] = status == FACET_OK;
+        outcome->done += transferred[i];
         outcome->unknown = outcome->unknown || status == FACET_NOT_FOUND;
         if (status != FACET_OK && (status == FACET_NOT_FOUND || outcome->error.status == FACET_OK))
             outcome->error = error;
@@ -155,25 +156,25 @@ static enum facet_status move_everywhere(enum direction direction, const int32_t
     return FACET_OK;
 }
 
-static AccelResult move_processes(struct facade_call *call, enum direction direction, const int32_t *pids,
-                                  uint32_t count)
+static AccelResult transfer_processes(struct facade_call *call, enum direction direction, const int32_t *pids,
+                                      uint32_t count)
 {
     struct outcome outcome = {0};
     uint32_t provider_count;
 
     facade_providers(&provider_count);
-    FACADE_CLEANUP_FREE bool *moved = calloc(provider_count + 1, sizeof *moved);
-    if (!moved)
+    FACADE_CLEANUP_FREE bool *transferred = calloc(provider_count + 1, sizeof *transferred);
+    if (!transferred)
         return facade_fail(call, ACCEL_ERROR_RESOURCE_EXHAUSTED, "no memory for a snapshot");
-    if (move_everywhere(direction, pids, count, moved, &outcome) != FACET_OK) {
-        move_back(call, moved, direction, pids, count);
+    if (transfer_at_all_providers(direction, pids, count, transferred, &outcome) != FACET_OK) {
+        undo_transfers(call, transferred, direction, pids, count);
         return facade_refuse(call, &outcome.error);
     }
     if (outcome.done)
         return ACCEL_SUCCESS;
     if (outcome.unknown)
         return facade_refuse(call, &outcome.error);
-    return facade_fail(call, ACCEL_ERROR_NOT_SUPPORTED, "no provider can do that for processes");
+    return facade_fail(call, ACCEL_ERROR_NOT_SUPPORTED, "no provider can snapshot or resume processes");
 }
 
 static AccelResult check_processes(struct facade_call *call, enum direction direction, const SnapshotContext *context)
@@ -191,7 +192,7 @@ static AccelResult check_processes(struct facade_call *call, enum direction dire
     return ACCEL_SUCCESS;
 }
 
-static AccelResult move(struct facade_call *call, enum direction direction, const SnapshotContext *context)
+static AccelResult transfer(struct facade_call *call, enum direction direction, const SnapshotContext *context)
 {
     _Static_assert(sizeof(pid_t) == sizeof(int32_t), "pids are handed on as they are");
     bool processes = context && context->processIds && context->processCount;
@@ -205,8 +206,8 @@ static AccelResult move(struct facade_call *call, enum direction direction, cons
         result = facade_enter(call);
     if (result != ACCEL_SUCCESS)
         return result;
-    return processes ? move_processes(call, direction, context->processIds, (uint32_t)context->processCount)
-                     : move_device(call, direction, context->deviceUUID);
+    return processes ? transfer_processes(call, direction, context->processIds, (uint32_t)context->processCount)
+                     : transfer_device(call, direction, context->deviceUUID);
 }
 
 AccelResult AccelSnapshot(SnapshotContext *context)
@@ -214,7 +215,7 @@ AccelResult AccelSnapshot(SnapshotContext *context)
     struct facade_call call;
 
     facade_begin(&call, __func__);
-    return facade_leave(&call, move(&call, SNAPSHOT, context));
+    return facade_leave(&call, transfer(&call, SNAPSHOT, context));
 }
 
 AccelResult AccelResume(SnapshotContext *context)
@@ -222,5 +223,5 @@ AccelResult AccelResume(SnapshotContext *context)
     struct facade_call call;
 
     facade_begin(&call, __func__);
-    return facade_leave(&call, move(&call, RESUME, context));
+    return facade_leave(&call, transfer(&call, RESUME, context));
 }

@@ -90,7 +90,7 @@ struct facet_device_info {
     uint32_t compute_units;
     uint32_t clock_mhz;
     int32_t numa_node;
-    uint32_t max_partitions; /* at a time, of the smallest kind */
+    uint32_t max_partitions; /* the most partitions at a time, if all are of the smallest template */
 
     /* Since 1.1; zero before. */
     uint64_t capabilities;          /* FACET_CAN_* */
@@ -98,9 +98,9 @@ struct facet_device_info {
     uint32_t memory_bandwidth_mbps; /* 10^6 bytes per second */
     uint16_t pcie_generation;
     uint16_t pcie_width;   /* lanes */
-    uint8_t mode_group[4]; /* by enum facet_mode. Modes of one group may be on the device at the same time; a mode of
-                              group 0 only by itself. A conflict is refused */
-    uint32_t max_workers;  /* at a time, with limits or contexts */
+    uint8_t mode_group[4]; /* a number for each enum facet_mode. Modes with the same number may be in use on the device
+                              at the same time; a mode with the number 0 only by itself. A conflict is refused */
+    uint32_t max_workers;  /* the most workers that may have limits or contexts at a time */
 };
 
 FACET_STATIC_ASSERT(sizeof(struct facet_device_info) == 744, "ABI: facet_device_info");

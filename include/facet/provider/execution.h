@@ -8,11 +8,11 @@
  * Device time (`busy_ns`) means one thing for a launch, a stream or a worker: the time that the device's own scheduler
  * charges for it, whether or not others share the device. On processors (FACET_DEVICE_CPU), whose units are handed out
  * one by one, it is the sum of the processor time of all units that worked for the launch; processor time of other
- * programs is charged to no launch. Any other device is handed out as a whole. There it is wall-clock time on the
- * device, and the time in which launches overlap is charged once, to the launch that ended first. So in any interval
- * the sum over all contexts is at most the length of the interval, on processors times the number of units. The
- * provider `sim`, on which launches of several contexts run side by side, charges nothing, and reports how long each
- * launch was on the device.
+ * programs is charged to no launch. Any other device is handed out as a whole. On such a device it is the wall-clock
+ * time on the device, and the time in which launches overlap is charged once, to the launch that ended first. So in any
+ * interval the sum over all contexts is at most the length of the interval; on processors, at most that length times
+ * the number of units. The provider `sim` is an exception: it runs launches of several contexts side by side, and
+ * reports how long each launch was on the device, so its sum may be larger.
  */
 #ifndef FACET_PROVIDER_EXECUTION_H
 #define FACET_PROVIDER_EXECUTION_H
@@ -55,7 +55,8 @@ struct facet_stream_state {
     uint64_t busy_ns;   /* counter: device time of the completed launches */
 
     /* Since 1.4. */
-    uint64_t begun; /* counter: launches that began, or never will; the last such launch has the number `begun` */
+    uint64_t begun; /* counter: launches that began, or were dropped before they began; the last such launch has the
+                       number `begun` */
 };
 FACET_STATIC_ASSERT(offsetof(struct facet_stream_state, begun) == 32, "ABI: facet_stream_state 1.1");
 FACET_STATIC_ASSERT(sizeof(struct facet_stream_state) == 40, "ABI: facet_stream_state 1.4");
@@ -139,10 +140,10 @@ struct facet_execution_ops {
                               uint64_t address, uint8_t value, uint64_t bytes, struct facet_error *error);
 
     /*
-     * The context's share of the device while others want it too: `request_milli` is its weight (0: best effort, that
-     * is, all such contexts with work share the rest of the weights equally), `limit_milli` its cap (1 to 1000),
-     * `priority` an enum facet_priority. Takes effect at the next scheduling decision. Shares are of measured device
-     * time. FACET_OUT_OF_RANGE.
+     * Sets the context's share of the device while other contexts want it too. `request_milli` is its weight; 0 is best
+     * effort: contexts of weight 0 that have work divide equally what the other weights leave. `limit_milli` is its cap
+     * (1 to 1000), `priority` an enum facet_priority. Takes effect at the next scheduling decision. Shares are of
+     * measured device time. FACET_OUT_OF_RANGE.
      */
     enum facet_status (*set_share)(struct facet_provider_instance *instance, uint64_t context, uint32_t request_milli,
                                    uint32_t limit_milli, uint32_t priority, struct facet_error *error);
@@ -164,15 +165,16 @@ struct facet_execution_ops {
 
     /*
      * At most `units` compute units work for the context at a time, and at most `launches` of its launches and
-     * transfers are in flight: hard bounds for any share. 0: no bound. Holds from the next point of preemption on; a
-     * limit of the worker (limit.h) holds as well. If the device has steps of units, a bound between two steps becomes
-     * the next larger step, as with limits. FACET_OUT_OF_RANGE: more units than the device has.
+     * transfers are in flight. Both bounds hold whatever the context's share is. 0: no bound. They take effect at the
+     * next point of preemption; a limit of the worker (limit.h) holds as well. If the device has steps of units, a
+     * bound between two steps becomes the next larger step, as with limits. FACET_OUT_OF_RANGE: more units than the
+     * device has.
      */
     enum facet_status (*set_bounds)(struct facet_provider_instance *instance, uint64_t context, uint32_t units,
                                     uint32_t launches, struct facet_error *error);
 
     /*
-     * With `paused` 1 no work of the context begins any more; running work stops at its next point of preemption, and
+     * With `paused` 1 no more work of the context begins; running work stops at its next point of preemption, and
      * the call returns when all work has stopped. Queued work stays, and more may be queued. With `paused` 0 all work
      * goes on from where it stopped. Operations that wait for the context's queue (memory.h: copies, unmap) wait while
      * the context is paused, some seconds at most. FACET_TIMEOUT: the context is paused, but a work-group is still

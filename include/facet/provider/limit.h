@@ -3,7 +3,7 @@
  * Provider ABI, table `limit`: hard limits of one worker on one device (mode `hard`).
  *
  * Owns: setting, reading and lifting limits that the device or its driver enforces by itself.
- * Never: time-shares (that is the limiter, mode `soft`), and never promises more than the device has: the sum over
+ * Never: shares a device by time, which the limiter does (mode `soft`); promises more than the device has: the sum over
  * the workers of a device stays within the device.
  *
  * A limit binds a worker by name, not the calling process. A limit is set once: setting it again is FACET_BAD_STATE

@@ -3,9 +3,11 @@
  * Provider ABI, table `math` (since 1.4): operations that a vendor's library does better than a program's own kernel.
  *
  * Owns: the meaning of matrix multiply, convolution, activation, batch normalization and attention, with their shapes.
- * Never: allocates memory of the context. All operands are addresses of the context. An operand whose bytes, as many as
- * its shape says, are not all memory of the context is FACET_OUT_OF_RANGE, naming the operand. An output must not
- * overlap another operand, which is not detected; but activation and normalization may work in place.
+ * Never: allocates memory of the context.
+ *
+ * All operands are addresses of the context. If a part of the bytes that an operand's shape covers is not memory of the
+ * context, the operation is FACET_OUT_OF_RANGE, and the message names the operand. An output must not overlap another
+ * operand, which is not detected; but activation and normalization may work in place.
  *
  * An operation is queued like a launch (execution.h): in the order of its stream; shares, bounds, pausing, preemption
  * and cancelling hold as for launches. Even if the device runs it in several pieces, an operation counts as one launch
@@ -53,8 +55,8 @@ enum facet_math_type {
 /* For every operation. */
 #define FACET_MATH_NO_TENSOR                                                                                           \
     (UINT32_C(1) << 0)                      /* no unit that multiplies in less than 32 bits (tensor cores, AMX,        \
-                                               bf16 and int8 dot products) is used, as the device defines them.        \
-                                               Results may differ in rounding, and are slower */
+                                               bf16 and int8 dot products) is used; the device defines these units.    \
+                                               Results may differ in rounding, and take longer */
 #define FACET_MATH_MIXED (UINT32_C(1) << 1) /* f32 may be rounded to bf16 before it is multiplied; added in f32 */
 /* gemm */
 #define FACET_MATH_TRANSPOSE_A  (UINT32_C(1) << 8)
@@ -125,8 +127,8 @@ struct facet_normalization {
 
 /*
  * softmax(Q * K^T * scale) * V for each of batch x heads. Q and output are batch x heads x queries x dimension, K and V
- * batch x heads x keys x dimension, row-major. No int8. Causal: queries is keys. If units for 16 bits multiply, the
- * softmax is rounded to the operands' type before it is multiplied with V, as such units take it.
+ * batch x heads x keys x dimension, row-major. No int8. With FACET_MATH_CAUSAL, `queries` must equal `keys`. If units
+ * that multiply 16-bit numbers are used, the softmax is rounded to the operands' type before it is multiplied with V.
  */
 struct facet_attention {
     uint64_t q, k, v, output;
@@ -137,7 +139,7 @@ struct facet_attention {
 
 struct facet_math {
     uint32_t size;
-    uint32_t operation; /* enum facet_math_operation: which member counts */
+    uint32_t operation; /* enum facet_math_operation: which member of `of` is used */
     uint32_t type;      /* enum facet_math_type */
     uint32_t flags;     /* FACET_MATH_* */
     union {

@@ -4,7 +4,8 @@
  * partitions, OpenCL sub-devices).
  *
  * Owns: templates, their possible places, and the partitions that exist.
- * Never: identifies a partition by its template: two alike are told apart by uuid, and all that exist can be listed.
+ * Never: identifies a partition by its template: the uuid distinguishes two partitions of one template, and all
+ * partitions that exist can be listed.
  *
  * A device has slices, numbered from 0. A template takes `length` neighbouring slices, beginning at one of its allowed
  * starts; partitions never overlap. Any other exclusion between templates (a mode that the whole device is in, a
@@ -99,8 +100,8 @@ struct facet_partition_ops {
     enum facet_status (*list)(struct facet_provider_instance *instance, uint32_t device, void *items,
                               uint32_t item_size, uint32_t capacity, uint32_t *ret_count, struct facet_error *error);
 
-    /* Removes a partition. FACET_BUSY while it is in use; FACET_NOT_FOUND for an unknown uuid, and so for a removed
-     * partition. */
+    /* Removes a partition. FACET_BUSY while it is in use; FACET_NOT_FOUND for an unknown uuid, such as that of a
+     * removed partition. */
     enum facet_status (*destroy)(struct facet_provider_instance *instance, uint32_t device, const char *uuid,
                                  struct facet_error *error);
 };

@@ -2,7 +2,8 @@
 /*
  * Provider ABI, table `snapshot`: saving the state of workers on a device, and bringing it back.
  *
- * Owns: the two operations. The file around the provider's bytes (identity, checksum) is the host's.
+ * Owns: saving and restoring, of a worker or of whole processes. The host adds the identity and the checksum to the
+ * provider's bytes.
  * Never: leaves a worker half saved or half restored: either operation succeeds whole or changes nothing.
  */
 #ifndef FACET_PROVIDER_SNAPSHOT_H
@@ -28,7 +29,7 @@ struct facet_snapshot_ops {
      * `fd`, and takes the worker off the device. `worker` NULL: every worker of the device. With fd -1 the state is
      * kept in host memory of this instance, for `resume` with -1. Writing begins at the file offset of `fd`.
      * FACET_NOT_FOUND when the worker has nothing on the device; FACET_BAD_STATE when the worker is off the device
-     * already, as for any use of its contexts meanwhile (memory.h).
+     * already. While it is off, any use of its contexts is FACET_BAD_STATE, too (memory.h).
      */
     enum facet_status (*snapshot)(struct facet_provider_instance *instance, uint32_t device, const char *worker, int fd,
                                   struct facet_error *error);

@@ -3,7 +3,7 @@
  * Provider ABI: how devices, NICs, switches and sockets are joined.
  *
  * Owns: nodes and links, the answers of facet_device_ops.nodes and .links.
- * Never: makes up a value; an unknown bandwidth has its bit clear.
+ * Never: estimates a value: the bit of an unknown bandwidth is clear.
  *
  * Each pair of nodes with known data has one link, with a < b. A pair without a link is unknown, not unconnected. A
  * link is a whole path of traffic (a path through a switch is one link between the devices), so that the cost of a pair

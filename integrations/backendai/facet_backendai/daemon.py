@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls to facetd over its socket: vGPUs and readings (docs/api.md).
 
-Owns: one connection a call, and errors as FacetError. Never: starts the daemon. Never: calls a daemon of another user,
-or one whose socket is in a folder that others can change.
+Owns: a connection of its own for each call, and errors as FacetError. Never: starts the daemon. Never: calls a daemon
+that another user runs (root may), or whose socket is in a folder that other users can change.
 """
 import http.client
 import json
@@ -50,7 +50,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Daemon:
-    """Every call has its own connection: any thread may make it."""
+    """Every method opens a connection of its own, so any thread may call it."""
 
     def __init__(self, path=None):
         self.path = path or socket_path()
@@ -78,7 +78,7 @@ class Daemon:
             refusal = answer["error"]
             code = str(refusal["code"])
         except (ValueError, KeyError, TypeError) as error:
-            raise FacetError(IO, "io", "facetd", f"facetd on {self.path}: its answer is no JSON of ours") from error
+            raise FacetError(IO, "io", "facetd", f"facetd on {self.path}: expected JSON as in docs/api.md") from error
         raise FacetError(load().status_from_name(code.encode()), code, refusal.get("argument", ""),
                          refusal.get("message", ""))
 

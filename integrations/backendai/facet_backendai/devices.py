@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of this machine, as the C library lists them.
 
-Owns: a snapshot of plain values. Never: guesses: a value that a device does not report is None.
+Owns: the values of each device at the time of the call. Never: guesses: a value that a device does not report is None.
 """
 from ctypes import byref, c_char_p, c_void_p
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MODE_SOFT = 1 << 1
 @dataclass(frozen=True)
 class Device:
     facet_id: str   # "opencl:0", the daemon's name for it
-    device_id: str  # the agent's name for it
+    device_id: str  # the agent's name for it, from the uuid
     name: str
     vendor: str
     driver_version: str
@@ -25,7 +25,7 @@ class Device:
     memory_bytes: int | None
     compute_units: int | None
     numa_node: int | None
-    takes_programs: bool  # in vGPUs of the mode soft
+    takes_programs: bool  # whether programs can run on it in vGPUs of the mode soft
 
 
 def safe_id(text):
@@ -54,7 +54,8 @@ def _device(library, pointer, index, taken):
 
 
 def list_devices(providers=None):
-    """(devices, refusals): a refusal is a provider's path and the reason. Asks child processes, which takes a while."""
+    """(devices, refusals): a refusal is the path of a provider that could not be used, and the reason. Blocks for a
+    while: providers answer from child processes."""
     library, pointer = load(), c_void_p()
     library.call("device_list_open", providers.encode() if providers else None, byref(pointer))
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of Backend.AI that this package uses: Backend.AI's own if ai.backend is installed, else plain replacements.
+"""The classes of Backend.AI that this package uses: Backend.AI's own if ai.backend is installed, else replacements.
 
-Owns: the modules in which these names are sought. Never: behaves differently with a replacement.
+Owns: the modules in which these classes are sought. Never: behaves differently with a replacement.
 """
 import enum
 import importlib
@@ -26,38 +26,38 @@ def _find(name):
     return None
 
 
-def _theirs(plain):
+def _prefer_original(plain):
     return _find(plain.__name__) or plain
 
 
 # --- errors ---
 
-@_theirs
+@_prefer_original
 class ResourceError(ValueError):
     pass
 
 
-@_theirs
+@_prefer_original
 class UnsupportedResource(ResourceError):
     pass
 
 
-@_theirs
+@_prefer_original
 class InvalidResourceCombination(ResourceError):
     pass
 
 
-@_theirs
+@_prefer_original
 class InvalidResourceArgument(ResourceError):
     pass
 
 
-@_theirs
+@_prefer_original
 class NotMultipleOfQuantum(InvalidResourceArgument):
     pass
 
 
-@_theirs
+@_prefer_original
 @dataclass(eq=False)
 class InsufficientResource(ResourceError):
     msg: str
@@ -68,7 +68,7 @@ class InsufficientResource(ResourceError):
     context_tag: str | None = None
 
 
-@_theirs
+@_prefer_original
 @dataclass(eq=False)
 class FractionalResourceFragmented(ResourceError):
     msg: str
@@ -78,14 +78,14 @@ class FractionalResourceFragmented(ResourceError):
     context_tag: str | None = None
 
 
-@_theirs
+@_prefer_original
 class ResourceAllocationError(Exception):
     pass
 
 
 def make_error(kind, message, **details):
-    """Makes an error of Backend.AI, whose releases differ in the details that it takes. An error that takes no message
-    gets it as a note."""
+    """Makes an error of class `kind` with as many of these arguments as it takes: Backend.AI's releases differ in them.
+    A message that the class does not take is added as a note."""
     error = None
     for arguments in (((message,), details), ((), details), ((message,), {}), ((), {})):
         try:
@@ -100,7 +100,7 @@ def make_error(kind, message, **details):
 
 # --- types ---
 
-@_theirs
+@_prefer_original
 class SlotTypes(enum.StrEnum):
     COUNT = "count"
     BYTES = "bytes"
@@ -108,7 +108,7 @@ class SlotTypes(enum.StrEnum):
     UNIFIED = "unified"
 
 
-@_theirs
+@_prefer_original
 class MetricTypes(enum.Enum):
     GAUGE = 0
     RATE = 1
@@ -116,7 +116,7 @@ class MetricTypes(enum.Enum):
     ACCUMULATION = 3
 
 
-@_theirs
+@_prefer_original
 @dataclass
 class DeviceSlotInfo:
     slot_type: SlotTypes
@@ -124,14 +124,14 @@ class DeviceSlotInfo:
     amount: Decimal
 
 
-@_theirs
+@_prefer_original
 @dataclass
 class Measurement:
     value: Decimal
     capacity: Decimal | None = None
 
 
-@_theirs
+@_prefer_original
 @dataclass
 class NodeMeasurement:
     key: str
@@ -142,7 +142,7 @@ class NodeMeasurement:
     unit_hint: str = "count"
 
 
-@_theirs
+@_prefer_original
 @dataclass
 class ContainerMeasurement:
     key: str
@@ -152,7 +152,7 @@ class ContainerMeasurement:
     unit_hint: str = "count"
 
 
-@_theirs
+@_prefer_original
 @dataclass
 class ProcessMeasurement:
     key: str
@@ -162,7 +162,7 @@ class ProcessMeasurement:
     unit_hint: str = "count"
 
 
-@_theirs
+@_prefer_original
 @dataclass
 class AbstractComputeDevice:
     device_id: str
@@ -173,7 +173,7 @@ class AbstractComputeDevice:
     device_name: str | None = None
 
 
-@_theirs
+@_prefer_original
 class AbstractAllocMap(ABC):
     def __init__(self, *, device_slots=None, device_mask=None, exclusive_slot_types=None):
         self.device_slots = dict(device_slots or {})
@@ -193,12 +193,12 @@ class AbstractAllocMap(ABC):
         ...
 
 
-@_theirs
+@_prefer_original
 class AbstractComputePlugin(ABC):
     def __init__(self, plugin_config, local_config):
         self.plugin_config, self.local_config = plugin_config, local_config
 
 
 def find_spec_reader():
-    """Backend.AI's get_resource_spec_from_container(); None without ai.backend, where v21 can restore nothing."""
+    """Backend.AI's get_resource_spec_from_container(). None without ai.backend: then nothing can be restored."""
     return _find("get_resource_spec_from_container")

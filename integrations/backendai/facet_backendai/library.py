@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """libfacet.so.0 through ctypes: its structs, its functions, and its errors as exceptions.
 
-Owns: finding the library, the layouts of the structs passed, and freeing the texts that come back.
-Never: decides anything; a rule that the C library has is not written a second time here.
+Owns: finding the library, the layouts of the structs that are passed, and freeing the texts that functions return.
+Never: decides anything: a rule of the C library is not written a second time here.
 """
 import ctypes
 import os
@@ -15,15 +15,15 @@ SONAME = "libfacet.so.0"
 MICRO = 1_000_000
 LARGEST = 2**63 - 1
 
-# enum facet_status, the values that are compared here
+# those values of enum facet_status that this package compares
 INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION, OUT_OF_RANGE, BAD_STATE, TOO_SMALL = range(-1, -8, -1)
 IO = -402
 
-# struct facet_device_info: `valid`, and FACET_HEALTH_*
+# bits of `valid` in struct facet_device_info, and the names of FACET_HEALTH_* by number
 HAS_MEMORY, HAS_UNITS, HAS_NUMA, HAS_PCI = 1 << 0, 1 << 2, 1 << 4, 1 << 5
 HEALTH = ("unknown", "ok", "degraded", "failed")
 
-# facet_workload: settings, and forms
+# enumerations of facet_workload: settings (lists, maps, texts), and the forms to render
 CDI_DEVICES, NETWORKS, GROUP_NAMES, CAPABILITIES, SYSTEM_CALLS = range(5)
 ENVIRONMENT, SYSCTLS, RESOURCE_DATA = 16, 17, 18
 IPC_MODE, RUNTIME = 32, 33
@@ -119,10 +119,10 @@ LAYOUTS = {
 }
 
 SLOT_TYPE_FUNC = ctypes.CFUNCTYPE(c_uint32, c_void_p, c_char_p)
-TEXT = POINTER(c_void_p)  # char **ret_text, to be freed
+TEXT = POINTER(c_void_p)  # char **ret_text; the caller frees the text
 COUNT = POINTER(c_uint32)
 
-# Arguments of the functions that return a status; the error, which is always last, is not among them.
+# The arguments of the functions that return a status. Their last argument, the error, is left out: _bind() adds it.
 FALLIBLE = {
     "maps_create": (POINTER(MapsConfig), POINTER(c_void_p)),
     "maps_copy": (c_void_p, POINTER(c_void_p)),
@@ -155,7 +155,7 @@ FALLIBLE = {
     "resources_parse_legacy": (c_char_p, c_size_t, SLOT_TYPE_FUNC, c_void_p, POINTER(c_void_p)),
     "resources_format_legacy": (c_void_p, SLOT_TYPE_FUNC, c_void_p, TEXT),
 }
-# The other functions: their results and arguments.
+# The result and the arguments of each other function.
 PLAIN = {
     "maps_destroy": (None, c_void_p),
     "maps_place_count": (c_uint32, c_void_p),
@@ -203,7 +203,7 @@ class Library:
                              error.message.decode(errors="replace"))
 
     def text(self, name, *arguments, size=None):
-        """call() for a function whose last output is a text to be freed; `size`, when the function returns its length."""
+        """call() for a function that returns a text, which is freed here. `size`: where its length is stored."""
         pointer = c_void_p()
         self.call(name, *arguments, byref(pointer), *([] if size is None else [byref(size)]))
         try:
@@ -212,7 +212,7 @@ class Library:
             self._free(pointer)
 
     def render(self, workload, form):
-        """JSON of a workload configuration; a member that the form lacks is an error that names it."""
+        """The workload's configuration as JSON of this form. FacetError names a member that the form cannot express."""
         pointer = c_void_p()
         self.call("workload_render", workload, form, None, byref(pointer), None)
         try:
@@ -227,7 +227,8 @@ def _open(path):
 
 
 def load():
-    """The library in $FACET_LIB_DIR, else the library that the dynamic linker finds. OSError names the places tried."""
+    """The library in $FACET_LIB_DIR if it is there, else the library that the dynamic linker finds. OSError says why
+    neither was loaded."""
     folder = os.environ.get("FACET_LIB_DIR")
     configured = os.path.join(folder, SONAME) if folder else ""
     if configured and os.path.exists(configured):
@@ -235,7 +236,7 @@ def load():
     try:
         return _open(SONAME)
     except OSError as error:
-        raise OSError(f"{configured}: is not there, and {error}" if configured else
+        raise OSError(f"{configured} does not exist, and {error}" if configured else
                       f"{error}; set FACET_LIB_DIR to the folder that it is in") from error
 
 
@@ -244,14 +245,15 @@ def encode(text, argument):
     try:
         raw = str(text).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument, f"{argument} {text!r}: is no UTF-8") from error
+        raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument,
+                         f"{argument} {text!r}: expected a UTF-8 text") from error
     if b"\0" in raw:
-        raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument, f"{argument} {text!r}: has a NUL in it")
+        raise FacetError(INVALID_ARGUMENT, "invalid_argument", argument, f"{argument} {text!r}: expected no NUL in it")
     return raw
 
 
 def to_micro(value, argument="amount"):
-    """Micro-units of a Decimal (or int, or text), exactly; any other value is refused, never rounded."""
+    """The value, a Decimal, int or text, in micro-units. A value with more than 6 decimals is refused, not rounded."""
     try:
         value = value if isinstance(value, Decimal) else Decimal(str(value))
     except InvalidOperation as error:
@@ -273,6 +275,6 @@ def to_micro(value, argument="amount"):
 
 
 def from_micro(micro):
-    """The Decimal, with as few digits as it needs."""
+    """The Decimal of that many micro-units, without zeros at its end."""
     whole, rest = divmod(micro, MICRO)
     return Decimal(whole) if rest == 0 else Decimal(micro).scaleb(-6).normalize()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lifecycle form of the interface (BEP-1016): pre_create, post_create, pre_terminate, post_terminate.
 
-Owns: the vGPU of one workload. Never: stores state: the vGPU's name is computed from the workload's id, so a new hook
-finds the vGPU again after a restart of the agent.
+Owns: the vGPU of one workload. Never: stores which vGPU that is: its name is computed from the workload's id, so a new
+hook finds the vGPU again after a restart of the agent.
 """
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ class WorkloadDeferred(Exception):
         self.retry_s = retry_s
 
 
-LIFECYCLE_MARK = "w-"  # follows the prefix: only this module removes vGPUs with such names
+LIFECYCLE_MARK = "w-"  # in a vGPU's name behind the prefix: only this module removes vGPUs with such names
 
 
 def vgpu_name(prefix, workload_id):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend.AI's allocation map over Facet's: allocate, apply_allocation, free.
+"""Backend.AI's allocation map, built on Facet's: allocate, apply_allocation, free.
 
-Owns: Backend.AI's terms over Facet's: amounts by slot and device, hints, error classes; which grant an amount is part
-of. Never: decides a grant, rounds an amount, or changes anything when it refuses.
+Owns: the translation of Backend.AI's terms (amounts by slot and device, hints, error classes) to Facet's, and which
+grant an amount is part of. Never: decides a grant, rounds an amount, or changes anything when it refuses.
 
 Each operation holds the map's lock, so threads may share a map. `allocations` is a copy: a change of the copy does not
-change the map, an assignment to `allocations` replaces the amounts taken.
+change the map, but an assignment to `allocations` replaces the amounts taken.
 """
 import ctypes
 import threading
@@ -26,13 +26,13 @@ REFUSED_SLOT, REFUSED_AMOUNT, REFUSED_QUANTUM, REFUSED_EXCLUSIVE, REFUSED_SHORT,
 
 
 def _word(value):
-    """The word of a member of Backend.AI's enumerations, or a plain text itself."""
+    """The value, in lower case, of a member of Backend.AI's enumerations, or of a plain text."""
     return str(getattr(value, "value", value)).lower()
 
 
 class FacetAllocMap(interface.AbstractAllocMap):
-    """`numa_nodes`: by device id. `unhealthy`: ids, or a function that returns the present ones: none of those is
-    granted. `most_devices`: a grant on more devices than this is refused; None: any number."""
+    """`numa_nodes`: the NUMA node by device id. `unhealthy`: the ids of devices that must not be granted, or a function
+    that returns the present ids. `most_devices`: a grant on more devices than this is refused; None: any number."""
 
     def __init__(self, *, device_slots, device_mask=(), exclusive_slot_types=(), kind="fraction", strategy="evenly",
                  quantum=None, rules=EXACT, numa_nodes=None, unhealthy=(), most_devices=None, name="facet"):
@@ -102,7 +102,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @property
     def allocations(self):
-        """By slot and device; devices without a taken amount are listed with 0."""
+        """The amounts taken, by slot and device; a device of which nothing is taken is listed with 0."""
         taken = defaultdict(dict)
         with self._lock:
             for number, (slot, device) in enumerate(self._places):
@@ -111,13 +111,13 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @allocations.setter
     def allocations(self, taken):
-        if self._pointer is not None:  # None: the base class is setting up its own, which are empty
+        if self._pointer is not None:  # None: the constructor of the base class sets its own, empty allocations
             with self._transaction():
                 self._release_all()
                 self._commit(self._parts(taken))
 
     def get_current_allocations(self, affinity_hint=None, slot_name=None):
-        """(device, taken) of a slot, most free first."""
+        """(device, amount taken) of a slot, the device with the largest free amount first."""
         with self._lock:
             found = [(device, self._place(number)) for number, (slot, device) in enumerate(self._places)
                      if slot_name is None or slot == str(slot_name)]
@@ -160,7 +160,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     def allocate(self, slots, *, affinity_hint=None, context_tag=None, min_memory=None,
                  allow_resource_fragmentation=True):
-        """{slot: {device: amount}}. Amounts of 0 are left out; all other amounts are granted, or none is."""
+        """Returns {slot: {device: amount}}. Requests of 0 are left out; all others are granted, or none is."""
         items = [(str(slot), self._amount(slot, amount)) for slot, amount in slots.items()]
         items = [(slot, amount) for slot, amount in items if amount != 0]
         with self._lock, self._raises_resource_errors():
@@ -177,12 +177,12 @@ class FacetAllocMap(interface.AbstractAllocMap):
                 self._library.call("maps_release", self._pointer, grant)
         raise interface.make_error(
             interface.FractionalResourceFragmented,
-            f"{self.name}: expected it to fit on {self.most_devices} device(s): one process has one vGPU",
+            f"{self.name}: expected amounts that fit on {self.most_devices} device(s): one process has one vGPU",
             slot_name=items[0][0], requested_alloc=from_micro(items[0][1]), dev_allocs=self._amounts_by_slot(parts),
             context_tag=context_tag)
 
     def _allocate_once(self, items, hint, guard, least, context_tag):
-        """The grant, and its parts."""
+        """Returns the grant, and its parts."""
         request, buffers = self._request(items, hint)
         request.guard, request.least = guard, least
         grant, refusal = c_uint64(), MapsRefusal(size=ctypes.sizeof(MapsRefusal))
@@ -195,7 +195,7 @@ class FacetAllocMap(interface.AbstractAllocMap):
 
     @contextmanager
     def _raises_resource_errors(self):
-        """Only after a ResourceError does the agent take back the grants of other plugins."""
+        """Turns errors into ResourceErrors: only then does the agent take back the grants of other plugins."""
         try:
             yield
         except FacetError as error:
@@ -227,7 +227,8 @@ class FacetAllocMap(interface.AbstractAllocMap):
         return PREFER_SINGLE_NODE if getattr(policy, "name", policy) == "PREFER_SINGLE_NODE" else INTERLEAVED
 
     def _near_places(self, hint):
-        """Devices of a hint may be another plugin's: a place of this map on the same NUMA node stands for each."""
+        """Places of this map near a hint's devices. Those may be another plugin's: for each, a place of this map on the
+        same NUMA node is used."""
         nodes = [getattr(device, "numa_node", None) for device in getattr(hint, "devices", None) or ()]
         by_node = {}
         for number, (_, device) in enumerate(self._places):
@@ -255,12 +256,12 @@ class FacetAllocMap(interface.AbstractAllocMap):
     # --- restoring and giving back ---
 
     def apply_allocation(self, existing_alloc):
-        """Takes these amounts again, as after a restart: if one does not fit, none is taken."""
+        """Takes these amounts again after a restart: if one does not fit, none is taken."""
         with self._lock, self._raises_resource_errors():
             self._commit(self._parts(existing_alloc))
 
     def free(self, existing_alloc):
-        """Gives these amounts back: from their own grant, else from other grants on the same devices."""
+        """Gives these amounts back: from the grant of exactly these amounts, else from grants on the same devices."""
         with self._raises_resource_errors(), self._transaction():
             wanted = self._parts(existing_alloc)
             grants = {grant: self._grant(grant) for grant in self._handles()} if wanted else {}

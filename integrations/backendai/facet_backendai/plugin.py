@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FacetPlugin: the nineteen methods of backendai_accelerator_v21, and create_lifecycle_hook() of its successor.
 
-Owns: the slot facet.shares (or facet.device), the vGPUs of containers, and the time at which they are removed.
+Owns: the slot facet.shares (or facet.device), the vGPUs of containers, and when vGPUs are removed.
 Never: reports a value that was not measured, blocks the agent's loop, or hands out a fraction that is not enforced.
 """
 import asyncio
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 KEY = "facet"
 LABEL = "ai.facet.vgpus"
-# metric of the daemon -> key, type, unit, how devices make a node
+# metric of the daemon -> key, type, unit, and the function that combines the values of all devices to that of the node
 READINGS = {
     "facet_device_memory_used_bytes": ("facet_mem", "GAUGE", "bytes", sum),
     "facet_device_power_watts": ("facet_power", "GAUGE", "Watts", sum),
@@ -38,8 +38,8 @@ async def _wait_until_done(work):
 
 
 async def complete(function, undo):
-    """function() in a thread, which nothing can stop half-way: a task that is cancelled meanwhile waits for it, and
-    undo() then takes its result back."""
+    """Runs function() in a thread and returns its result. A thread cannot be stopped half-way: a task that is cancelled
+    meanwhile waits until function() is done, and then undo() reverses what it did."""
     loop = asyncio.get_running_loop()
     work = loop.run_in_executor(None, function)  # no task: the end of the loop does not cancel it
     try:
@@ -52,7 +52,7 @@ async def complete(function, undo):
 
 
 class FacetDevice(interface.AbstractComputeDevice):
-    """Backend.AI's device, with its name."""
+    """A device as Backend.AI describes it, and the name of its model."""
 
     def __init__(self, device):
         super().__init__(device_id=device.device_id, hw_location=device.pci_address or device.facet_id,
@@ -74,7 +74,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._devices, self._refusals = {}, []
         # vGPU -> its container, None while unknown; vGPU -> since when no container has named it
         self._containers, self._unclaimed_since, self._started = {}, {}, time.monotonic()
-        self._health = {}  # by facet_id, the daemon's last answer; before that, the value in the list of devices
+        self._health = {}  # facet_id -> the daemon's last answer; without one, Device.health counts
 
     def _read_config(self, plugin_config):
         config = settings.read(plugin_config)
@@ -183,8 +183,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._unclaimed_since.pop(name, None)
 
     async def restore_from_container(self, container, alloc_map):
-        """A label, which any image can have, keeps a vGPU alive; but only a container with a grant of this plugin owns
-        the vGPU."""
+        """A container's label keeps the vGPUs that it names alive. But any image can have the label, so only a
+        container with a grant of this plugin owns them."""
         names = [name for name in str((getattr(container, "labels", None) or {}).get(LABEL, "")).split(",")
                  if name.startswith(self._prefix)]
         for name in names:  # first, because the vGPU is alive even if a step below fails
@@ -193,10 +193,10 @@ class FacetPlugin(interface.AbstractComputePlugin):
         spec = await reader(getattr(container, "backend_obj", container)) if reader else None
         allocations = spec.allocations.get(KEY, {}) if spec is not None else {}
         own_slots = {slot for slot, _ in self.slot_types}
-        ours = {slot: devices for slot, devices in allocations.items() if str(slot) in own_slots}
-        for name in names if reader is None or any(ours.values()) else ():
+        own_allocations = {slot: devices for slot, devices in allocations.items() if str(slot) in own_slots}
+        for name in names if reader is None or any(own_allocations.values()) else ():
             self._claim(name, str(container.id))
-        alloc_map.apply_allocation(ours)
+        alloc_map.apply_allocation(own_allocations)
 
     def _grants_of(self, device_alloc):
         """[(device, micro-units)] of this plugin's slots."""
@@ -214,7 +214,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
     # --- containers ---
 
     def make_vgpu(self, name, grants):
-        """Makes a vGPU of one device. The memory is a hard limit; the share is the guarantee, with `cap` also the limit."""
+        """Makes a vGPU of one device. Its part of the memory is a hard limit; its share of the compute is guaranteed,
+        and with the setting `cap` also the limit."""
         if len(grants) > 1:
             raise interface.make_error(interface.ResourceAllocationError,
                                        f"facet: {len(grants)} devices for one container: a process has one vGPU; set "
@@ -229,7 +230,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                                   milli if self._config["cap"] else None)
 
     def remove_vgpu(self, name):
-        """Removes it as far as it exists. If that fails, _remove_leftovers() takes it later."""
+        """Removes the vGPU, if it exists. If that fails, _remove_leftovers() removes it later."""
         try:
             self.daemon.delete(name, force=True)
         except FacetError as error:
@@ -238,7 +239,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._containers.pop(name, None)
 
     def fill_workload(self, workload, grants, name):
-        """Adds the needs of the devices, and what a program needs to enter the vGPU `name`; None: there is no vGPU."""
+        """Adds what a program needs to reach the devices. Unless `name` is None, makes the vGPU `name`, and adds what a
+        program needs to enter it."""
         for device, _ in grants:
             access = self._config["devices"]
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
@@ -285,8 +287,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return await complete(lambda: self._make_arguments(grants, name), lambda: name and self.remove_vgpu(name))
 
     def _is_leftover(self, vgpu, now):
-        """Whether no container has named the vGPU for a while, and no process is in it (a count may be absent). A
-        vGPU of a lifecycle hook is never a leftover: the hook is called when its workload ends."""
+        """Whether no container has named the vGPU for a while, and no process is in it; if the daemon does not know the
+        number of processes, it is no leftover. Neither is a vGPU of a lifecycle hook: the hook removes it."""
         name = vgpu["name"]
         if not name.startswith(self._prefix) or name.startswith(self._prefix + lifecycle.LIFECYCLE_MARK) or \
                 name in self._containers:
@@ -306,11 +308,11 @@ class FacetPlugin(interface.AbstractComputePlugin):
             names = {vgpu["name"] for vgpu in listed}
             for name in [name for name in list(self._unclaimed_since) if name not in names]:
                 self._unclaimed_since.pop(name, None)
-        except FacetError as error:  # tried again later
+        except FacetError as error:  # the next call tries again
             log.warning("facet: vGPUs that no program uses stay: %s", error)
 
     async def generate_mounts(self, source_path, device_alloc):
-        """None: the mounts are in HostConfig.Mounts of generate_docker_args() already."""
+        """Returns none: the mounts are already in HostConfig.Mounts of generate_docker_args()."""
         return []
 
     async def generate_resource_data(self, device_alloc):
@@ -331,7 +333,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                 for device, micro in self._grants_of(device_alloc)]
 
     async def get_hooks(self, distro, arch):
-        """None: programs enter by the OpenCL layer, which is not preloaded."""
+        """Returns none: programs enter a vGPU through the OpenCL layer, which is not preloaded."""
         return []
 
     async def get_docker_networks(self, device_alloc):
@@ -402,7 +404,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         for name, labels, value in await self._read_metrics():
             pid = labels.get("pid", "")
             if name == "facet_process_memory_used_bytes" and pid.isdecimal() and int(pid) in pid_map:
-                memory[int(pid)] = memory.get(int(pid), Decimal(0)) + value  # of all devices that it uses
+                memory[int(pid)] = memory.get(int(pid), Decimal(0)) + value  # summed over the devices that it uses
         memory = {pid: interface.Measurement(value) for pid, value in memory.items()}
         return [interface.ProcessMeasurement(key="facet_mem", type=interface.MetricTypes["GAUGE"],
                                              per_process=memory, unit_hint="bytes")] if memory else []

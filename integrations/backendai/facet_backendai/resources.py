@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource files: Backend.AI's (resource.txt) and Facet's, read and written by the C library.
 
-Owns: records as tuples. Never: parses a file itself.
+Owns: the records of a file as named tuples. Never: parses a file itself.
 """
 import ctypes
 from ctypes import byref, c_size_t, c_void_p
@@ -18,7 +18,7 @@ class Record(NamedTuple):
     kind: int
     text: tuple = ()
     number: int = 0  # bytes, micro-units or a permission, by kind
-    places: int = 0  # decimals that their file shows at least
+    places: int = 0  # the least number of decimals with which resource.txt shows the number
 
 
 def _type_function(slot_types):
@@ -60,7 +60,7 @@ class _Resources:
 
 
 def parse_legacy(text, slot_types):
-    """Records of a resource.txt. `slot_types`: slot -> SlotTypes or its word."""
+    """The records of a resource.txt. `slot_types`: slot -> a SlotTypes or its value, such as "count"."""
     raw, function = text.encode("utf-8", "surrogateescape"), _type_function(slot_types)
     with _Resources() as resources:
         resources.library.call("resources_parse_legacy", raw, len(raw), function, None, byref(resources.pointer))
@@ -68,7 +68,7 @@ def parse_legacy(text, slot_types):
 
 
 def format_legacy(records, slot_types):
-    """A resource.txt from which parse_legacy() reads the same records; FacetError if there is none."""
+    """The text of a resource.txt from which parse_legacy() reads these records; FacetError if no text can hold them."""
     function = _type_function(slot_types)
     with _Resources() as resources:
         resources.fill(records)
@@ -77,7 +77,7 @@ def format_legacy(records, slot_types):
 
 
 def parse(raw):
-    """Records of Facet's own file; FacetError (corrupt) names the damaged line."""
+    """The records of a file in Facet's own format; FacetError (corrupt) names the damaged line."""
     with _Resources() as resources:
         resources.library.call("resources_parse", raw, len(raw), byref(resources.pointer))
         return resources.records()
@@ -90,7 +90,7 @@ def format_own(records):
 
 
 def allocations(records):
-    """{slot: {device: Decimal}} of the grants."""
+    """The granted amounts as {slot: {device: Decimal}}."""
     found = {}
     for record in records:
         if record.kind == ALLOCATION:

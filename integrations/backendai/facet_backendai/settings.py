@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plugin's configuration, checked as a whole.
 
-A value comes in its own type, or as text, because the agent's store keeps text.
+A value has its own type, or is a text, because the agent's store keeps texts.
 
-Owns: defaults, and errors that name the key. Never: takes a text for a list of letters, or changes its argument.
+Owns: defaults, and errors that name the key. Never: reads a text as a list of its letters, or changes its argument.
 """
 import logging
 import re
@@ -20,7 +20,7 @@ _CHOICES = {"allocation_mode": ("fractional", "discrete"), "rules": tuple(RULES)
 _FLAGS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 _ACCESS = ("device_nodes", "cdi_devices", "groups", "capabilities", "mounts")
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
-_MICRO_PER_MILLI = MICRO // 1000  # micro-units in the smallest share that can be enforced
+_MICRO_PER_MILLI = MICRO // 1000  # the smallest share that can be enforced, 0.001, in micro-units
 
 
 def _invalid(name, value, expected):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether only this user and root can change the target of a path; as src/base/path_trust.c checks it.
+"""Checks that only this user and root can change what a path leads to, and that one of them listens on a socket.
 
-Owns: the rule. Never: opens the path.
+Owns: the rule, which is that of src/base/path_trust.c. Never: opens the path.
 """
 import os
 import stat
@@ -10,7 +10,7 @@ import socket
 
 from .library import PERMISSION, FacetError
 
-LINKS_MOST = 40
+MAX_LINKS = 40
 
 
 def _refuse(path, reason):
@@ -27,7 +27,8 @@ def _check_component(path, status, last):
 
 
 def check_folder(path):
-    """FileNotFoundError when a component is missing; FacetError names the component that others can change."""
+    """Raises FileNotFoundError if a component of the path is missing, and FacetError, which names the component, if
+    users other than this one and root can change it."""
     components, reached, links = os.path.abspath(path).split("/")[1:], "/", 0
     _check_component("/", os.lstat("/"), False)
     while components:
@@ -41,8 +42,8 @@ def check_folder(path):
             reached = path_so_far
             continue
         links += 1
-        if links > LINKS_MOST:
-            raise OSError(f"{path}: too many links")
+        if links > MAX_LINKS:
+            raise OSError(f"{path}: more than {MAX_LINKS} symbolic links")
         target = os.readlink(path_so_far)
         reached = "/" if target.startswith("/") else reached
         components = target.split("/") + components

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload configuration of the C library, and the needs of a container inside a vGPU.
+"""A workload configuration of the C library, and what a container needs to work inside a vGPU.
 
-Owns: the C object and its end. Never: renders by itself; every form comes from facet_workload_render().
+Owns: creating and destroying the C object. Never: renders it in Python: every form comes from facet_workload_render().
 """
 import ctypes
 import json
@@ -12,7 +12,7 @@ from ctypes import byref, c_void_p
 from . import library as lib
 
 LAYER = "libfacet-opencl-layer.so"
-# Named like NVIDIA's driver and its management library, in a folder of their own (ADR 19).
+# The interposer libraries are named like NVIDIA's driver and its management library, in a folder of their own (ADR 19).
 CUDA_FOLDERS, CUDA_TARGET = ("interpose/cuda", "cuda"), "/opt/facet/cuda"
 CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
@@ -68,7 +68,8 @@ class Workload:
 
 
 def _find(names, what):
-    """Finds a file beside the library, or in the installed folders. FacetError lists the places tried."""
+    """Finds the first existing file of `names` beside the library or in the installed folders. FacetError lists the
+    folders tried."""
     folders = [os.environ.get("FACET_LIB_DIR"), os.path.dirname(lib.load().path)]
     folders += [os.path.join(base, "facet") for base in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
                                                          "/usr/lib", "/usr/local/lib/x86_64-linux-gnu",
@@ -92,7 +93,7 @@ def find_cuda():
 
 
 def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
-    """Gives a container the surroundings of `facet run`: the segment, the layer, and the variables of both."""
+    """Gives a container what `facet run` gives a program: the segment, the OpenCL layer, and the variables for both."""
     segment = vgpu["segment"]
     workload.add_mount(segment, segment, writable=True)
     workload.add_mount(layer, layer_target)
@@ -104,8 +105,8 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
 
 
 def enter_cuda(workload, uuid, folder, environment=None):
-    """What an NVIDIA GPU needs in addition to enter_vgpu(). Lists in `environment`, the container's so far, are kept behind
-    ours."""
+    """Adds what an NVIDIA GPU needs besides enter_vgpu(). `environment` is the container's so far: the lists that it
+    has in LD_LIBRARY_PATH and LD_PRELOAD are kept behind ours."""
     def put_in_front(name, first):
         list_so_far = (environment or {}).get(name)
         workload.set(lib.ENVIRONMENT, name, f"{first}:{list_so_far}" if list_so_far else first)
@@ -122,7 +123,7 @@ def is_cuda(uuid):
 
 
 def add_access(workload, access):
-    """Adds the devices, groups and mounts by which a container reaches its device, as the configuration has them."""
+    """Adds the nodes, CDI devices, groups, capabilities, mounts and variables that the settings name for a device."""
     for node in access.get("device_nodes", ()):
         path, _, permissions = node.partition(":")
         workload.add_device_node(path, permissions or "rw")

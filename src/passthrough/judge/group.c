@@ -57,7 +57,7 @@ void judge_group(struct judgement *judgement, const struct facet_pci_function *f
     JUDGEMENT_EACH (judgement, member) {
         if (may_share_group(function, member))
             judgement_add(judgement, function, FACET_PASSTHROUGH_UNREAD,
-                          "%s may be of the same group: the group of %s could not be read",
+                          "%s may be of the same group: its own group could not be read",
                           judgement_print(&member->address, text));
         if (judgement_shares_group(function, member) && !judgement_names(judgement, member) && stuck_is(member))
             judgement_add(judgement, function, FACET_PASSTHROUGH_STUCK, "%s of the same group is stuck",

@@ -15,7 +15,7 @@ enum facet_status base_enqueue(struct facet_provider_instance *instance, struct 
     if (stream->queued == BASE_QUEUE)
         return facet_kit_fail(error, FACET_NO_SPACE, "the queue is full: %d launches wait", BASE_QUEUE);
     struct base_queued_work *place = &stream->queue[stream->queued++];
-    *place = *launch;
+    *place = *work;
     place->sequence = ++stream->state.launched;
     place->queued_ns = base_now_ns();
     return FACET_OK;

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A program in a mount namespace that has exactly the effects which Docker's arguments have.
+"""Programs in a mount namespace with the mounts and variables of the plugin's Docker arguments.
 
-Owns: the proof that the limit of a fraction holds in a program. Never: needs Docker; an OpenCL device is enough.
+Owns: the proof that the memory limit of a share holds for a program. Never: needs Docker: an OpenCL device is enough.
 """
 import asyncio
 import json
@@ -19,7 +19,7 @@ from tap import Skip, contains, equal, main, test
 
 TENANT, FAKES = os.path.join(BUILD, "tests", "gpu", "gpu-tenant"), os.path.join(BUILD, "tests", "fake", "cuda")
 BURN = os.path.join(BUILD, "examples", "opencl_burn")
-SPACE = ["unshare", "--user", "--map-current-user", "--mount", "--keep-caps"]
+UNSHARE = ["unshare", "--user", "--map-current-user", "--mount", "--keep-caps"]
 os.environ["FACET_PROVIDER_PATH"] = os.path.join(BUILD, "facet-provider-opencl.so")
 
 
@@ -36,12 +36,12 @@ def start(arguments, *command, **variables):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("FACET_")}
     environment.update(entry.split("=", 1) for entry in arguments["Env"])
     environment.update(variables)
-    return subprocess.Popen([*SPACE, "sh", "-c", "\n".join(lines)], env=environment, stdout=subprocess.PIPE,
+    return subprocess.Popen([*UNSHARE, "sh", "-c", "\n".join(lines)], env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
 def need_namespaces():
-    if not shutil.which("unshare") or subprocess.run([*SPACE, "mount", "-t", "tmpfs", "none", "/opt"],
+    if not shutil.which("unshare") or subprocess.run([*UNSHARE, "mount", "-t", "tmpfs", "none", "/opt"],
                                                      capture_output=True, check=False).returncode:
         raise Skip("this user may make no mount namespace")
 
@@ -96,14 +96,14 @@ def a_program_of_cuda_cannot_have_more_than_its_share():
         equal(environment["LD_PRELOAD"], "/opt/facet/cuda/libcuda.so.1:/opt/facet/cuda/libnvidia-ml.so.1:/own.so")
         equal(environment["LD_LIBRARY_PATH"], "/opt/facet/cuda")
         limit = plugin.daemon.get(arguments["Labels"][LABEL])["memory_limit_bytes"]
-        # the folder into which the vendor's runtime would mount the driver
-        driver = os.path.join(FAKES, "libcuda.so.1")
+        driver = os.path.join(FAKES, "libcuda.so.1")  # in a container, NVIDIA's runtime would mount the driver
         greedy = start(arguments, TENANT, "grab", "plain", "64", "10240", "0", FACET_REAL_CUDA=driver)
         output, errors = greedy.communicate(timeout=120)
         equal(greedy.returncode, 0, errors)
         got = json.loads(output)
-        equal((got["total_bytes"], got["refusal"]), (limit, 2))
-        equal(limit - (512 << 20) < got["granted_bytes"] < limit, True, f"{got['granted_bytes']} of {limit}")
+        equal((got["total_bytes"], got["refusal"]), (limit, 2))  # 2: CUDA_ERROR_OUT_OF_MEMORY
+        granted = got["granted_bytes"]
+        equal(limit - (512 << 20) < granted < limit, True, f"granted {granted} of {limit} bytes")
 
 
 main()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Backend.AI's allocation map, made of the C library's maps: struct layouts, amounts, vectors, threads, object lifetimes.
+"""Backend.AI's allocation map, built on the C library's maps: layouts, amounts, test vectors, threads, lifetimes.
 
 Owns: tests of the interface that callers see. Never: repeats the proofs of placement in the C library's own tests.
 """
@@ -47,7 +47,7 @@ def refused(kind, function, *arguments, **options):
     raise AssertionError(f"expected {kind.__name__}")
 
 
-# --- the border ---
+# --- between Python and C ---
 
 @test
 def structs_are_those_of_the_headers():
@@ -92,7 +92,7 @@ def the_adapter_imports_without_backend_ai():
 
 
 @test
-def amounts_cross_exactly():
+def amounts_are_converted_exactly():
     source = random.Random(1)
     for text in ("0", "0.000001", "-0.03", "9223372036854.775807", "1E+3", "1.500000000000"):
         equal(library.from_micro(library.to_micro(D(text))), D(text), text)
@@ -131,7 +131,7 @@ def granted_amounts_equal_the_request():
 
 
 @test
-def refusals_are_their_errors():
+def refusals_raise_errors_of_backend_ai():
     alloc_map = make({"a": "1"}, exclusive_slot_types={"facet.*"})
     error = refused(exception.InsufficientResource, alloc_map.allocate, {"facet.shares": D(2)}, context_tag="k")
     equal((error.slot_name, error.requested_alloc, error.total_allocatable, error.context_tag),
@@ -149,14 +149,14 @@ def refusals_are_their_errors():
 
 
 @test
-def one_container_has_one_device_where_that_is_asked_for():
+def a_grant_on_more_than_most_devices_is_refused():
     alloc_map = make({"a": "1", "b": "1"}, most_devices=1)
     refused(exception.FractionalResourceFragmented, alloc_map.allocate, {"facet.shares": D("1.5")})
     equal(taken_amounts(alloc_map), {"facet.shares": {}})
 
 
 @test
-def free_is_by_amount_and_once():
+def free_gives_back_amounts_and_only_once():
     alloc_map = make({"a": "1", "b": "1"})
     first, second = (alloc_map.allocate({"facet.shares": D("0.3")}) for _ in range(2))
     alloc_map.free(first)
@@ -189,7 +189,7 @@ def apply_never_takes_more_than_there_is():
 
 
 @test
-def a_copy_is_its_own_and_can_be_put_back():
+def a_copy_is_independent_and_amounts_can_be_put_back():
     alloc_map = make({"a": "1"})
     alloc_map.allocate({"facet.shares": D("0.4")})
     saved = copy.deepcopy(alloc_map)
@@ -223,13 +223,13 @@ def amounts_of(allocation):
 
 
 def without_empty(allocation):
-    kept = {slot: {device: D(amount) for device, amount in devices.items() if D(amount)}
-            for slot, devices in allocation.items()}
-    return {slot: devices for slot, devices in kept.items() if devices}
+    nonzero = {slot: {device: D(amount) for device, amount in devices.items() if D(amount)}
+               for slot, devices in allocation.items()}
+    return {slot: devices for slot, devices in nonzero.items() if devices}
 
 
 class Replay:
-    """One vector; `check` judges the result of a step."""
+    """Runs the steps of one test vector; `check` compares the result of each step with the expectation."""
 
     def __init__(self, vector, rules, check):
         self.vector, self.check = vector, check
@@ -290,7 +290,8 @@ class Replay:
 
 
 def check_exactly(replay, what, step, result, error):
-    """Expects the result that was recorded from the original, whose configuration error is our unknown slot."""
+    """Expects the result that was recorded from the original. Where the original raised ConfigurationError, any error
+    is accepted."""
     expect = step["expect"]
     wanted = expect.get("error")
     if wanted != "ConfigurationError" or error is None:
@@ -305,8 +306,9 @@ def check_exactly(replay, what, step, result, error):
               else without_empty(recorded), what + ": state")
 
 
-def check_soundly(replay, what, step, result, error):
-    """The recorded result may be a defect, so ours must be the requested amount, and never more than the devices have."""
+def check_invariants(replay, what, step, result, error):
+    """Does not compare with the recorded result, which may be a defect of the original: the granted amounts must be the
+    requested ones, and no device may give more than it has."""
     if result is not None and not replay.kernel:
         asked = {slot: D(amount) for slot, amount in step["request"].items() if D(amount)}
         equal({slot: sum(devices.values()) for slot, devices in result.items()}, asked, what)
@@ -316,7 +318,7 @@ def check_soundly(replay, what, step, result, error):
                 equal(0 <= amount <= alloc_map.device_slots[device].amount, True, f"{what}: {name} {slot} {device}")
 
 
-def agents(vector):
+def check_agent_split(vector):
     kinds = {"shared": 0, "auto-split": 1, "manual": 2}
     withheld = (ctypes.c_int64 * vector["num_agents"])()
     library.load().call("agents_split", ctypes.byref(library.AgentsConfig(
@@ -328,14 +330,15 @@ def agents(vector):
           [D(amount) for amount in vector["expect"]["agent_reserved_slots"]], vector["id"])
 
 
-def align(vector):
-    usable, kept = ctypes.c_uint64(), ctypes.c_uint64()
+def check_alignment(vector):
+    usable, reserved = ctypes.c_uint64(), ctypes.c_uint64()
     library.load().call("agents_align_memory", vector["orig"], vector["reserved"], vector["align"],
-                        ctypes.byref(usable), ctypes.byref(kept))
-    equal((usable.value, kept.value), (vector["expect"]["usable"], vector["expect"]["actual_reserved"]), vector["id"])
+                        ctypes.byref(usable), ctypes.byref(reserved))
+    expect = vector["expect"]
+    equal((usable.value, reserved.value), (expect["usable"], expect["actual_reserved"]), vector["id"])
 
 
-OWN = [
+OWN_VECTORS = [
     {"id": "spread", "origin": "repo_test", "map": "discrete", "strategy": "evenly",
      "devices": [{"id": f"c{n}", "slot": "cpu", "capacity": "10"} for n in range(3)], "steps": [
          {"op": "allocate", "request": {"cpu": "7"}, "expect": {"result": {"cpu": {"c0": "3", "c1": "2", "c2": "2"}}}},
@@ -362,16 +365,16 @@ OWN = [
 
 
 @test
-def vectors_of_ours_come_out():
-    for vector in OWN:
+def own_vectors_give_the_expected_results():
+    for vector in OWN_VECTORS:
         Replay(vector, ROUND_DOWN, check_exactly).run()
 
 
 @test
-def vectors_of_theirs_come_out():
+def recorded_vectors_give_the_expected_results():
     path = os.path.join(world.SHARED, "allocmap_vectors.json")
     if not os.path.exists(path):
-        raise Skip("the shared vectors are not there")
+        raise Skip(f"{path} does not exist")
     with open(path, encoding="utf-8") as file:
         vectors = json.load(file)["vectors"]
     faults, count = [], Counter()
@@ -380,18 +383,18 @@ def vectors_of_theirs_come_out():
         count[vector["origin"]] += 1
         try:
             if vector["map"] == "agent_partition":
-                agents(vector)
+                check_agent_split(vector)
             elif vector["map"] == "align_memory":
-                align(vector)
+                check_alignment(vector)
             elif recorded or vector["map"] != "kernel":  # probes of kernels test the agent's own transaction
-                Replay(vector, ROUND_DOWN if recorded else EXACT, check_exactly if recorded else check_soundly).run()
+                Replay(vector, ROUND_DOWN if recorded else EXACT, check_exactly if recorded else check_invariants).run()
         except Exception as error:
             faults.append(f"{vector['id']}: {type(error).__name__} {error}")
     print("# " + ", ".join(f"{number} of origin {origin}" for origin, number in count.items()))
     equal(faults, [])
 
 
-# --- threads, and the ends of objects ---
+# --- threads, and lifetimes of objects ---
 
 @test
 def threads_never_take_more_than_there_is():
@@ -409,7 +412,7 @@ def threads_never_take_more_than_there_is():
                     except exception.InsufficientResource:
                         pass
                 if any(not 0 <= amount <= 1 for amount in alloc_map.allocations["facet.shares"].values()):
-                    raise AssertionError("more than there is")
+                    raise AssertionError("a device has less than 0 or more than 1 taken")
             for grant in held:
                 alloc_map.free(grant)
         except Exception as error:
@@ -423,8 +426,8 @@ def threads_never_take_more_than_there_is():
 
 
 @test
-def maps_and_grants_are_ended():
-    gc.collect()  # ends objects that other tests left
+def maps_are_destroyed_exactly_once():
+    gc.collect()  # destroys objects that other tests left
     with world.count_objects() as count:
         for _ in range(20):
             alloc_map = make({"a": "1"})
@@ -437,6 +440,7 @@ def maps_and_grants_are_ended():
             twin.close()
         del alloc_map, twin
         gc.collect()
+    # Each round makes at least four maps: the map, its copy, and a copy in each of the two calls of free().
     equal((count["made"], count["made"] >= 80), (count["ended"], True))
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin as the agent sees it: it is found, loaded, called and restarted, with simulated devices and a real daemon.
+"""The plugin as the agent uses it: found, loaded, called and restarted, with simulated devices and a real daemon.
 
-Owns: tests of the devices that containers get, and give back. Never: starts a container.
+Owns: tests of what containers get from the plugin, and of how it is given back. Never: starts a container.
 """
 import asyncio
 import gc
@@ -46,7 +46,7 @@ def container(number, spec, labels):
 
 
 @test
-def the_agent_finds_and_loads_it():
+def the_agent_finds_and_loads_the_plugin():
     plugins = run(load_plugins({"facet": {"enforce": "none"}}))
     equal(list(plugins), ["facet"])
     for name in ABSTRACT + OPTIONAL:
@@ -62,7 +62,7 @@ def devices_and_slots_are_those_of_the_providers():
         equal([device.hw_location for device in listed],
               ["0000:17:00.0", "0000:2a:00.0", "0000:97:00.0", "0000:aa:00.0", "cpu:0"])
         equal([device.numa_node for device in listed][:4], [0, 0, 1, 1])
-        equal((listed[0].memory_size, listed[0].processing_units), (85519761408, 114))
+        equal((listed[0].memory_size, listed[0].processing_units), (85519761408, 114))  # an H100 PCIe
         equal({device.device_name for device in listed}, {"facet"})
         equal(await plugin.available_slots(), {"facet.shares": D(5)})
         equal(plugin.get_metadata()["slot_name"], "facet.shares")
@@ -103,13 +103,13 @@ def without_enforcing_arguments_are_those_of_the_device():
                                                             "groups": ["render"], "environment": {"A": "1"}}})
         alloc_map = await plugin.create_alloc_map()
         granted = alloc_map.allocate({"facet.shares": D("1.5")})
-        one = alloc_map.allocate({"facet.shares": D("0.5")})
-        arguments = merge({"HostConfig": {"GroupAdd": ["video"]}}, await plugin.generate_docker_args(None, one))
+        half = alloc_map.allocate({"facet.shares": D("0.5")})
+        arguments = merge({"HostConfig": {"GroupAdd": ["video"]}}, await plugin.generate_docker_args(None, half))
         equal(arguments["HostConfig"]["Devices"][0]["PathOnHost"], "/dev/dri/renderD128")
         equal((arguments["HostConfig"]["GroupAdd"], arguments["Env"]), (["video", "render"], ["A=1"]))
         equal((await plugin.generate_resource_data(granted))["FACET_RESOURCE_VIRTUALIZED"], "0")
         equal(await plugin.generate_docker_args(None, {"facet.shares": {}, "cuda.shares": {"x": D(1)}}), {})
-        attached = await plugin.get_attached_devices(one)
+        attached = await plugin.get_attached_devices(half)
         equal((attached[0]["model_name"], attached[0]["data"]["proc"]), ("Simulated NVIDIA H100 PCIe", "57"))
         alloc_map.close()
     run(look())
@@ -136,7 +136,7 @@ def a_container_gets_the_environment_of_facet_run():
         equal(await plugin.generate_mounts(None, granted), [])
         equal((await plugin.generate_resource_data(granted))["FACET_MEMORY_LIMITS"], f"0:{85519761408 // 4}")
         equal([measure.key for measure in await plugin.gather_process_measures(None, {1: "c"})], [])
-        for measure in await plugin.gather_node_measures(None):  # has only values that the daemon measured
+        for measure in await plugin.gather_node_measures(None):  # measures without a measured value are left out
             equal(bool(measure.per_device), True)
     with world.Daemon():
         run(look())
@@ -150,21 +150,22 @@ def a_restart_finds_every_reservation_again():
         granted = [alloc_map.allocate({"facet.shares": D(amount)}) for amount in ("0.25", "0.5")]
         labels = [(await plugin.generate_docker_args(None, part))["Labels"] for part in granted]
         before = alloc_map.allocations
-        again = await ready(reap_after_s=1e-9)
-        fresh = await again.create_alloc_map()
+        restarted = await ready(reap_after_s=1e-9)
+        new_map = await restarted.create_alloc_map()
         for number, (part, label) in enumerate(zip(granted, labels)):
             spec = KernelResourceSpec({"facet": part})
-            await again.restore_from_container(container(f"c{number}", spec, label), fresh)
-        equal(fresh.allocations, before)
-        measures = {item.key: item for item in await again.gather_container_measures(None, ["c0", "c1"])}
+            await restarted.restore_from_container(container(f"c{number}", spec, label), new_map)
+        equal(new_map.allocations, before)
+        measures = {item.key: item for item in await restarted.gather_container_measures(None, ["c0", "c1"])}
         equal(set(measures["facet_mem"].per_container), {"c0", "c1"})
-        fresh.clear()  # c0 is gone: only c1 is restored, and the next container takes back what c0 had
-        await again.restore_from_container(container("c1", KernelResourceSpec({"facet": granted[1]}), labels[1]), fresh)
-        more = await again.generate_docker_args(None, fresh.allocate({"facet.shares": D("0.25")}))
-        equal({vgpu["name"] for vgpu in again.daemon.list()}, {labels[1][LABEL], more["Labels"][LABEL]})
+        new_map.clear()  # c0 has ended: only c1 is restored, and the next call removes the vGPU of c0
+        survivor = container("c1", KernelResourceSpec({"facet": granted[1]}), labels[1])
+        await restarted.restore_from_container(survivor, new_map)
+        more = await restarted.generate_docker_args(None, new_map.allocate({"facet.shares": D("0.25")}))
+        equal({vgpu["name"] for vgpu in restarted.daemon.list()}, {labels[1][LABEL], more["Labels"][LABEL]})
         nine = {"facet.shares": {next(iter(plugin._devices)): D(9)}}
         too_much = container("c2", KernelResourceSpec({"facet": nine}), {})
-        await refused(exception.ResourceError, again.restore_from_container(too_much, fresh))
+        await refused(exception.ResourceError, restarted.restore_from_container(too_much, new_map))
     with world.Daemon():
         run(look())
 
@@ -220,7 +221,7 @@ def errors_name_the_fault_and_leave_nothing():
 
 
 @test
-def lifecycle_hooks_take_and_give_back():
+def lifecycle_hooks_make_and_remove_vgpus():
     async def look():
         plugin = await ready()
         granted = {"facet.shares": {next(iter(plugin._devices)): D("0.5")}}
@@ -233,11 +234,11 @@ def lifecycle_hooks_take_and_give_back():
         equal(len(config["mounts"]), 2)
         await hook.post_create("c1")
         equal([item.key for item in await plugin.gather_container_measures(None, ["c1"])][:1], ["facet_mem"])
-        again = await (await ready()).create_lifecycle_hook(workload, granted)  # after a restart of the agent
-        await again.pre_terminate()
-        await again.post_terminate()
+        restarted_hook = await (await ready()).create_lifecycle_hook(workload, granted)  # after a restart of the agent
+        await restarted_hook.pre_terminate()
+        await restarted_hook.post_terminate()
         equal(plugin.daemon.list(), [])
-        await again.post_terminate()
+        await restarted_hook.post_terminate()
         await hook.pre_create()  # an interrupted creation is repeated
         await hook.pre_create()
         equal(len(plugin.daemon.list()), 1)
@@ -250,7 +251,7 @@ def lifecycle_hooks_take_and_give_back():
 
 
 @test
-def many_coroutines_at_once_are_each_given_their_own():
+def concurrent_calls_each_make_a_vgpu_of_their_own():
     async def look():
         plugin = await ready()
         alloc_map = await plugin.create_alloc_map()
@@ -263,7 +264,7 @@ def many_coroutines_at_once_are_each_given_their_own():
 
 
 @test
-def objects_of_a_plugin_are_ended():
+def objects_of_a_plugin_are_destroyed():
     async def look():
         plugin = await ready()
         alloc_map = await plugin.create_alloc_map()

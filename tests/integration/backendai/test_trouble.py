@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Faults around the plugin: settings that are texts, cancelled calls, and wrong answers of images and daemons.
+"""Faults around the plugin: wrong settings, cancelled calls, images with false labels, and daemons with wrong answers.
 
 Owns: proofs that nothing is left behind, that no share is granted without a limit, and that unknown values do not count
-as 0. Never: asserts a time.
+as 0. Never: asserts how long anything takes.
 """
 import asyncio
 import copy
@@ -91,14 +91,14 @@ def share(plugin, amount, number=0):
     return {"facet.shares": {list(plugin._devices)[number]: D(amount)}}
 
 
-def made(arguments):
+def vgpu_name_of(arguments):
     return arguments["Labels"][LABEL]
 
 
 # --- installing ---
 
 @test
-def an_installer_makes_it_found():
+def pip_installs_the_entry_point():
     try:
         importlib.metadata.version("pip")
         importlib.metadata.version("setuptools")
@@ -128,7 +128,7 @@ def settings_may_be_texts_as_the_store_keeps_them():
                              devices={"*": {"device_nodes": "/dev/a:r, /dev/b", "groups": "render,video"}})
         equal((len(await plugin.list_devices()), plugin.get_additional_gids()), (3, [44, 109]))
         arguments = await plugin.generate_docker_args(None, share(plugin, "0.5"))
-        vgpu = plugin.daemon.vgpus[made(arguments)]
+        vgpu = plugin.daemon.vgpus[vgpu_name_of(arguments)]
         equal((vgpu["request"], vgpu["limit"]), (500, None))
         equal([node["PathOnHost"] for node in arguments["HostConfig"]["Devices"]], ["/dev/a", "/dev/b"])
         equal(arguments["HostConfig"]["GroupAdd"], ["render", "video"])
@@ -172,10 +172,11 @@ def an_image_cannot_name_the_vgpu_of_another():
         granted = alloc_map.allocate({"facet.shares": D("0.5")})
         arguments = await plugin.generate_docker_args(None, granted)
         alloc_map.clear()
-        for number, part, label in (("owner", granted, made(arguments)), ("thief", {}, made(arguments)),
-                                    ("liar", {}, "bai-0000,other,,")):
+        name = vgpu_name_of(arguments)
+        for container_id, part, label in (("owner", granted, name), ("thief", {}, name),
+                                          ("liar", {}, "bai-0000,other,,")):
             await plugin.restore_from_container(types.SimpleNamespace(
-                id=number, labels={LABEL: label}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
+                id=container_id, labels={LABEL: label}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
         measures = await plugin.gather_container_measures(None, ["owner", "thief", "liar"])
         equal([list(measure.per_container) for measure in measures], [["owner"], ["owner"]])
         alloc_map.close()
@@ -190,18 +191,18 @@ def vgpus_are_taken_back_where_containers_come_and_go():
         names, live = [], []
         for number in range(5):
             granted = alloc_map.allocate({"facet.shares": D("0.01")})
-            names.append(made(await plugin.generate_docker_args(None, granted)))
+            names.append(vgpu_name_of(await plugin.generate_docker_args(None, granted)))
             live = live[-1:] + [(f"c{number}", granted, names[-1])]
-            alloc_map.clear()  # as whenever a container ends
+            alloc_map.clear()  # the agent clears the map whenever a container ends, and restores those that are alive
             for container, part, name in live:
                 await plugin.restore_from_container(types.SimpleNamespace(
                     id=container, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
-            plugin._reap_after_s = 3600  # at most the last rebuild counts as too recent
+            plugin._reap_after_s = 3600  # vGPUs that were named within the last hour are no leftovers
             plugin._remove_leftovers()
             plugin._reap_after_s = 1e-9
         equal(set(plugin.daemon.vgpus) <= set(names[-3:]), True, str(plugin.daemon.vgpus))
         for name in list(plugin._unclaimed_since):
-            plugin._unclaimed_since[name] -= 7200  # unnamed for two hours; the maps were rebuilt just now
+            plugin._unclaimed_since[name] -= 7200  # as if no container had named the vGPU for two hours
         alloc_map.clear()
         for container, part, name in live:
             await plugin.restore_from_container(types.SimpleNamespace(
@@ -214,7 +215,7 @@ def vgpus_are_taken_back_where_containers_come_and_go():
 
 
 @test
-def a_map_that_was_put_back_still_tells_when_it_is_cleared():
+def a_restored_map_still_reports_when_it_is_cleared():
     """The agent copies its maps before it allocates, and returns to the copies if another type of device is short."""
     async def look():
         plugin = await ready()
@@ -233,7 +234,7 @@ def a_map_that_was_put_back_still_tells_when_it_is_cleared():
 def a_vgpu_whose_processes_were_not_counted_is_not_left_over():
     async def look():
         plugin = await ready(reap_after_s="1e-9")
-        name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
+        name = vgpu_name_of(await plugin.generate_docker_args(None, share(plugin, "0.5")))
         plugin._forget_containers()
         for processes in ("absent", None, 1):
             plugin.daemon.vgpus[name]["processes"] = processes
@@ -252,7 +253,7 @@ def a_damaged_container_keeps_its_vgpu_and_takes_nothing_else():
     async def look():
         plugin = await ready(reap_after_s="1e-9")
         alloc_map = await plugin.create_alloc_map()
-        name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
+        name = vgpu_name_of(await plugin.generate_docker_args(None, share(plugin, "0.5")))
         for broken in (KernelResourceSpec({"facet": {"facet.shares": {"gone": D(1)}}}),
                        KernelResourceSpec({"facet": {"facet.shares": {list(plugin._devices)[0]: "half"}}}),
                        KernelResourceSpec({"facet": {"facet.shares": {list(plugin._devices)[0]: D(7)}}})):
@@ -294,7 +295,7 @@ def a_cancelled_call_leaves_nothing():
         hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="w"), share(plugin, "0.5"))
         await cancel_in_create(plugin, hook.pre_create())
         equal((plugin.daemon.vgpus, plugin._containers), ({}, {}))
-        await hook.pre_create()  # works again as the first time
+        await hook.pre_create()  # the hook works again
         equal(len(plugin.daemon.vgpus), 1)
         await hook.post_terminate()
         equal(plugin.daemon.vgpus, {})
@@ -351,7 +352,7 @@ def a_daemon_that_others_can_replace_is_not_asked():
             equal(error.status, library.PERMISSION)
             contains(str(error), f"{path} {fragment}")
         else:
-            raise AssertionError("it was asked")
+            raise AssertionError(f"the daemon was asked, with mode {mode:o} of {path}")
         os.chmod(path, 0o700)
     if os.geteuid() == 0 and shutil.which("setpriv"):  # a socket of another user's process, in a folder of ours
         os.chmod(folder, 0o711)
@@ -364,7 +365,7 @@ def a_daemon_that_others_can_replace_is_not_asked():
         except FacetError as error:
             contains(str(error), "is of a process of user 65534")
         else:
-            raise AssertionError("it was asked")
+            raise AssertionError("the daemon of another user was asked")
         finally:
             listener.kill()
             listener.wait()
@@ -456,18 +457,18 @@ def a_device_that_fails_later_is_not_granted_any_more():
         plugin = await ready()
         alloc_map = await plugin.create_alloc_map()
 
-        async def say(health):
+        async def report(health):
             plugin.daemon.lines = [("facet_device_health", {"device": "sim:0", "health": word}, D(int(word == health)))
                                    for word in ("unknown", "ok", "degraded", "failed")]
             return (await plugin.get_node_hwinfo())["status"], await plugin.available_slots()
-        equal(await say("failed"), ("degraded", {"facet.shares": D(3)}))
+        equal(await report("failed"), ("degraded", {"facet.shares": D(3)}))
         granted = [copy.deepcopy(alloc_map).allocate({"facet.shares": D(1)})]
         granted += [alloc_map.allocate({"facet.shares": D(1)}) for _ in range(3)]
         first = next(device.device_id for device in plugin._devices.values() if device.facet_id == "sim:0")
         equal([part for part in granted if first in part["facet.shares"]], [])
         refused(exception.InsufficientResource, alloc_map.allocate, {"facet.shares": D(1)})
-        equal(await say("unknown"), ("degraded", {"facet.shares": D(3)}))  # "unknown" does not change the health
-        equal(await say("ok"), ("healthy", {"facet.shares": D(4)}))
+        equal(await report("unknown"), ("degraded", {"facet.shares": D(3)}))  # "unknown" does not change the health
+        equal(await report("ok"), ("healthy", {"facet.shares": D(4)}))
         equal(list(alloc_map.allocate({"facet.shares": D(1)})["facet.shares"]), [first])
         alloc_map.close()
     asyncio.run(look())
@@ -477,7 +478,7 @@ def a_device_that_fails_later_is_not_granted_any_more():
 def a_vgpu_without_a_limit_is_measured_without_one():
     async def look():
         plugin = await ready()
-        name = made(await plugin.generate_docker_args(None, share(plugin, "0.5")))
+        name = vgpu_name_of(await plugin.generate_docker_args(None, share(plugin, "0.5")))
         plugin._containers[name] = "c"
         plugin.daemon.vgpus[name]["memory_limit_bytes"] = None
         measures = {item.key: item for item in await plugin.gather_container_measures(None, ["c"])}
@@ -494,7 +495,7 @@ def make(capacities, **options):
 
 
 @test
-def every_refusal_is_one_that_rolls_back():
+def every_refusal_is_a_resource_error():
     """The agent rolls its maps back only for ResourceError."""
     alloc_map = make({"a": "1"})
     for slots in ({"facet.\0": D(1)}, {"\ud800": D(1)}, {"facet.shares": None}, {"facet.shares": "x"},
@@ -552,17 +553,17 @@ def a_library_that_is_missing_or_old_is_named():
         code = "from facet_backendai import library; library.load()"
         environment = {**os.environ, "PYTHONPATH": world.PACKAGE, "FACET_LIB_DIR": folder}
 
-        def last_words():
-            said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
-                                  check=False).stderr.splitlines()
-            return said[-1] if said else folder  # an installed library is found by the loader, without an error
-        contains(last_words(), folder)
+        def last_error_line():
+            lines = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
+                                   check=False).stderr.splitlines()
+            return lines[-1] if lines else folder  # an installed library is found by the loader, without an error
+        contains(last_error_line(), folder)
         if not shutil.which("cc"):
             raise Skip("no C compiler")
         path = os.path.join(folder, library.SONAME)
         subprocess.run(["cc", "-shared", "-o", path, "-x", "c", "-"], input=b"int facet_maps_create(void);", check=True)
-        contains(last_words(), path)
-        contains(last_words(), "OSError")
+        contains(last_error_line(), path)
+        contains(last_error_line(), "OSError")
 
 
 main()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter beside the stand-in of Backend.AI, installed as a package is. Tests import this module first.
+"""The adapter, with the stand-in of Backend.AI on the module path. Tests import this module first.
 
-Owns: the places of modules, a simulated machine, a daemon of its own. Never: tests anything.
+Owns: the module path, the adapter's entry points, a simulated machine, and a daemon of its own. Never: tests anything.
 """
 import os
 import subprocess
@@ -27,7 +27,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="facet-backendai-")
 
 
 def install():
-    """Writes the metadata with entry points that an installer would make of pyproject.toml."""
+    """Writes the metadata with the entry points that an installer would write from pyproject.toml."""
     with open(os.path.join(PACKAGE, "pyproject.toml"), "rb") as file:
         project = tomllib.load(file)["project"]
     info = os.path.join(FOLDER.name, "site", f"facet_backendai-{project['version']}.dist-info")
@@ -41,7 +41,7 @@ def install():
 
 
 def simulate(profile="dual-socket", *more):
-    """Makes Facet find simulated devices, and those of the providers `more` ("cpu")."""
+    """Makes Facet find the simulated devices of a profile, and the devices of the providers named in `more`."""
     state = os.path.join(FOLDER.name, "machine-" + profile)
     os.makedirs(state, exist_ok=True)
     os.environ.update(FACET_SIM_STATE=state,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A vGPU segment for tests, without a daemon: made in a folder of its own, and removed again.
+ * A vGPU segment for tests, without a daemon.
  *
- * Owns: the folder, the bell, the owner's handle, and the heartbeat of a caller of test_segment_beat().
- * Never: ships.
+ * Owns: its folder, its bell, its owner's handle, and the heartbeat, which only test_segment_beat() renews.
+ * Never: is installed.
  */
 #ifndef FACET_TEST_SEGMENT_H
 #define FACET_TEST_SEGMENT_H

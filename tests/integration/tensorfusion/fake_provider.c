@@ -3,9 +3,9 @@
  * A fake provider with the faults that the facade must survive.
  *
  * Owns: the faults that FACET_PLAYED lists, separated by commas: "many": 70 devices instead of two; "long": a variable
- * longer than TensorFusion's ABI allows; "nodes": device nodes, but no variables; "crash": crashes when metrics are
- * requested while the file FACET_PLAYED_FUSE exists. Built with FAKE_ALONE, it cannot save processes.
- * Never: ships.
+ * longer than TensorFusion's ABI allows; "nodes": a partition needs a device node, but no variables; "crash": crashes
+ * when metrics are requested while the file FACET_PLAYED_FUSE exists. Built with FAKE_ALONE, it cannot save processes.
+ * Never: is installed.
  */
 #include <facet/provider.h>
 
@@ -19,7 +19,7 @@
 struct facet_provider_instance {
     struct facet_device_info infos[MANY];
     uint32_t count;
-    uint32_t partitions; /* one at a time */
+    uint32_t partitions; /* how many exist: 0 or 1 */
     bool saved;
 };
 
@@ -79,7 +79,7 @@ static enum facet_status fake_create(struct facet_provider_instance *instance, u
     struct facet_partition_info info = {.size = sizeof info, .device = device};
 
     if (instance->partitions)
-        return facet_kit_fail(error, FACET_NO_SPACE, "there is one");
+        return facet_kit_fail(error, FACET_NO_SPACE, "there is a partition already");
     FACET_KIT_TEXT(info.uuid, "PLAYED-PART");
     FACET_KIT_TEXT(info.template_id, template_id);
     instance->partitions = 1;
@@ -101,7 +101,7 @@ static enum facet_status fake_destroy(struct facet_provider_instance *instance, 
                                       struct facet_error *error)
 {
     if (!instance->partitions)
-        return facet_kit_fail(error, FACET_NOT_FOUND, "there is none");
+        return facet_kit_fail(error, FACET_NOT_FOUND, "there is no partition");
     instance->partitions = 0;
     return FACET_OK;
 }
@@ -167,7 +167,7 @@ static enum facet_status fake_items(struct facet_provider_instance *instance, ui
                                 error);
 }
 
-/* Accepts any process. */
+/* Saves any process. */
 static enum facet_status fake_save(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
                                    struct facet_error *error)
 {
@@ -175,7 +175,7 @@ static enum facet_status fake_save(struct facet_provider_instance *instance, con
     return facet_kit_fail(error, FACET_IO, "the driver refused");
 #endif
     if (instance->saved)
-        return facet_kit_fail(error, FACET_BAD_STATE, "they are saved");
+        return facet_kit_fail(error, FACET_BAD_STATE, "they are saved already");
     instance->saved = true;
     return FACET_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: opening the facade as TensorFusion's hypervisor does, with RTLD_NOW | RTLD_GLOBAL and each function by its
- * name. Never: links to the facade.
+ * name; its messages; and the providers that it uses. Never: links to the facade.
  */
 #ifndef TENSORFUSION_LIBRARY_H
 #define TENSORFUSION_LIBRARY_H
@@ -86,7 +86,7 @@ static inline void tf_open(void)
 
 struct tf_log {
     pthread_mutex_t lock;
-    unsigned count, errors, warnings, unknown; /* by level */
+    unsigned count, errors, warnings, unknown; /* messages in all, of two levels, and of unknown levels */
     char last[512], last_warning[512];
 };
 
@@ -116,8 +116,8 @@ static inline void tf_listen(void)
 
 /* ---- the providers behind the facade ---- */
 
-/* Makes the facade use a built provider, by its name. */
-static inline void tf_provider(const char *name)
+/* Makes the facade use only the built provider of that name. */
+static inline void tf_use_provider(const char *name)
 {
     char path[4096];
 
@@ -125,7 +125,7 @@ static inline void tf_provider(const char *name)
     setenv("FACET_PROVIDER_PATH", path, 1);
 }
 
-static inline void tf_profile(const char *profile)
+static inline void tf_use_profile(const char *profile)
 {
     char path[4096];
 
@@ -135,8 +135,8 @@ static inline void tf_profile(const char *profile)
 
 static inline void tf_init_sim(const char *profile)
 {
-    tf_provider("sim");
-    tf_profile(profile);
+    tf_use_provider("sim");
+    tf_use_profile(profile);
     tf_listen();
     if (tf.AccelInit() != ACCEL_SUCCESS)
         fail_msg("AccelInit: %s", tf_log.last);
@@ -149,7 +149,7 @@ static inline void tf_end(void)
     assert_int_equal(tf.AccelRegisterLogCallback(NULL), ACCEL_SUCCESS);
 }
 
-/* The uuid of the device at `index`; 64 bytes. */
+/* Copies the uuid of the device at `index` to `ret_uuid`, which has UUID_STRING_LENGTH bytes. */
 static inline void tf_uuid(size_t index, char *ret_uuid)
 {
     ExtendedDeviceInfo *devices = calloc(64, sizeof *devices);

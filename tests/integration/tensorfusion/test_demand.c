@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the proof that the facade checks arguments first, that a call opens the providers that it needs, and that
- * AccelShutdown() leaves nothing open. Never: calls AccelInit() before the tested call, except as TensorFusion's own
- * test begins.
+ * AccelShutdown() leaves nothing open. Never: tests what the calls return for a device (test_facade, test_readings).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -31,14 +30,18 @@ static unsigned open_files(void)
     return entry_count("/proc/self/fd");
 }
 
-static unsigned threads_before; /* the threads of main() and of a sanitizer */
+static unsigned
+    threads_before; /* entries of /proc/self/task before the first test: main(), and a sanitizer's threads */
 
 static void *do_nothing(void *unused)
 {
     return unused;
 }
 
-/* Whether all threads of the facade have ended; a thread that was joined may still be listed for a moment. */
+/*
+ * Whether all threads and child processes of the facade have ended. Waits up to 5 s, because a thread that was joined
+ * may still be listed for a moment.
+ */
 static bool threads_have_ended(void)
 {
     for (int i = 0; i < 5000 && entry_count("/proc/self/task") != threads_before; i++)
@@ -49,8 +52,8 @@ static bool threads_have_ended(void)
 
 static void use_sim(const char *profile)
 {
-    tf_provider("sim");
-    tf_profile(profile);
+    tf_use_provider("sim");
+    tf_use_profile(profile);
     tf_listen();
 }
 
@@ -64,10 +67,10 @@ static void accel_functions_check_their_arguments_first(void **state)
     const char *uuid = "x", *none = NULL, *empty = "";
     DeviceMetrics metrics;
     ProcessInformation process;
-    SnapshotContext nothing = {0};
+    SnapshotContext empty_context = {0};
     MountPath mount;
     size_t count;
-    unsigned before = open_files();
+    unsigned files_before = open_files();
 
     use_sim("h100");
     assert_int_equal(tf.AccelGetDeviceCount(NULL), ACCEL_ERROR_INVALID_PARAM);
@@ -86,8 +89,8 @@ static void accel_functions_check_their_arguments_first(void **state)
     assert_int_equal(tf.AccelSetComputeUnitHardLimit(uuid, 0), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelSetComputeUnitHardLimit(uuid, 150), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelSnapshot(NULL), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelSnapshot(&nothing), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelResume(&nothing), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&empty_context), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelResume(&empty_context), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetProcessInformation(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetProcessInformation(&process, 0, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetProcessInformation(&process, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
@@ -99,7 +102,7 @@ static void accel_functions_check_their_arguments_first(void **state)
     assert_int_equal(tf.AccelGetVendorMountLibs(NULL, 1, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 0, &count), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetVendorMountLibs(&mount, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(open_files(), before); /* no provider was opened for these calls */
+    assert_int_equal(open_files(), files_before); /* no provider was opened for these calls */
     assert_true(threads_have_ended());
     assert_int_equal(tf.AccelGetAllDevicesTopology(&topology), ACCEL_SUCCESS);
     tf_end();
@@ -140,21 +143,21 @@ static void limiter_functions_check_their_arguments_first(void **state)
 
 /* ---- opening ---- */
 
-/* Each call is the first after a shutdown, without an init. */
+/* Each call but the first is the first one after a shutdown, without an init. */
 static void each_function_opens_the_providers_it_needs(void **state)
 {
     static ExtendedDeviceInfo device;
     static ExtendedDeviceTopology topology;
     static PartitionResult partition;
-    const pid_t own = getpid();
-    SnapshotContext processes = {(pid_t *)&own, 1, NULL};
+    const pid_t own_pid = getpid();
+    SnapshotContext processes = {(pid_t *)&own_pid, 1, NULL};
     ProcessInformation process;
     DeviceMetrics metrics;
     MountPath mount;
     size_t count = 0;
 
     use_sim("h100");
-    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS); /* as TensorFusion's own test begins */
+    assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS); /* TensorFusion's own test begins like this */
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 1);
@@ -166,8 +169,8 @@ static void each_function_opens_the_providers_it_needs(void **state)
     assert_string_equal(topology.devices[0].deviceUUID, uuid);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelAssignPartition("1g.10gb", uuid, &partition), ACCEL_SUCCESS);
-    assert_int_equal(tf.AccelRemovePartition("1g.10gb", uuid),
-                     ACCEL_SUCCESS); /* closes the provider that the call before it opened */
+    /* No shutdown between these two: the partition would end with its provider. */
+    assert_int_equal(tf.AccelRemovePartition("1g.10gb", uuid), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelSetMemHardLimit(uuid, UINT64_C(4) << 30), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
@@ -214,14 +217,14 @@ static void each_call_reports_a_provider_that_cannot_be_opened(void **state)
         assert_int_equal(tf_log.errors, i);
         assert_non_null(strstr(tf_log.last_warning, "/nonexistent/facet-provider-x.so"));
     }
-    assert_int_equal(count, 77);
-    use_sim("h100"); /* the failure does not affect the next call */
+    assert_int_equal(count, 77); /* unchanged */
+    use_sim("h100");             /* the failure does not affect the next call */
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 1);
     tf_end();
 }
 
-static void a_place_that_is_neither_is_refused(void **state)
+static void a_place_other_than_child_or_process_is_refused(void **state)
 {
     size_t count = 77;
 
@@ -243,16 +246,16 @@ static void a_place_that_is_neither_is_refused(void **state)
 static void after_a_shutdown_nothing_is_left(void **state)
 {
     size_t count;
-    unsigned before = open_files();
+    unsigned files_before = open_files();
 
     for (int i = 0; i < 3; i++) {
         use_sim("h100");
         if (i == 1)
             assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
         assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
-        assert_true(open_files() > before);
+        assert_true(open_files() > files_before);
         tf_end();
-        assert_int_equal(open_files(), before);
+        assert_int_equal(open_files(), files_before);
         assert_true(threads_have_ended());
     }
 }
@@ -282,7 +285,7 @@ static void *call_repeatedly(void *argument)
 }
 
 /* After a shutdown, other threads' calls open the providers again. */
-static void calls_and_shutdowns_may_meet(void **state)
+static void calls_succeed_while_another_thread_shuts_down(void **state)
 {
     pthread_t threads[CALLERS];
     bool passed[CALLERS];
@@ -309,16 +312,16 @@ int main(void)
         cmocka_unit_test(each_function_opens_the_providers_it_needs),
         cmocka_unit_test(an_init_keeps_open_providers),
         cmocka_unit_test(each_call_reports_a_provider_that_cannot_be_opened),
-        cmocka_unit_test(a_place_that_is_neither_is_refused),
+        cmocka_unit_test(a_place_other_than_child_or_process_is_refused),
         cmocka_unit_test(after_a_shutdown_nothing_is_left),
         cmocka_unit_test(a_shutdown_of_nothing_succeeds),
-        cmocka_unit_test(calls_and_shutdowns_may_meet),
+        cmocka_unit_test(calls_succeed_while_another_thread_shuts_down),
     };
 
     tf_open();
     pthread_t thread;
 
-    /* A sanitizer starts threads of its own with the program's first one. */
+    /* A sanitizer starts threads of its own when the program starts its first thread. */
     assert_int_equal(pthread_create(&thread, NULL, do_nothing, NULL), 0);
     pthread_join(thread, NULL);
     threads_before = entry_count("/proc/self/task");

@@ -39,7 +39,7 @@ static void the_null_provider_has_no_devices(void **state)
     ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
     size_t count = 9;
 
-    tf_provider("null");
+    tf_use_provider("null");
     assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 0);
@@ -81,6 +81,7 @@ static void a_device_is_described(void **state)
     assert_int_equal(count, 1);
     assert_true(strlen(device->basic.uuid) > 8);
     assert_non_null(strstr(device->basic.model, "H100"));
+    /* The numbers are those of providers/sim/profiles/h100.json. */
     assert_true(device->basic.totalMemoryBytes == UINT64_C(85519761408));
     assert_true(device->basic.totalComputeUnits == 132);
     assert_true(fabs(device->basic.maxTflops - 989.4) < 0.001);
@@ -124,21 +125,21 @@ static void devices_beyond_the_array_are_left_out_with_a_warning(void **state)
     free(devices);
 }
 
-static void providers_are_merged(void **state)
+static void devices_of_two_providers_are_in_one_list(void **state)
 {
     ExtendedDeviceInfo *devices = calloc(8, sizeof *devices);
     char sim[4096];
     size_t count = 0;
 
     snprintf(sim, sizeof sim, "%s/facet-provider-sim.so", getenv("FACET_LIB_DIR"));
-    tf_profile("h100");
+    tf_use_profile("h100");
     use_fake_provider("", sim);
     assert_int_equal(tf.AccelGetAllDevices(devices, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 3);
     assert_string_equal(devices[1].basic.uuid, "PLAYED-1");
     assert_non_null(strstr(devices[2].basic.model, "H100"));
     assert_int_equal(devices[2].basic.index, 2);
-    /* A UUID, in upper or lower case, selects its provider. */
+    /* A device is found in either provider by its UUID, in upper or lower case. */
     const char *uuids[] = {devices[2].basic.uuid, "played-0"};
     DeviceMetrics metrics[2] = {0};
     assert_int_equal(tf.AccelGetDeviceMetrics(uuids, 2, metrics), ACCEL_SUCCESS);
@@ -150,7 +151,7 @@ static void providers_are_merged(void **state)
 
 /* ---- topology ---- */
 
-static void a_node_is_a_symmetric_matrix(void **state)
+static void each_device_lists_all_others_as_peers(void **state)
 {
     ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
 
@@ -168,7 +169,7 @@ static void a_node_is_a_symmetric_matrix(void **state)
 
             assert_true(peer != i && peer < 8);
             assert_string_equal(device->peers[j].peerUUID, topology->devices[peer].deviceUUID);
-            assert_int_equal(device->peers[j].topoLevel, TOPO_LEVEL_SINGLE_SWITCH); /* NVSwitch */
+            assert_int_equal(device->peers[j].topoLevel, TOPO_LEVEL_SINGLE_SWITCH); /* all are behind the NVSwitches */
         }
     }
     assert_int_equal(tf.AccelGetAllDevicesTopology(NULL), ACCEL_ERROR_INVALID_PARAM);
@@ -176,13 +177,13 @@ static void a_node_is_a_symmetric_matrix(void **state)
     free(topology);
 }
 
-static void without_links_numa_nodes_tell_and_64_devices_fit(void **state)
+static void without_links_levels_follow_numa_nodes_of_at_most_64_devices(void **state)
 {
     ExtendedDeviceTopology *topology = calloc(1, sizeof *topology);
 
     use_fake_provider("many", NULL);
     assert_int_equal(tf.AccelGetAllDevicesTopology(topology), ACCEL_SUCCESS);
-    assert_int_equal(topology->deviceCount, 64);
+    assert_int_equal(topology->deviceCount, 64); /* the ABI has no room for all 70 devices */
     assert_int_equal(topology->devices[63].peerCount, 63);
     assert_int_equal(topology->devices[0].peers[0].topoLevel, TOPO_LEVEL_SYSTEM);    /* devices 0 and 1 */
     assert_int_equal(topology->devices[0].peers[1].topoLevel, TOPO_LEVEL_NUMA_NODE); /* devices 0 and 2 */
@@ -223,7 +224,7 @@ static void partitions_come_and_go_by_uuid_or_template(void **state)
     assert_int_equal(tf.AccelRemovePartition(first->deviceUUID, device), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.AccelRemovePartition("1g.10gb", device), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelRemovePartition("1g.10gb", device), ACCEL_ERROR_NOT_FOUND);
-    assert_int_equal(tf.AccelAssignPartition("7g.80gb", device, first), ACCEL_SUCCESS); /* all of it is free again */
+    assert_int_equal(tf.AccelAssignPartition("7g.80gb", device, first), ACCEL_SUCCESS); /* the whole device is free */
     assert_int_equal(tf.AccelAssignPartition("1g.10gb", device, second), ACCEL_ERROR_RESOURCE_EXHAUSTED);
     assert_int_equal(tf.AccelRemovePartition(first->deviceUUID, device), ACCEL_SUCCESS);
     tf_end();
@@ -231,7 +232,7 @@ static void partitions_come_and_go_by_uuid_or_template(void **state)
     free(second);
 }
 
-static void partitions_refuse_wrong_arguments_and_touch_nothing(void **state)
+static void partitions_refuse_wrong_arguments_and_keep_the_result(void **state)
 {
     PartitionResult *result = malloc(sizeof *result), *before = malloc(sizeof *before);
     char device[UUID_STRING_LENGTH];
@@ -318,10 +319,10 @@ static pid_t dead_pid(void)
     return pid;
 }
 
-static void processes_and_devices_go_and_come_back(void **state)
+static void processes_and_devices_are_saved_and_restored(void **state)
 {
-    pid_t own = getpid();
-    SnapshotContext processes = {&own, 1, NULL}, device = {NULL, 0, "PLAYED-1"};
+    pid_t own_pid = getpid();
+    SnapshotContext processes = {&own_pid, 1, NULL}, device = {NULL, 0, "PLAYED-1"};
 
     use_fake_provider("", NULL);
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_SUCCESS);
@@ -336,34 +337,35 @@ static void processes_and_devices_go_and_come_back(void **state)
 static void snapshots_refuse_wrong_arguments(void **state)
 {
     pid_t dead = dead_pid(), zero = 0, many[MAX_PROCESSES + 1];
-    SnapshotContext none = {0}, gone = {&dead, 1, NULL}, empty = {NULL, 0, ""}, nobody = {NULL, 0, "GPU-nobody"};
-    SnapshotContext bad = {&zero, 1, NULL}, crowd = {many, MAX_PROCESSES + 1, NULL};
+    SnapshotContext no_target = {0}, dead_process = {&dead, 1, NULL}, empty_uuid = {NULL, 0, ""},
+                    unknown_device = {NULL, 0, "GPU-nobody"};
+    SnapshotContext zero_pid = {&zero, 1, NULL}, too_many = {many, MAX_PROCESSES + 1, NULL};
 
     for (size_t i = 0; i < MAX_PROCESSES + 1; i++)
         many[i] = getpid();
     tf_init_sim("h100");
     assert_int_equal(tf.AccelSnapshot(NULL), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelSnapshot(&none), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelSnapshot(&empty), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelSnapshot(&bad), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelSnapshot(&crowd), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelSnapshot(&gone), ACCEL_ERROR_NOT_FOUND);
-    assert_int_equal(tf.AccelSnapshot(&nobody), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelSnapshot(&no_target), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&empty_uuid), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&zero_pid), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&too_many), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelSnapshot(&dead_process), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelSnapshot(&unknown_device), ACCEL_ERROR_NOT_FOUND);
     assert_int_equal(tf.AccelResume(NULL), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(tf.AccelResume(&none), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelResume(&no_target), ACCEL_ERROR_INVALID_PARAM);
     tf_end();
-    tf_provider("null");
-    pid_t own = getpid();
-    SnapshotContext mine = {&own, 1, NULL};
+    tf_use_provider("null");
+    pid_t own_pid = getpid();
+    SnapshotContext own_process = {&own_pid, 1, NULL};
     assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
-    assert_int_equal(tf.AccelSnapshot(&mine), ACCEL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(tf.AccelSnapshot(&own_process), ACCEL_ERROR_NOT_SUPPORTED);
     assert_int_equal(tf.AccelShutdown(), ACCEL_SUCCESS);
 }
 
 static void a_failed_snapshot_is_undone_on_the_provider_that_saved(void **state)
 {
-    pid_t own = getpid();
-    SnapshotContext processes = {&own, 1, NULL};
+    pid_t own_pid = getpid();
+    SnapshotContext processes = {&own_pid, 1, NULL};
 
     use_fake_provider("", getenv("FACET_TEST_PLAYED_ALONE"));
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_ERROR_OPERATION_FAILED);
@@ -380,14 +382,14 @@ int main(void)
         cmocka_unit_test(the_null_provider_has_no_devices),
         cmocka_unit_test(a_device_is_described),
         cmocka_unit_test(devices_beyond_the_array_are_left_out_with_a_warning),
-        cmocka_unit_test(providers_are_merged),
-        cmocka_unit_test(a_node_is_a_symmetric_matrix),
-        cmocka_unit_test(without_links_numa_nodes_tell_and_64_devices_fit),
+        cmocka_unit_test(devices_of_two_providers_are_in_one_list),
+        cmocka_unit_test(each_device_lists_all_others_as_peers),
+        cmocka_unit_test(without_links_levels_follow_numa_nodes_of_at_most_64_devices),
         cmocka_unit_test(partitions_come_and_go_by_uuid_or_template),
-        cmocka_unit_test(partitions_refuse_wrong_arguments_and_touch_nothing),
+        cmocka_unit_test(partitions_refuse_wrong_arguments_and_keep_the_result),
         cmocka_unit_test(a_partition_that_cannot_be_reported_is_taken_back),
         cmocka_unit_test(limits_are_set_once),
-        cmocka_unit_test(processes_and_devices_go_and_come_back),
+        cmocka_unit_test(processes_and_devices_are_saved_and_restored),
         cmocka_unit_test(snapshots_refuse_wrong_arguments),
         cmocka_unit_test(a_failed_snapshot_is_undone_on_the_provider_that_saved),
     };

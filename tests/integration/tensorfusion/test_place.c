@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the proof that the facade finds its own files for a program in any folder, and refuses a folder that all users
- * may write to. Never: sets a variable that only a user of Facet would set.
+ * Owns: the proof that the facade finds its providers and its host program from any working folder, names the folder in
+ * which they are missing, and refuses a folder for segments that all users may write to.
+ * Never: starts Facet's daemon.
  */
 #include <sys/stat.h>
 
@@ -11,7 +12,7 @@ static void files_of_the_installation_are_found_beside_the_library(void **state)
 {
     size_t count = 0;
 
-    tf_profile("h100");
+    tf_use_profile("h100");
     unsetenv("FACET_PROVIDER_PATH");
     unsetenv("FACET_LIB_DIR");
     assert_int_equal(chdir("/"), 0);
@@ -33,7 +34,7 @@ static void a_folder_without_the_files_is_named_with_its_variable(void **state)
     assert_int_equal(tf.AccelRegisterLogCallback(NULL), ACCEL_SUCCESS);
 }
 
-/* TensorFusion mounts its base with mode 0777. */
+/* TensorFusion mounts the folder for segments with mode 0777. */
 static void a_base_writable_by_all_is_refused_and_a_folder_inside_a_sticky_one_is_made(void **state)
 {
     char base[] = "/tmp/facet-test-base-XXXXXX", inside[64], lock[72];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: tests of the values that the Accel functions read (metrics, mounts), of providers that die, callbacks and
- * threads, and of the memory that Facet's own ABI needs in comparison.
+ * Owns: tests of the values that the Accel functions read (metrics, mounts), of providers that die, of callbacks and
+ * threads, and of how much smaller device lists are in Facet's own ABI.
  * Never: tests devices, partitions and limits (test_facade).
  */
 #include <math.h>
@@ -24,7 +24,7 @@ static void processes_are_reported(void **state)
 
     use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetProcessInformation(processes, 8, &count), ACCEL_SUCCESS);
-    assert_int_equal(count, 4); /* two on each of two devices */
+    assert_int_equal(count, 4); /* the fake provider reports two processes on each of its two devices */
     assert_string_equal(processes[0].processId, "11");
     assert_string_equal(processes[0].deviceUUID, "PLAYED-0");
     assert_true(processes[0].memoryUsedBytes == 250 && processes[0].totalSMs == 10);
@@ -44,17 +44,17 @@ static void metrics_are_all_or_nothing(void **state)
 {
     char device[UUID_STRING_LENGTH];
     DeviceMetrics metrics[2], before[2];
-    const char *known[1], *mixed[2], *hole[2];
+    const char *known[1], *with_unknown[2], *with_null[2];
 
     tf_init_sim("h100");
     tf_uuid(0, device);
-    known[0] = mixed[0] = hole[0] = device;
-    mixed[1] = "GPU-nobody";
-    hole[1] = NULL;
+    known[0] = with_unknown[0] = with_null[0] = device;
+    with_unknown[1] = "GPU-nobody";
+    with_null[1] = NULL;
     memset(metrics, 0x5a, sizeof metrics);
     memcpy(before, metrics, sizeof before);
-    assert_int_equal(tf.AccelGetDeviceMetrics(mixed, 2, metrics), ACCEL_ERROR_NOT_FOUND);
-    assert_int_equal(tf.AccelGetDeviceMetrics(hole, 2, metrics), ACCEL_ERROR_INVALID_PARAM);
+    assert_int_equal(tf.AccelGetDeviceMetrics(with_unknown, 2, metrics), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelGetDeviceMetrics(with_null, 2, metrics), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetDeviceMetrics(NULL, 1, metrics), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetDeviceMetrics(known, 0, metrics), ACCEL_ERROR_INVALID_PARAM);
     assert_int_equal(tf.AccelGetDeviceMetrics(known, 1, NULL), ACCEL_ERROR_INVALID_PARAM);
@@ -119,7 +119,7 @@ static void a_provider_that_crashes_is_opened_again(void **state)
     use_fake_provider("crash", NULL);
     assert_int_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "signal"));
-    /* The provider is lost, but this process goes on. Only another discovery finds the provider's devices again. */
+    /* The provider is lost, but this process goes on. Only a call that lists devices opens the provider again. */
     assert_int_not_equal(tf.AccelGetDeviceMetrics(&uuid, 1, &metrics), ACCEL_SUCCESS);
     unlink(fuse);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
@@ -130,14 +130,14 @@ static void a_provider_that_crashes_is_opened_again(void **state)
 
 /* ---- messages ---- */
 
-static unsigned again;
+static unsigned callback_calls;
 
 static void log_and_call(const char *level, const char *message)
 {
     size_t count;
 
-    /* The callback may make further calls: no lock is held here. */
-    if (again++ < 3)
+    /* The callback may call the library: no lock is held while it runs. The refused call runs the callback again. */
+    if (callback_calls++ < 3)
         tf.AccelGetAllDevices(NULL, 0, &count);
     tf.AccelInit();
     tf.AccelShutdown();
@@ -148,13 +148,13 @@ static void the_callback_may_call_back(void **state)
     size_t count;
 
     tf_init_sim("h100");
-    again = 0;
+    callback_calls = 0;
     assert_int_equal(tf.AccelRegisterLogCallback(log_and_call), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetAllDevices(NULL, 0, &count), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(again, 4);
+    assert_int_equal(callback_calls, 4);
     assert_int_equal(tf.AccelRegisterLogCallback(NULL), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetAllDevices(NULL, 0, &count), ACCEL_ERROR_INVALID_PARAM);
-    assert_int_equal(again, 4);
+    assert_int_equal(callback_calls, 4);
     tf_end();
 }
 
@@ -228,9 +228,9 @@ static void eight_threads_use_everything(void **state)
     tf_end();
 }
 
-/* ---- how lean Facet's own ABI is ---- */
+/* ---- the size of device lists ---- */
 
-/* A machine of 64 devices, made from a shipped profile. */
+/* Writes the profile of a machine with 64 devices, made from a shipped profile. */
 static void write_big_profile(const char *path)
 {
     char source[4096];
@@ -255,6 +255,7 @@ static void write_big_profile(const char *path)
     json_decref(profile);
 }
 
+/* The bytes with which Facet's own ABI describes all devices: their structs and properties. */
 static size_t facet_bytes(uint32_t *ret_devices)
 {
     struct facet_device_info infos[64];
@@ -280,23 +281,24 @@ static size_t facet_bytes(uint32_t *ret_devices)
     return bytes;
 }
 
-static void discovery_of_64_devices_is_20_times_leaner(void **state)
+static void discovery_of_64_devices_takes_a_twentieth_of_the_bytes(void **state)
 {
     char path[] = "/tmp/facet-profile-XXXXXX";
-    size_t there = 64 * sizeof(ExtendedDeviceInfo), count = 0;
+    size_t tensorfusion_bytes = 64 * sizeof(ExtendedDeviceInfo), count = 0;
     uint32_t devices;
     int fd = mkstemp(path);
 
     assert_true(fd >= 0);
     close(fd);
     write_big_profile(path);
-    tf_provider("sim");
+    tf_use_provider("sim");
     setenv("FACET_SIM_PROFILE", path, 1);
-    size_t here = facet_bytes(&devices);
+    size_t facet_total = facet_bytes(&devices);
     assert_int_equal(devices, 64);
-    print_message("# 64 devices: %zu bytes here, %zu there: 1 to %.1f\n", here, there, (double)there / (double)here);
-    assert_true(here * 20 <= there);
-    /* The facade reports the same values, in structs of the other ABI's size. */
+    print_message("# 64 devices: %zu bytes in Facet's ABI, %zu in TensorFusion's: 1 to %.1f\n", facet_total,
+                  tensorfusion_bytes, (double)tensorfusion_bytes / (double)facet_total);
+    assert_true(facet_total * 20 <= tensorfusion_bytes);
+    /* The facade reports the same devices, in the larger structs of TensorFusion's ABI. */
     assert_int_equal(tf.AccelInit(), ACCEL_SUCCESS);
     assert_int_equal(tf.AccelGetDeviceCount(&count), ACCEL_SUCCESS);
     assert_int_equal(count, 64);
@@ -314,7 +316,7 @@ int main(void)
         cmocka_unit_test(a_provider_that_crashes_is_opened_again),
         cmocka_unit_test(the_callback_may_call_back),
         cmocka_unit_test(eight_threads_use_everything),
-        cmocka_unit_test(discovery_of_64_devices_is_20_times_leaner),
+        cmocka_unit_test(discovery_of_64_devices_takes_a_twentieth_of_the_bytes),
     };
 
     tf_open();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the agent's hints. Owns: classes and fields. Never: orders devices."""
+"""A stand-in for the hints with which the agent asks for near devices. Owns: their classes and fields. Never: orders
+devices."""
 import enum
 from dataclasses import dataclass
 

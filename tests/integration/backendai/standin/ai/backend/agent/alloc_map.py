@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in for the agent's abstract map, whose constructor sets its tables up. Owns: the constructor. Never: has an algorithm."""
+"""A stand-in for the agent's abstract allocation map. Owns: its constructor and tables. Never: allocates."""
 from abc import ABC, abstractmethod
 from decimal import Decimal
 

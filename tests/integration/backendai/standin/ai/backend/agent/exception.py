@@ -34,7 +34,7 @@ class InsufficientResource(ResourceError):
 
 
 @dataclass(eq=False)
-class FractionalResourceFragmented(ResourceError):  # takes no message
+class FractionalResourceFragmented(ResourceError):  # unlike InsufficientResource, has no field for a message
     slot_name: str
     requested_alloc: object
     dev_allocs: object

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stand-in for the agent: its plugin interface, and its assignment of devices to a kernel.
 
-Owns: the abstract methods, the transaction around all maps, the load-time rules, the merge of container arguments.
-Never: copies a line of the original; it follows the documented behaviour.
+Owns: the abstract methods, the transaction around all maps, the rules for loading plugins, and the merge of container
+arguments. Never: copies code of the original: it does what the original's documentation says.
 """
 import copy
 import importlib.metadata
@@ -62,7 +62,7 @@ class KernelResourceSpec:
 
 
 async def load_plugins(config):
-    """Loads plugins by their entry points, and checks names by the agent's rules."""
+    """Loads the plugins of all entry points, and checks their names as the agent does."""
     found = {}
     for entry in importlib.metadata.entry_points(group=GROUP):
         plugin = entry.load()(config.get(entry.name, {}), {})
@@ -77,7 +77,8 @@ async def load_plugins(config):
 
 
 def allocate(maps, slots, order, devices, policy, **options):
-    """Allocates all types of devices or none. Devices of a type are near those that earlier types gave."""
+    """Allocates devices of all types, or none. With a policy, devices of a type are placed near those that were chosen
+    of the type before it."""
     saved, granted, chosen = copy.deepcopy(maps), {}, None
     try:
         for name in order:

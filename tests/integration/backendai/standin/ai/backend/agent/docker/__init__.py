@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-in."""
+"""A stand-in for Backend.AI's package ai.backend.agent.docker, which makes the adapter's imports work. Has no code."""
