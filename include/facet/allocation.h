@@ -220,8 +220,8 @@ struct facet_maps_refusal {
     uint32_t item;   /* index of the refused item in the request */
     uint32_t other;  /* FACET_REFUSED_EXCLUSIVE: index of the item that excludes it */
     int64_t asked;
-    int64_t
-        could; /* the most that the same request could have had of the item; 0 where the reason has no such amount */
+    /* The most that the same request could have had of the item; 0 where the reason has no such amount. */
+    int64_t could;
 };
 
 FACET_API const char *facet_refusal_name(uint32_t reason); /* "short"; NULL when unknown */

@@ -39,8 +39,8 @@ struct facet_pci_address {
     uint32_t domain; /* 0 to 0xffff; larger behind Intel's VMD */
     uint8_t bus;
     uint8_t device; /* 0 to 31 */
-    uint8_t
-        function; /* 0 to 7; with ARI a function's number has 8 bits, which the kernel shows as device and function */
+    /* 0 to 7; with ARI a function's number has 8 bits, which the kernel shows as device and function */
+    uint8_t function;
     uint8_t reserved; /* 0 */
 };
 

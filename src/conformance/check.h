@@ -54,8 +54,8 @@ struct facet_check {
     struct facet_device_info *devices;
     uint32_t device_count;
     uint32_t device; /* the device under test: an index of `devices` */
-    struct facet_check_identity
-        *earlier_devices; /* what another process saw before; NULL: that process failed, or none ran */
+    /* what another process saw before; NULL: that process failed, or none ran */
+    struct facet_check_identity *earlier_devices;
     uint32_t earlier_count;
     bool several_kinds; /* several kinds of devices are under test, so texts name the device */
 

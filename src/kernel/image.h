@@ -30,8 +30,8 @@ struct facet_image {
     struct facet_diagnostic *diagnostics; /* each owns its texts */
     struct facet_compile_statistics statistics;
     struct facet_error uncached; /* why the cache was neither searched nor filled; FACET_OK: it was */
-    struct facet_manifest
-        manifest;      /* files read by the compile besides the source; empty unless the compiler made the image */
+    /* files read by the compile besides the source; empty unless the compiler made the image */
+    struct facet_manifest manifest;
     bool unrepeatable; /* the manifest is incomplete: the cache cannot keep it */
 };
 

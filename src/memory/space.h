@@ -63,8 +63,8 @@ struct facet_pool_arena {
 struct facet_unmap_queue {
     uint32_t first, last;   /* extents of the list, by their first pages; FACET_PAGE_NONE: the list is empty */
     uint32_t first_unasked; /* the first extent that the device was not asked to unmap yet */
-    enum facet_status
-        last_refusal; /* why the device refused the last extent; FACET_BUSY: earlier launches were not over */
+    /* why the device refused the last extent; FACET_BUSY: earlier launches were not over */
+    enum facet_status last_refusal;
     _Atomic uint64_t pages;
     _Atomic uint32_t unasked_count;
 };

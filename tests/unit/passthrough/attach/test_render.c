@@ -277,7 +277,7 @@ static void numbers_out_of_bounds_are_refused(void **state)
     assert_refuses(FACET_ATTACH_QEMU, REQUEST(list, .first_port = 255), FACET_OUT_OF_RANGE, "first_port 255");
     assert_refuses(FACET_ATTACH_QEMU, REQUEST(list, .first_port = 256), FACET_OUT_OF_RANGE, "first_port 256");
     assert_refuses(FACET_ATTACH_CLOUD, REQUEST(list, .segment = 16), FACET_OUT_OF_RANGE, "segment 16");
-    assert_refuses(FACET_ATTACH_QEMU, REQUEST(list, .iommufd_fd = 3), FACET_INVALID_ARGUMENT, "with iommufd only");
+    assert_refuses(FACET_ATTACH_QEMU, REQUEST(list, .iommufd_fd = 3), FACET_INVALID_ARGUMENT, "only with iommufd");
     assert_refuses(FACET_ATTACH_FORMS, REQUEST(list), FACET_INVALID_ARGUMENT, "form");
     assert_refuses(FACET_ATTACH_QEMU, NULL, FACET_INVALID_ARGUMENT, "request");
     assert_string_equal(facet_attach_form_name(FACET_ATTACH_CLOUD_ADD), "cloud_hypervisor_add");
