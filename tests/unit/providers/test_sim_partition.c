@@ -231,7 +231,7 @@ static void media_extensions_are_in_one_partition_only(void **state)
     struct facet_partition_info info;
 
     assert_int_equal(create_partition(instance, 0, "1g.5gb+me", 2, &info, NULL), FACET_OK);
-    assert_refused(create_partition(instance, 0, "1g.5gb+me", 3, &info, &error), FACET_NO_SPACE, "at most");
+    assert_refused(create_partition(instance, 0, "1g.5gb+me", 3, &info, &error), FACET_NO_SPACE, "expected fewer");
     assert_int_equal(create_partition(instance, 0, "1g.5gb", 3, &info, NULL), FACET_OK);
     sim_device_ops.close(instance);
 }
