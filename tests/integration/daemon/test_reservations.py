@@ -141,7 +141,7 @@ def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
         daemon.create(reservation="job", name="second")
         got = daemon.get(f"{PATH}/job").json
         equal(("environment" in got["workload"], got["vgpus"]), (False, [vgpu["name"], "second"]))
-        contains(got["warning"], "2 vGPUs are in it")
+        contains(got["warning"], "2 vGPUs are in the reservation")
 
 
 @test
