@@ -212,7 +212,7 @@ static enum facet_status run_arrivals(struct run *run, struct facet_error *error
         size_t job = i < run->job_count ? order[i] : (size_t)fleet_random_below(&random, run->job_count);
 
         status = arrive_job(run, job, &allocation, error);
-        requested += run->fleet->shapes[run->shapes[job]].gpu;
+        requested += run->fleet->shapes[run->shapes[job]].gpu_milli_sum;
         note_loads(run, requested);
         if (status == FACET_OK)
             status = report_progress(run, requested, run->result.gpu_milli / 1000 * last_load, error);
