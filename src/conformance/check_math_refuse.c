@@ -30,8 +30,8 @@ static void expect_either_refusal(struct facet_check_trial *trial, const char *t
 
     facet_check_begin(check, "%s", text);
     enum facet_status status = run_operation(trial);
-    facet_check_judge(check, status == one || status == other, "expected: %s or %s\ngot: %s", facet_status_name(one),
-                      facet_status_name(other), facet_status_name(status));
+    facet_check_judge(check, status == one || status == other, "expected: %s or %s from math.run\ngot: %s",
+                      facet_status_name(one), facet_status_name(other), facet_status_name(status));
 }
 
 #define CHANGE(name, statement)                                                                                        \

@@ -27,7 +27,7 @@ struct facet_check_result {
 
 struct facet_check_trial {
     struct facet_check *check;
-    uint64_t context, stream, address;           /* of the area */
+    uint64_t context, stream, address;           /* address: where the area begins */
     unsigned char image[FACET_CHECK_AREA_BYTES]; /* the area's content before the operation */
     size_t used_bytes;
     uint32_t seed;
