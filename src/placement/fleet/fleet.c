@@ -360,7 +360,8 @@ static enum facet_status check_gpus(const struct facet_fleet *fleet, const struc
     const struct fleet_node *node = &fleet->nodes[placement->node];
 
     if ((uint32_t)__builtin_popcount(placement->gpus) != shape->gpu_count || placement->gpus >> node->gpus != 0)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "gpus", "gpus: 0x%x, expected %u of %u", placement->gpus,
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "gpus",
+                                    "gpus: mask 0x%x, expected %u of the node's %u GPUs", placement->gpus,
                                     shape->gpu_count, node->gpus);
     for (uint32_t i = 0; i < node->gpus; i++)
         if ((placement->gpus >> i & 1) && node->left[i] < shape->milli)

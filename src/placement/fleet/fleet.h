@@ -26,7 +26,7 @@
 struct fleet_node {
     uint64_t memory_left;
     uint32_t cpu_left;
-    uint32_t gpu_left;               /* sum over its GPUs */
+    uint32_t gpu_left;               /* milli free, summed over its GPUs */
     uint16_t left[FACET_FLEET_GPUS]; /* milli free of each GPU */
     uint8_t gpus;
     uint8_t free_gpus;     /* GPUs that are wholly free */
@@ -51,7 +51,7 @@ struct fleet_shape {
     uint64_t models; /* a bit for each model that the request allows */
 
     uint32_t cpu;
-    uint16_t milli; /* of each GPU */
+    uint16_t milli; /* the demand on each GPU */
     uint8_t gpu_count;
     uint8_t kind;           /* as in allocs_of_kind */
     uint32_t gpu_milli_sum; /* milli * gpu_count */
@@ -68,7 +68,7 @@ struct fleet_shape {
 /* The mix is the set of jobs that the fleet expects, each shape weighted by how often jobs have it. Tables say how much
  * of that weight could use a GPU, by the GPU's free milli and the node's free CPU. */
 struct fleet_mix {
-    uint32_t levels, ranks;         /* numbers of the tables' rows (free CPU) and columns (free milli) */
+    uint32_t levels, ranks;         /* how many rows (free CPU) and columns (free milli) the tables have */
     uint32_t *cpu;                  /* [levels]: the least free CPU of each level; level 0 begins at 0 */
     uint16_t rank[FLEET_WHOLE + 1]; /* the column of a GPU with so many milli free */
     int64_t *share;                 /* [model][level][rank] weight of jobs that could use a GPU of that rank */
@@ -89,7 +89,7 @@ struct fleet_alloc {
 /* Ratios, scaled by 1 << FLEET_SCALE_BITS. */
 struct fleet_prices {
     int64_t gpu_per_cpu;               /* milli of GPU that jobs use for each milli-core */
-    int64_t model[FACET_FLEET_MODELS]; /* demand of jobs that name models, over supply */
+    int64_t model[FACET_FLEET_MODELS]; /* the demand of jobs that name the model, divided by its supply */
 };
 
 struct facet_fleet {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: for each shape the scores of all nodes, brought up to date by the journal of changes; finding the first node
- * of the highest score. Never: computes a score.
+ * of the highest score. Never: computes a score; score.c does.
  *
  * A changed node costs at most a pass over the nodes of its block. A decision costs one pass over the highest scores of
  * all blocks, and one over the nodes of a block.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making room for a request by moving a few allocations of one node elsewhere.
- * Never: leaves anything moved when the request still does not fit.
+ * Never: leaves an allocation moved when the request still does not fit.
  *
  * On each node that could take the request, allocations are moved to other nodes until the request fits, at most `most`
  * of them. Every attempt is undone exactly; the attempt that needed the fewest moves is then repeated.
@@ -16,7 +16,7 @@ struct attempt {
     struct facet_fleet *fleet;
     uint32_t node, most, count;
     struct facet_fleet_move moves[FLEET_MOVES_MAX];
-    uint32_t previous[FLEET_MOVES_MAX]; /* predecessor in its node list, for undo */
+    uint32_t previous[FLEET_MOVES_MAX]; /* for undo: the allocation before it in its node's list */
 };
 
 static bool can_be_cleared(const struct fleet_node_details *details, const struct fleet_node *node,

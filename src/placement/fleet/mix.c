@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the expected jobs, and the tables of how much of a GPU they could use.
- * Never: reads a node.
+ * Never: scores a node; score_fgd.c and score_facet.c do.
  *
  * The fragments of a node are, for each expected shape, the free milli that the shape could not use, weighted by how
  * often the shape comes (FGD's F). A shape of one GPU can use every GPU with enough milli left. A shape of several
@@ -14,8 +14,8 @@
 
 #include "placement/fleet/mix.h"
 
-#define COVERED_PERCENT 95                     /* of the jobs have a shape in the tables */
-#define LEVEL_SLOTS     1024u                  /* entries of fleet_mix.level_of_slot */
+#define COVERED_PERCENT 95    /* so many percent of the jobs, or more, have their shape in the tables */
+#define LEVEL_SLOTS     1024u /* entries of fleet_mix.level_of_slot */
 #define WHOLE_COLUMNS   (FACET_FLEET_GPUS + 1) /* columns of fleet_mix.whole: 0 to FACET_FLEET_GPUS free GPUs */
 
 static int compare_u64(uint64_t a, uint64_t b)

@@ -49,7 +49,7 @@ static inline int64_t fleet_view_gpus(const struct fleet_view *view, const struc
     return sum;
 }
 
-/* The change of the node's weighted usable milli when `milli` of one GPU are taken. */
+/* The node's weighted usable milli after `milli` of one GPU are taken, less fleet_view_gpus() of the node before. */
 static inline int64_t fleet_view_part(const struct fleet_view *view, const struct fleet_node *node, uint32_t gpu,
                                       uint32_t milli)
 {

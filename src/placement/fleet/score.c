@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the scores of the policies that need no mix, as published. Never: compares nodes. */
+/* Owns: the scores of the policies that need no mix, as published, and calling the score of the fleet's policy. Never:
+ * compares nodes. */
 #include "placement/fleet/fleet.h"
 
 /* 100 less the percentage of the largest node that would stay free, CPU and GPU weighted alike. */

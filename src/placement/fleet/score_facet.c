@@ -17,7 +17,8 @@ static int64_t milli_without_cpu(const struct facet_fleet *fleet, uint32_t gpu_l
     return left > fed ? left - fed : 0;
 }
 
-/* The change of the weighted usable milli by taking the GPUs. Here for whole GPUs, which are all alike. */
+/* The node's weighted usable milli after the shape took its GPUs, less fleet_view_gpus() of the node before. This
+ * function is for whole GPUs, which are all alike. */
 static int64_t usable_whole(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {
