@@ -57,8 +57,8 @@ static CUresult begin_capture(int form, CUstream stream, CUgraph into)
     }
 }
 
-/* Every form of call that begins or ends a capture, of a created stream or of the per-thread default stream: captured
- * work does not count as a launch. */
+/* Captured work does not count as a launch, whichever of the five forms of call begins the capture: forms 0 and 1
+ * capture a created stream, the others the per-thread default stream. */
 void role_each_form_of_capture_is_recognised(void)
 {
     CUfunction function = client_function("work_2us");

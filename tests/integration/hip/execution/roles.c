@@ -285,8 +285,8 @@ static void role_captured_launches_do_not_count(void)
     CHECK(driver_launches(getpid()) == outside + 30 * 50);
 }
 
-/* Forms of call that begin and end a capture, of a created stream and of the per-thread default stream: captured work
- * does not count as a launch. */
+/* Captured work does not count as a launch, whichever call begins and ends the capture: form 0 captures a created
+ * stream into a given graph, form 1 the per-thread default stream. */
 static void role_each_form_of_capture_is_recognised(void)
 {
     hipStream_t stream = new_stream(), other = new_stream();
@@ -305,7 +305,7 @@ static void role_each_form_of_capture_is_recognised(void)
         OK(form ? client.hipStreamEndCapture_spt(NULL, &graph) : client.hipStreamEndCapture(stream, &graph));
         CHECK((graph == into) == (form == 0));
     }
-    CHECK_SETTLED(2); /* one launch for each form into the other stream */
+    CHECK_SETTLED(2); /* for each of the two forms, one launch into the other stream */
     CHECK(driver_launches(getpid()) == 2);
 }
 
