@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the initial content of buffers, and their elements as text and as JSON.
- * Never: makes content that differs between two runs, so that their results can be compared.
+ * Never: fills a buffer from an unpredictable source: the same fill and seed give the same content in each run, so that
+ * the results of two runs can be compared.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -79,7 +80,7 @@ static enum facet_status fill_from_file(struct kernel_argument *argument, struct
     return FACET_OK;
 }
 
-/* Whether the text is a number of any type, and so not the name of a file. */
+/* Whether the text can be read as a number. A file may have such a name, too. */
 static bool is_number(const char *text)
 {
     char *end;

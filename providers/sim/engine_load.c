@@ -64,12 +64,13 @@ static uint32_t units_at_work(const struct sim_load *load, const struct sim_laun
 {
     const struct sim_pool *pool = &load->pools[launch->pool];
 
-    if (load->slowdown_milli == UINT32_MAX || pool->units <= launch->part.units)
+    if (load->slowdown_milli == SIM_HANGS || pool->units <= launch->part.units)
         return launch->solo.units;
     return (uint32_t)((uint64_t)launch->solo.units * launch->part.units / pool->units);
 }
 
-static uint32_t units_wanted(const struct sim_model *model, const struct sim_load *load)
+/* The units at work for all running kernels, at most all units of the device. */
+static uint32_t device_units_at_work(const struct sim_model *model, const struct sim_load *load)
 {
     const struct sim_launch *launch;
     uint64_t units = 0;
@@ -127,13 +128,14 @@ static void set_pace(struct facet_provider_instance *instance, struct sim_load *
     LIST_FOREACH (account, &instance->engine->accounts, link)
         if (account->device == load->device)
             account->units_active = 0;
-    sum_demand(model, load); /* the demand for units, which does not depend on the clock */
-    load->hot = is_hot(model, load);
-    load->units_active = units_wanted(model, load);
-    load->clock_mhz = sim_model_clock_mhz(model, load->units_active, load->hot, &throttle);
-    if (load->slowdown_milli > 1000 && load->slowdown_milli != UINT32_MAX)
-        throttle |= FACET_THROTTLE_FAULT;
+    /* The clock depends on the demand for units, and the duration of each kernel on the clock. */
     sum_demand(model, load);
+    load->hot = is_hot(model, load);
+    load->units_active = device_units_at_work(model, load);
+    load->clock_mhz = sim_model_clock_mhz(model, load->units_active, load->hot, &throttle);
+    if (load->slowdown_milli > 1000 && load->slowdown_milli != SIM_HANGS)
+        throttle |= FACET_THROTTLE_FAULT;
+    sum_demand(model, load); /* at the new clock */
     TAILQ_FOREACH (launch, &load->running, running)
         launch->total_ns = sim_model_shared_ns(model, &launch->part, &load->pools[launch->pool].demand, &launch->solo,
                                                load->slowdown_milli);
@@ -169,7 +171,8 @@ static void advance_launches(const struct sim_model *model, struct sim_load *loa
     load->now.at_ns = load->at_ns;
 }
 
-/* The time of the next check of the temperature, while it moves towards the limit, upwards or downwards. */
+/* The time of the next check whether the temperature has crossed a limit: the thermal limit while the device heats up,
+ * or SIM_COOL_MC below it while the device cools down. SIM_NEVER: the temperature will not cross it at this power. */
 static uint64_t next_temperature_check(const struct sim_model *model, const struct sim_load *load)
 {
     int64_t steady = sim_model_steady_uc(model, load->power_mw);

@@ -261,7 +261,7 @@ uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance
 {
     const struct condition *condition = &instance->faults->devices[device];
 
-    return condition->hangs ? UINT32_MAX : condition->slowdown_milli;
+    return condition->hangs ? SIM_HANGS : condition->slowdown_milli;
 }
 
 void sim_fault_ecc(const struct facet_provider_instance *instance, uint32_t device, uint64_t *ret_corrected,

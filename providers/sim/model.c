@@ -91,7 +91,7 @@ uint64_t sim_model_shared_ns(const struct sim_model *model, const struct sim_dev
     uint64_t slots = slots_of(model, part);
     uint64_t total = solo->total_ns;
 
-    if (slowdown_milli == UINT32_MAX)
+    if (slowdown_milli == SIM_HANGS)
         return SIM_NEVER;
     if (demand->slots > slots)
         total = scale_rounded_up(solo->total_ns, demand->slots, slots);

@@ -115,10 +115,10 @@ bool sim_clock_wait(struct facet_provider_instance *instance, uint64_t until_ns,
 /* Wakes all threads in sim_clock_wait() after a change that they may be waiting for (a cancel, a new launch). */
 void sim_clock_changed(struct facet_provider_instance *instance);
 
-/*
- * The slowdown of kernels now, in thousandths of the modelled time; 1000: none. UINT32_MAX: the device hangs, nothing
- * completes.
- */
+/* The slowdown of a device that hangs: no kernel completes. */
+#define SIM_HANGS UINT32_MAX
+
+/* The slowdown of kernels now, in thousandths of the modelled time; 1000: none. It may be SIM_HANGS. */
 uint32_t sim_fault_slowdown_milli(const struct facet_provider_instance *instance, uint32_t device);
 /*
  * Applies faults of the script that hit one operation ("memory.alloc"): may crash the process or block forever, if the

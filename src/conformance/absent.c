@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: calls with a device that does not exist, of every operation that takes a device.
- * Never: names an operation: they are picked from FACET_OPERATIONS, so that a new operation is checked, or does not
+ * Never: names an operation: FACET_OPERATIONS lists the operations, so that a new one is checked, or this file does not
  * compile.
  */
 #include <inttypes.h>

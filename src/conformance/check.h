@@ -36,7 +36,7 @@ struct facet_check {
     bool isolated;
     int report_fd;
 
-    void *object; /* of dlopen(); NULL when isolated */
+    void *object; /* returned by dlopen(); NULL when isolated */
     struct facet_session *session;
     facet_provider_entry_func entry; /* NULL when isolated */
     const struct facet_provider *provider;

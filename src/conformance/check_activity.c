@@ -3,7 +3,7 @@
  * Whether readings follow activity on the device.
  *
  * Owns: causing activity, and finding it in the readings of the device and of this process.
- * Never: expects how much a reading changes, or that it does so at once: a provider reads at its own pace.
+ * Never: expects that a reading changes by a certain amount or at once: a provider reads at its own pace.
  */
 #include "conformance/activity.h"
 
@@ -49,7 +49,7 @@ void facet_check_activity_clock(struct facet_check *check)
         return;
     }
     EXPECT_TRUE(check, "metrics.device: the clock is at most the device's", now.clock_mhz <= info->clock_mhz,
-                "expected: at most %" PRIu32 " MHz\ngot: %" PRIu32, info->clock_mhz, now.clock_mhz);
+                "expected: at most %" PRIu32 " MHz\ngot: %" PRIu32 " MHz", info->clock_mhz, now.clock_mhz);
 }
 
 /* Reads until a counter or level has risen above `before`, within seconds. */

@@ -60,13 +60,15 @@ static void check_records(struct facet_check *check, const struct facet_check_ke
     for (uint32_t i = 0; i < first_count; i++)
         for (uint32_t j = 0; j < second_count; j++) {
             if (launches_overlap(&first[i], &second[j]))
-                facet_check_tally_miss(&tallies[0],
-                                       "expected: one after the other\ngot: %" PRIu64 " to %" PRIu64 " ns, and %" PRIu64
-                                       " to %" PRIu64,
-                                       first[i].start_ns, first[i].end_ns, second[j].start_ns, second[j].end_ns);
+                facet_check_tally_miss(
+                    &tallies[0],
+                    "expected: launches of two streams one after the other\ngot: a launch from %" PRIu64 " to %" PRIu64
+                    " ns, and a launch from %" PRIu64 " to %" PRIu64 " ns",
+                    first[i].start_ns, first[i].end_ns, second[j].start_ns, second[j].end_ns);
             if (first[i].units > 1 || second[j].units > 1)
-                facet_check_tally_miss(&tallies[1], "expected: 1\ngot: %" PRIu32 " and %" PRIu32, first[i].units,
-                                       second[j].units);
+                facet_check_tally_miss(&tallies[1],
+                                       "expected: 1 unit for each launch\ngot: %" PRIu32 " and %" PRIu32 " units",
+                                       first[i].units, second[j].units);
         }
     facet_check_report_tallies(check, tallies, 2);
 }

@@ -93,8 +93,8 @@ static void cancel_middle_launch(struct facet_check *check, const struct facet_c
     EXPECT_OK(check, "execution.query: after two were cancelled", facet_check_kernel_query(check, kernel, &state));
     EXPECT_TRUE(check, "execution.cancel_launch: what was cancelled counts as begun and complete",
                 state.completed == state.launched && state.begun == state.launched,
-                "expected: %" PRIu64 " of both\ngot: %" PRIu64 " begun, %" PRIu64 " complete", state.launched,
-                state.begun, state.completed);
+                "expected: %" PRIu64 " begun and complete\ngot: %" PRIu64 " begun, %" PRIu64 " complete",
+                state.launched, state.begun, state.completed);
     expect_records(check, kernel, before);
     EXPECT_STATUS(check, "execution.cancel_launch: a launch that is complete is not found", FACET_NOT_FOUND,
                   cancel_one(check, kernel, before + 1));
@@ -113,8 +113,8 @@ static void cancel_first_launch(struct facet_check *check, const struct facet_ch
         return;
     facet_check_begin(check, "execution.cancel_launch: one that may be running");
     enum facet_status status = cancel_one(check, kernel, state.launched + 1);
-    facet_check_judge(check, status == FACET_OK || status == FACET_NOT_FOUND, "expected: ok or not_found\ngot: %s",
-                      facet_status_name(status));
+    facet_check_judge(check, status == FACET_OK || status == FACET_NOT_FOUND,
+                      "expected: ok or not_found from execution.cancel_launch\ngot: %s", facet_status_name(status));
     EXPECT_OK(check, "execution.synchronize: with a queue of which the first was cancelled",
               facet_check_kernel_wait(check, kernel, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(check, "memory.read: what is behind a launch that was cancelled",

@@ -250,7 +250,7 @@ static void check_health(struct facet_check *check)
                       ops->health(check->instance, i, NULL, &check->error));
         EXPECT_OK(check, "device.health: tells", ops->health(check->instance, i, &value, &check->error));
         EXPECT_TRUE(check, "device.health: the answer is a known health", value <= FACET_HEALTH_FAILED,
-                    "expected: 0 to 3\ngot: %" PRIu32, value);
+                    "expected: a health of 0 to 3\ngot: %" PRIu32, value);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the checks of transfers in the order of a stream (since ABI 1.2). Never: asserts when a transfer is done, only
- * its order. */
+/* Owns: the checks of transfers in the order of a stream (since ABI 1.2). Never: asserts at what
+ * time a transfer is done; it asserts only the order of transfers. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -135,8 +135,9 @@ static void check_counts(struct area *area)
               check->execution_ops.query(check->instance, area->context, area->stream, &state, &check->error));
     EXPECT_TRUE(check, "execution.query: transfers that were waited for are complete, and none failed",
                 state.completed == state.launched && state.failed == 0,
-                "expected: all complete\ngot: %" PRIu64 " of %" PRIu64 ", failed %" PRIu32, state.completed,
-                state.launched, state.failed);
+                "expected: all transfers complete, status of failure 0\ngot: %" PRIu64 " of %" PRIu64
+                " complete, status of failure %" PRIu32,
+                state.completed, state.launched, state.failed);
 }
 
 static enum facet_status queue_beside_launches(struct area *area, const struct facet_check_kernel *kernel)

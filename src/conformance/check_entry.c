@@ -54,13 +54,14 @@ static void check_texts(struct facet_check *check)
     if (!provider)
         return;
     EXPECT_TRUE(check, "entry: the name matches [a-z][a-z0-9_-]{0,31}", is_provider_name(provider->name),
-                "expected: such a name\ngot: '%.40s'", provider->name ? provider->name : "(NULL)");
+                "expected: a name that matches [a-z][a-z0-9_-]{0,31}\ngot: '%.40s'",
+                provider->name ? provider->name : "(NULL)");
     EXPECT_TRUE(check, "entry: the version is printable",
                 provider->version && provider->version[0] && facet_check_is_text(provider->version, 128),
-                "expected: at most 127 printable characters");
+                "expected: a version of 1 to 127 printable characters\ngot: no version, or another text");
     EXPECT_TRUE(check, "entry: the description is one printable line",
                 provider->description && provider->description[0] && facet_check_is_text(provider->description, 256),
-                "expected: at most 255 printable characters");
+                "expected: a description of 1 to 255 printable characters\ngot: no description, or another text");
 }
 
 static void table_size(struct facet_check *check, const char *name, const void *table)
@@ -72,7 +73,8 @@ static void table_size(struct facet_check *check, const char *name, const void *
     memcpy(&size, table, sizeof size);
     facet_check_begin(check, "entry: the table '%s' states a valid size", name);
     facet_check_judge(check, size >= 8 && size % 8 == 0 && size <= 4096,
-                      "expected: sizeof of a struct of pointers\ngot: %" PRIu64, size);
+                      "expected: the size of a struct of pointers, a multiple of 8 from 8 to 4096\ngot: %" PRIu64,
+                      size);
 }
 
 static void check_tables(struct facet_check *check)
@@ -160,8 +162,9 @@ static void check_symbols(struct facet_check *check)
     }
     uint32_t count = count_other_exports(file, (size_t)status.st_size, &other);
     facet_check_judge(check, count == 1 && !other,
-                      "expected: 1, " FACET_PROVIDER_ENTRY_NAME "\ngot: %" PRIu32 "%s%.80s", count,
-                      other ? ", one of them " : "", other ? other : "");
+                      "expected: 1 exported symbol, " FACET_PROVIDER_ENTRY_NAME "\ngot: %" PRIu32
+                      " exported symbols%s%.80s",
+                      count, other ? ", one of them " : "", other ? other : "");
     munmap(file, (size_t)status.st_size);
 }
 
@@ -194,7 +197,8 @@ static void check_instances(struct facet_check *check)
     }
     if (ops->close)
         ops->close(first);
-    EXPECT_TRUE(check, "device.close: is offered", ops->close != NULL, "expected: an operation\ngot: NULL");
+    EXPECT_TRUE(check, "device.close: is offered", ops->close != NULL,
+                "expected: an operation device.close\ngot: NULL");
     facet_check_begin(check, "device.close: NULL is allowed");
     if (ops->close)
         ops->close(NULL);

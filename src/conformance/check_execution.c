@@ -114,10 +114,12 @@ static void check_streams(struct facet_check *check)
     facet_check_struct_rules(check, "execution.query", sizeof(struct facet_stream_state), fill_state, &target);
     EXPECT_OK(check, "execution.query: a new stream",
               ops->query(instance, target.context, target.stream, &state, NULL));
-    EXPECT_TRUE(
-        check, "execution.query: a new stream has done nothing",
-        state.launched == 0 && state.completed == 0 && state.busy_ns == 0 && state.failed == 0 && state.begun == 0,
-        "expected: 0 launches\ngot: %" PRIu64 " launched, %" PRIu64 " completed", state.launched, state.completed);
+    EXPECT_TRUE(check, "execution.query: a new stream has done nothing",
+                state.launched == 0 && state.completed == 0 && state.busy_ns == 0 && state.failed == 0 &&
+                    state.begun == 0,
+                "expected: 0 launched, begun and completed, 0 ns, status of failure 0\ngot: %" PRIu64
+                " launched, %" PRIu64 " begun, %" PRIu64 " completed, %" PRIu64 " ns, status of failure %" PRIu32,
+                state.launched, state.begun, state.completed, state.busy_ns, state.failed);
     EXPECT_OK(check, "execution.synchronize: an idle stream at once",
               ops->synchronize(instance, target.context, target.stream, 0, &check->error));
     EXPECT_OK(check, "execution.cancel: an idle stream",
@@ -185,8 +187,9 @@ static void run_kernel(struct facet_check *check, const struct facet_check_kerne
               ops->query(check->instance, kernel->context, kernel->stream, &state, &check->error));
     EXPECT_TRUE(check, "execution.query: counts the launch and its device time",
                 state.launched == 1 && state.completed == 1 && state.busy_ns > 0 && state.failed == 0,
-                "expected: 1 launched, 1 completed, some time\ngot: %" PRIu64 ", %" PRIu64 ", %" PRIu64 " ns",
-                state.launched, state.completed, state.busy_ns);
+                "expected: 1 launched, 1 completed, more than 0 ns, status of failure 0\ngot: %" PRIu64
+                " launched, %" PRIu64 " completed, %" PRIu64 " ns, status of failure %" PRIu32,
+                state.launched, state.completed, state.busy_ns, state.failed);
     if (check->provider->abi_minor >= 4)
         EXPECT_NUMBER(check, "execution.query: what is complete has begun", state.launched, state.begun);
 }

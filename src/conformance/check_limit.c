@@ -54,8 +54,10 @@ static void refuse_names(struct facet_check *check, const char *text,
     facet_check_begin(check, "%s", text);
     for (int i = 0; bad[i]; i++)
         if (set(check, bad[i]) != FACET_INVALID_ARGUMENT)
-            facet_check_tally_miss(
-                &tally, "expected: invalid_argument for name number %d of refuse_names()\ngot: another status", i);
+            facet_check_tally_miss(&tally,
+                                   "expected: invalid_argument for a name that is no worker's (name %d of "
+                                   "refuse_names(), from 0)\ngot: another status",
+                                   i);
     snprintf(too_long + 1, sizeof too_long - 1, "%s", longest);
     if (set(check, too_long) != FACET_INVALID_ARGUMENT)
         facet_check_tally_miss(&tally, "expected: invalid_argument for a name of 64 bytes\ngot: another status");
@@ -118,8 +120,8 @@ static void check_memory_limit(struct facet_check *check)
         EXPECT_TRUE(check, "limit.get: says what was granted, at least what was asked for",
                     (limit.valid & FACET_WORKER_HAS_MEMORY) && !(limit.valid & FACET_WORKER_HAS_COMPUTE) &&
                         limit.memory_bytes >= asked && limit.memory_bytes <= whole,
-                    "expected: memory alone, of %" PRIu64 " bytes at least\ngot: valid 0x%" PRIx32 ", %" PRIu64
-                    " bytes",
+                    "expected: a limit of memory alone, of at least %" PRIu64 " bytes\ngot: valid 0x%" PRIx32
+                    ", %" PRIu64 " bytes",
                     asked, limit.valid, limit.memory_bytes);
     EXPECT_STATUS(check, "limit.set_memory: the sum stays within the device", FACET_NO_SPACE,
                   set_memory(check, FACET_CHECK_OTHER, whole));
@@ -147,7 +149,7 @@ static void check_odd_memory(struct facet_check *check)
         return;
     if (EXPECT_OK(check, "limit.get: an odd limit", get_limit(check, FACET_CHECK_WORKER, &limit)))
         EXPECT_TRUE(check, "limit.get: a limit is never rounded down", limit.memory_bytes >= asked,
-                    "expected: at least %" PRIu64 " bytes\ngot: %" PRIu64, asked, limit.memory_bytes);
+                    "expected: at least %" PRIu64 " bytes\ngot: %" PRIu64 " bytes", asked, limit.memory_bytes);
     EXPECT_OK(check, "limit.clear: the odd one", clear_limit(check, FACET_CHECK_WORKER));
 }
 
@@ -211,7 +213,7 @@ static void check_entries(struct facet_check *check)
                 &tally,
                 "expected: a worker's name, this device, a printable address\ngot: another name, device or address");
         else if (get_limit(check, all[i].worker, &limit) != FACET_OK || memcmp(&limit, &all[i], sizeof limit) != 0)
-            facet_check_tally_miss(&tally, "expected: of '%.63s' what limit.get says\ngot: other values",
+            facet_check_tally_miss(&tally, "expected: the values that limit.get returns for '%.63s'\ngot: other values",
                                    all[i].worker);
     }
     facet_check_report_tallies(check, &tally, 1);

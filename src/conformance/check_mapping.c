@@ -74,7 +74,8 @@ static bool prepare_map(struct map *map)
                            map->second_address % (4 * page) == 0 &&
                            (map->first_address >= map->second_address + 4 * page ||
                             map->second_address >= map->first_address + 4 * page),
-                       "expected: multiples of 0x%" PRIx64 " and of four times that\ngot: 0x%" PRIx64 " and 0x%" PRIx64,
+                       "expected: two ranges that do not overlap, at multiples of 0x%" PRIx64
+                       " and of four times that\ngot: 0x%" PRIx64 " and 0x%" PRIx64,
                        page, map->first_address, map->second_address);
 }
 
@@ -111,8 +112,8 @@ static bool expect_word(struct map *map, const char *text, uint64_t address, uns
     enum facet_status status = map->ops->read(map->instance, map->context, address, sizeof bytes, bytes, map->error);
     if (status != FACET_OK)
         return facet_check_status(check, FACET_OK, status);
-    return facet_check_judge(check, memcmp(bytes, expected, sizeof bytes) == 0, "expected: 0x%02x\ngot: 0x%02x", value,
-                             bytes[0]);
+    return facet_check_judge(check, memcmp(bytes, expected, sizeof bytes) == 0,
+                             "expected: bytes of 0x%02x\ngot: other bytes, the first 0x%02x", value, bytes[0]);
 }
 
 /* Maps the same pages at another address; their data must stay. */
@@ -161,7 +162,8 @@ static void check_unmapping(struct map *map)
     EXPECT_OK(check, "memory.unmap: the other",
               map->ops->unmap(map->instance, map->context, map->second_address + map->page, map->page, map->error));
     EXPECT_TRUE(check, "memory.info: pages that are gone are no longer used",
-                facet_check_used(check, map->context) < used, "expected: less than %" PRIu64 "\ngot: %" PRIu64, used,
+                facet_check_used(check, map->context) < used,
+                "expected: less than %" PRIu64 " bytes in use\ngot: %" PRIu64 " bytes", used,
                 facet_check_used(check, map->context));
     EXPECT_OK(check, "memory.release: a reservation",
               map->ops->release(map->instance, map->context, map->first_address, map->error));
@@ -182,7 +184,7 @@ static void check_mapping(struct facet_check *check)
               map.ops->info(check->instance, map.context, &info, &check->error));
     map.page = info.page_bytes;
     if (EXPECT_TRUE(check, "memory.info: a device that maps memory has pages", map.page >= WORD,
-                    "expected: page_bytes, a power of two\ngot: %" PRIu64, map.page) &&
+                    "expected: page_bytes of at least %zu\ngot: %" PRIu64, (size_t)WORD, map.page) &&
         prepare_map(&map)) {
         refuse_wrong_maps(&map);
         move_mapping(&map);

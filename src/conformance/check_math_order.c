@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the checks of operations as launches of their stream: counted, recorded, in order, paused and cancelled. Never:
- * computes an expected result; the operands make all results equal.
+ * Owns: the checks that an operation behaves as a launch of its stream: it is counted and recorded, runs in order, and
+ * is paused and cancelled. Never: runs more than one variant of an operation in one type; check_math_result.c does.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -59,21 +59,24 @@ static void expect_record(struct facet_check_trial *trial, uint64_t before)
         facet_check_fetch_records(check, trial->context, trial->stream, before, &count);
     if (!all)
         return;
-    facet_check_begin(check, "execution.records: %s leaves one, which names it", name);
+    facet_check_begin(check, "execution.records: %s leaves one record, which names the operation", name);
     facet_check_judge(check,
                       count == 1 && all[0].sequence == before + 1 && all[0].status == FACET_OK &&
                           starts_with(all[0].kernel, name),
-                      "expected: 1, of '%s'\ngot: %" PRIu32 ", of '%.63s'", name, count, count ? all[0].kernel : "");
+                      "expected: 1 record, number %" PRIu64 " of '%s' with status ok\ngot: %" PRIu32
+                      " records, the first number %" PRIu64 " of '%.63s' with status %s",
+                      before + 1, name, count, count ? all[0].sequence : 0, count ? all[0].kernel : "",
+                      count ? facet_status_name((enum facet_status)all[0].status) : "none");
 }
 
-/* An operation counts as one launch, even if the device splits it. */
-static void expect_one_launch(struct facet_check_trial *trial)
+/* Runs an operation, and checks that it counts as one launch, even if the device splits it. */
+static void run_as_one_launch(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
     const char *name = facet_check_math_name(trial->math.operation);
     struct facet_stream_state before = query_stream(trial);
 
-    facet_check_begin(check, "math.run: %s, to be counted", name);
+    facet_check_begin(check, "math.run: %s between two reads of the stream's counts", name);
     if (!facet_check_status(check, FACET_OK, run_operation(trial)) ||
         !EXPECT_OK(check, "execution.synchronize: with an operation", wait_for(trial, FACET_CHECK_KERNEL_NS)))
         return;
@@ -82,8 +85,8 @@ static void expect_one_launch(struct facet_check_trial *trial)
     facet_check_judge(check,
                       after.launched == before.launched + 1 && after.completed == after.launched &&
                           after.begun == after.launched && after.failed == 0,
-                      "expected: %" PRIu64 " launched, begun and complete\ngot: %" PRIu64 ", %" PRIu64 ", %" PRIu64
-                      ", failed %" PRIu32,
+                      "expected: %" PRIu64 " launched, begun and completed, status of failure 0\ngot: %" PRIu64
+                      " launched, %" PRIu64 " begun, %" PRIu64 " completed, status of failure %" PRIu32,
                       before.launched + 1, after.launched, after.begun, after.completed, after.failed);
     expect_record(trial, before.launched);
 }
@@ -95,8 +98,8 @@ static void check_counts(struct facet_check_trial *trial, const struct facet_mat
 
         if (type == FACET_MATH_TYPES)
             continue;
-        facet_check_make(trial, operation, type);
-        expect_one_launch(trial);
+        facet_check_make_plainest(trial, operation, type);
+        run_as_one_launch(trial);
     }
 }
 
@@ -128,7 +131,7 @@ static void check_large_product(struct facet_check_trial *trial)
                                               .n = SIDE,
                                               .k = SIDE,
                                               .alpha = 1};
-    expect_one_launch(trial);
+    run_as_one_launch(trial);
     EXPECT_OK(check, "memory.read: a large product",
               check->memory_ops.read(check->instance, trial->context, address + sizeof a + sizeof b, sizeof c, c,
                                      &check->error));
@@ -137,7 +140,8 @@ static void check_large_product(struct facet_check_trial *trial)
     EXPECT_NUMBER(check, "math.run: all of a large product is right", 0, wrong);
 }
 
-/* The published kernel writes matrix a, two numbers to a word, before the product, and again behind it. */
+/* Queues three launches: the published kernel writes ones into matrix a, two numbers to a word; the product reads a;
+ * the kernel writes zeros into a. So the product is 2 only if the launches run in this order. */
 static void check_order_behind_launch(struct facet_check_trial *trial)
 {
     struct facet_check *check = trial->check;
@@ -164,17 +168,19 @@ static void check_order_behind_launch(struct facet_check_trial *trial)
     EXPECT_OK(check, "memory.write: a matrix of ones",
               check->memory_ops.write(check->instance, trial->context, trial->address + 64, ones, sizeof ones,
                                       &check->error));
-    EXPECT_OK(check, "execution.launch: that writes what is multiplied",
+    EXPECT_OK(check, "execution.launch: a kernel that writes an operand of gemm",
               facet_check_kernel_launch(check, &kernel, trial->address, 2, word));
     EXPECT_OK(check, "math.run: gemm behind a launch", run_operation(trial));
-    EXPECT_OK(check, "execution.launch: behind gemm", facet_check_kernel_launch(check, &kernel, trial->address, 2, 0));
+    EXPECT_OK(check, "execution.launch: a kernel that overwrites the operand, behind gemm",
+              facet_check_kernel_launch(check, &kernel, trial->address, 2, 0));
     EXPECT_OK(check, "execution.synchronize: with launches and an operation", wait_for(trial, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(
         check, "memory.read: a product between launches",
         check->memory_ops.read(check->instance, trial->context, trial->address + 128, sizeof got, got, &check->error));
     EXPECT_TRUE(check, "math.run: runs after launches queued before it, and before launches queued behind it",
-                got[0] > 1.5f && got[0] < 2.5f && got[3] > 1.5f && got[3] < 2.5f, "expected: 2 and 2\ngot: %g and %g",
-                (double)got[0], (double)got[3]);
+                got[0] > 1.5f && got[0] < 2.5f && got[3] > 1.5f && got[3] < 2.5f,
+                "expected: 2 and 2, the product's first and last element\ngot: %g and %g", (double)got[0],
+                (double)got[3]);
 }
 
 /* Queues two operations during a pause and cancels the second. */
@@ -185,7 +191,7 @@ static void cancel_paused_operation(struct facet_check_trial *trial)
     static unsigned char got[FACET_CHECK_AREA_BYTES];
     char text[200];
 
-    facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_F32);
+    facet_check_make_plainest(trial, FACET_MATH_GEMM, FACET_MATH_F32);
     EXPECT_OK(check, "memory.write: matrices for a pause",
               check->memory_ops.write(check->instance, trial->context, trial->address, trial->image,
                                       sizeof trial->image, &check->error));
@@ -193,7 +199,8 @@ static void cancel_paused_operation(struct facet_check_trial *trial)
     EXPECT_OK(check, "execution.pause: before an operation",
               ops->pause(check->instance, trial->context, 1, &check->error));
     EXPECT_OK(check, "math.run: while paused", run_operation(trial));
-    trial->math.of.gemm.c = trial->address + trial->used_bytes; /* where a result of the cancelled one would show */
+    trial->math.of.gemm.c =
+        trial->address + trial->used_bytes; /* a result of the cancelled operation would show there */
     EXPECT_OK(check, "math.run: another while paused", run_operation(trial));
     EXPECT_OK(check, "execution.cancel_launch: an operation",
               ops->cancel_launch(check->instance, trial->context, trial->stream, before + 2, &check->error));
@@ -201,13 +208,13 @@ static void cancel_paused_operation(struct facet_check_trial *trial)
                   wait_for(trial, POLL_NS));
     uint64_t begun = query_stream(trial).begun;
     EXPECT_NUMBER(check, "execution.query: an operation that is paused has not begun", before, begun);
-    EXPECT_OK(check, "execution.pause: an operation goes on",
+    EXPECT_OK(check, "execution.pause: ends, so that an operation can begin",
               ops->pause(check->instance, trial->context, 0, &check->error));
     EXPECT_OK(check, "execution.synchronize: an operation that was paused", wait_for(trial, FACET_CHECK_KERNEL_NS));
     EXPECT_OK(check, "memory.read: after an operation that was paused",
               check->memory_ops.read(check->instance, trial->context, trial->address, sizeof got, got, &check->error));
     const char *fault = facet_check_trial_fault(trial, got, text, sizeof text);
-    EXPECT_TRUE(check, "math.run: what was paused is done, and what was cancelled is not", !fault, "%s", fault);
+    EXPECT_TRUE(check, "math.run: a paused operation is done, and a cancelled one is not", !fault, "%s", fault);
 }
 
 void facet_check_math_order(struct facet_check_trial *trial, const struct facet_math_support *support)

@@ -30,8 +30,8 @@ static void expect_either_refusal(struct facet_check_trial *trial, const char *t
 
     facet_check_begin(check, "%s", text);
     enum facet_status status = run_operation(trial);
-    facet_check_judge(check, status == one || status == other, "expected: %s or %s\ngot: %s", facet_status_name(one),
-                      facet_status_name(other), facet_status_name(status));
+    facet_check_judge(check, status == one || status == other, "expected: %s or %s from math.run\ngot: %s",
+                      facet_status_name(one), facet_status_name(other), facet_status_name(status));
 }
 
 #define CHANGE(name, statement)                                                                                        \
@@ -148,7 +148,7 @@ static void change_all(struct facet_check_trial *trial, const struct facet_math_
     uint32_t type = facet_check_first_type(support, operation);
 
     for (size_t i = 0; type < FACET_MATH_TYPES && i < count; i++) {
-        facet_check_make(trial, operation, type);
+        facet_check_make_plainest(trial, operation, type);
         changes[i].make(trial);
         EXPECT_STATUS(trial->check, changes[i].text, changes[i].expected, run_operation(trial));
     }
@@ -160,7 +160,7 @@ static void unclaimed_types(struct facet_check_trial *trial, const struct facet_
         for (uint32_t type = 0; type < FACET_MATH_TYPES; type++) {
             if (support->types[operation] & (1u << type))
                 continue;
-            facet_check_make(trial, operation, type);
+            facet_check_make_plainest(trial, operation, type);
             facet_check_begin(trial->check, "math.run: %s of %s is unsupported, as it is not claimed",
                               facet_check_math_name(operation), facet_check_type_name(type));
             facet_check_status(trial->check, FACET_UNSUPPORTED, run_operation(trial));
@@ -171,11 +171,11 @@ static void refuse_int8(struct facet_check_trial *trial, const struct facet_math
 {
     if (!(support->types[FACET_MATH_GEMM] & (1u << FACET_MATH_INT8)))
         return;
-    facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
+    facet_check_make_plainest(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
     trial->math.of.gemm.alpha = 2;
     expect_either_refusal(trial, "math.run: gemm of int8 with an alpha of 2 is refused", FACET_INVALID_ARGUMENT,
                           FACET_OUT_OF_RANGE);
-    facet_check_make(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
+    facet_check_make_plainest(trial, FACET_MATH_GEMM, FACET_MATH_INT8);
     trial->math.of.gemm.beta = 0.5f;
     expect_either_refusal(trial, "math.run: gemm of int8 with a beta of a half is refused", FACET_INVALID_ARGUMENT,
                           FACET_OUT_OF_RANGE);
@@ -187,7 +187,7 @@ static void refuse_common_errors(struct facet_check_trial *trial, uint32_t opera
     struct facet_check *check = trial->check;
     const struct facet_math_ops *ops = &check->math_ops;
 
-    facet_check_make(trial, operation, type);
+    facet_check_make_plainest(trial, operation, type);
     EXPECT_STATUS(check, "math.run: NULL for the operation is an invalid argument", FACET_INVALID_ARGUMENT,
                   ops->run(check->instance, trial->context, trial->stream, NULL, &check->error));
     EXPECT_STATUS(check, "math.run: an unknown context is not found", FACET_NOT_FOUND,
@@ -197,11 +197,11 @@ static void refuse_common_errors(struct facet_check_trial *trial, uint32_t opera
     trial->math.size = 0;
     EXPECT_STATUS(check, "math.run: a struct of size 0 is an invalid argument", FACET_INVALID_ARGUMENT,
                   run_operation(trial));
-    facet_check_make(trial, operation, type);
+    facet_check_make_plainest(trial, operation, type);
     trial->math.operation = FACET_MATH_KINDS + 90;
     expect_either_refusal(trial, "math.run: an unknown operation is refused", FACET_INVALID_ARGUMENT,
                           FACET_UNSUPPORTED);
-    facet_check_make(trial, operation, type);
+    facet_check_make_plainest(trial, operation, type);
     trial->math.type = FACET_MATH_TYPES + 90;
     expect_either_refusal(trial, "math.run: an unknown type is refused", FACET_INVALID_ARGUMENT, FACET_UNSUPPORTED);
 }
@@ -214,7 +214,7 @@ static void refuse_others_operands(struct facet_check_trial *trial, uint32_t ope
 
     if (!facet_check_context(check, FACET_CHECK_OTHER, &other))
         return;
-    facet_check_make(trial, operation, type);
+    facet_check_make_plainest(trial, operation, type);
     if (EXPECT_OK(check, "execution.create_stream: for another worker",
                   check->execution_ops.create_stream(check->instance, other, &theirs, &check->error))) {
         EXPECT_STATUS(check, "math.run: another context's memory is out of range", FACET_OUT_OF_RANGE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: running the variants of each operation in every type that the provider claims. Never: computes a result:
- * math_reference.c does. */
+/* Owns: running the variants of each operation in every type that the provider claims. Never: computes an
+ * expected result; math_reference.c does. */
 #include <stdio.h>
 
 #include "conformance/trial.h"

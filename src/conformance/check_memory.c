@@ -67,7 +67,7 @@ static void check_contexts(struct facet_check *check)
     if (!facet_check_context(check, FACET_CHECK_WORKER, &one) || !facet_check_context(check, FACET_CHECK_OTHER, &two))
         return;
     EXPECT_TRUE(check, "memory.create_context: numbers are unique and not 0", one && two && one != two,
-                "expected: two numbers\ngot: %" PRIu64 " and %" PRIu64, one, two);
+                "expected: two numbers above 0 that differ\ngot: %" PRIu64 " and %" PRIu64, one, two);
     facet_check_struct_rules(check, "memory.info", sizeof info, fill_info, &one);
     EXPECT_STATUS(check, "memory.info: no place for the answer is an invalid argument", FACET_INVALID_ARGUMENT,
                   ops->info(check->instance, one, NULL, &check->error));
@@ -75,7 +75,8 @@ static void check_contexts(struct facet_check *check)
     EXPECT_TRUE(check, "memory.info: amounts are valid",
                 info.total_bytes > 0 && info.used_bytes <= info.total_bytes &&
                     (info.page_bytes & (info.page_bytes - 1)) == 0,
-                "expected: used within total, a page of a power of two\ngot: %" PRIu64 " of %" PRIu64 ", page %" PRIu32,
+                "expected: used_bytes within total_bytes, page_bytes 0 or a power of two\ngot: %" PRIu64 " of %" PRIu64
+                " bytes, a page of %" PRIu32,
                 info.used_bytes, info.total_bytes, info.page_bytes);
     facet_check_drop_context(check, one);
     facet_check_drop_context(check, two);
@@ -103,7 +104,8 @@ static void check_allocations(struct facet_check *check, uint64_t context, uint6
     EXPECT_TRUE(check, "memory.alloc: addresses are aligned, apart and not 0",
                 address && second && address % 256 == 0 && second % 256 == 0 &&
                     (second >= address + PIECE || second < address),
-                "expected: two pieces at multiples of 256\ngot: 0x%" PRIx64 " and 0x%" PRIx64, address, second);
+                "expected: two pieces that do not overlap, at multiples of 256\ngot: 0x%" PRIx64 " and 0x%" PRIx64,
+                address, second);
     EXPECT_TRUE(check, "memory.info: counts what is allocated", facet_check_used(check, context) >= PIECE,
                 "expected: used_bytes of at least %d\ngot: less", PIECE);
     EXPECT_STATUS(check, "memory.free: another context's address is not found", FACET_NOT_FOUND,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the checks of the table `metrics`. Never: expects a value, only that a reading is plausible. */
+/* Owns: the checks of the table `metrics`. Never: expects a certain value; it checks that readings
+ * are plausible. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,11 +88,13 @@ static void check_reading(const struct facet_check *check, const struct facet_de
         facet_check_tally_miss(&tallies[VALID], "expected: device %" PRIu32 "\ngot: %" PRIu32, check->device,
                                now->device);
     if (now->timestamp_ns == 0 || now->timestamp_ns > wall + FACET_NS_PER_S)
-        facet_check_tally_miss(&tallies[VALID], "expected: a time of CLOCK_REALTIME, now %" PRIu64 "\ngot: %" PRIu64,
+        facet_check_tally_miss(&tallies[VALID],
+                               "expected: a time of CLOCK_REALTIME, which is %" PRIu64 " ns now\ngot: %" PRIu64 " ns",
                                wall, now->timestamp_ns);
     if ((facet_check_info(check)->valid & FACET_DEVICE_HAS_MEMORY) &&
         now->memory_used_bytes > facet_check_info(check)->memory_bytes)
-        facet_check_tally_miss(&tallies[VALID], "expected: memory_used_bytes within the device\ngot: %" PRIu64,
+        facet_check_tally_miss(&tallies[VALID],
+                               "expected: memory_used_bytes within the device's memory\ngot: %" PRIu64 " bytes",
                                now->memory_used_bytes);
 }
 
@@ -132,8 +135,9 @@ static void expect_later_reading(struct facet_check *check, uint64_t first_ns)
         if (read_metrics(check, &now) != FACET_OK)
             break;
     }
-    facet_check_judge(check, now.timestamp_ns > first_ns, "expected: above %" PRIu64 " within 3 s\ngot: %" PRIu64,
-                      first_ns, now.timestamp_ns);
+    facet_check_judge(check, now.timestamp_ns > first_ns,
+                      "expected: a timestamp_ns above %" PRIu64 " within 3 s\ngot: %" PRIu64, first_ns,
+                      now.timestamp_ns);
 }
 
 static void check_readings(struct facet_check *check)
@@ -154,7 +158,8 @@ static void check_readings(struct facet_check *check)
         enum facet_status status = read_metrics(check, &now);
 
         if (status != FACET_OK) {
-            facet_check_tally_miss(&tallies[ANSWERS], "expected: ok\ngot: %s", facet_status_name(status));
+            facet_check_tally_miss(&tallies[ANSWERS], "expected: ok from metrics.device\ngot: %s",
+                                   facet_status_name(status));
             break;
         }
         check_reading(check, &now, tallies);

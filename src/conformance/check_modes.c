@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the checks that capabilities, modes and operations agree. Never: checks an operation's effect: the group of the
- * operation's table does.
+ * Owns: the checks that capabilities, modes and operations agree. Never: checks what a supported operation does; the
+ * check group of the operation's table does that.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,7 +79,9 @@ static void check_all_claims(struct facet_check *check)
 
         check_claims(check, &all[i], &tallies[0]);
         if (fault)
-            facet_check_tally_miss(&tallies[1], "expected: modes that device %" PRIu32 " can hold\ngot: %s", i, fault);
+            facet_check_tally_miss(&tallies[1],
+                                   "expected: modes of device %" PRIu32 " that agree with its capabilities\ngot: %s", i,
+                                   fault);
         if (all[i].capabilities >= FACET_CAN_MATH << 1)
             facet_check_tally_miss(&tallies[2], "expected: bits up to FACET_CAN_MATH\ngot: 0x%" PRIx64,
                                    all[i].capabilities);
@@ -102,8 +104,8 @@ static void expect_unsupported(struct facet_check *check, const char *operation,
         }                                                                                                              \
     } while (0)
 
-/* On a device of each kind: an operation that is offered, but whose capability is not claimed, is unsupported. */
-static void check_unclaimed_tables(struct facet_check *check)
+/* Operations that take a device. The provider offers them; without the capability, the device must refuse them. */
+static void check_unclaimed_device_operations(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_partition_ops partition = check->partition_ops;
@@ -116,8 +118,9 @@ static void check_unclaimed_tables(struct facet_check *check)
     struct facet_device_metrics reading = {.size = sizeof reading};
     uint32_t device = check->device, got;
 
-    EXPECT_UNSUPPORTED(check, FACET_CAN_PARTITION, partition.templates,
-                       partition.templates(instance, device, NULL, 72, 0, &got, NULL));
+    EXPECT_UNSUPPORTED(
+        check, FACET_CAN_PARTITION, partition.templates,
+        partition.templates(instance, device, NULL, sizeof(struct facet_partition_template), 0, &got, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_PARTITION, partition.create,
                        partition.create(instance, device, "any", FACET_PLACEMENT_ANY, &made, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_PARTITION, partition.list,
@@ -131,16 +134,16 @@ static void check_unclaimed_tables(struct facet_check *check)
     EXPECT_UNSUPPORTED(check, FACET_CAN_DEVICE_METRICS, metrics.device,
                        metrics.device(instance, device, &reading, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_PROCESS_METRICS, metrics.processes,
-                       metrics.processes(instance, device, NULL, 184, 0, &got, NULL));
+                       metrics.processes(instance, device, NULL, sizeof(struct facet_process_metrics), 0, &got, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_LINK_METRICS, metrics.links,
-                       metrics.links(instance, device, NULL, 48, 0, &got, NULL));
+                       metrics.links(instance, device, NULL, sizeof(struct facet_link_metrics), 0, &got, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_SCHEDULE, execution.set_policy,
                        execution.set_policy(instance, device, FACET_SCHEDULE_FAIR, 1, 0, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_MATH, math.support, math.support(instance, device, &support, NULL));
 }
 
-/* The operations that came with version 1.4. */
-static void check_unclaimed_control(struct facet_check *check, uint64_t context)
+/* The operations of a context that the provider ABI has since version 1.4. */
+static void check_unclaimed_control_operations(struct facet_check *check, uint64_t context)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_execution_ops execution = check->execution_ops;
@@ -156,7 +159,8 @@ static void check_unclaimed_control(struct facet_check *check, uint64_t context)
     EXPECT_UNSUPPORTED(check, FACET_CAN_MATH, math.run, math.run(instance, context, 1, &operation, NULL));
 }
 
-static void check_unclaimed_work(struct facet_check *check)
+/* Operations that take a context, and operations of the tables container and snapshot. */
+static void check_unclaimed_context_operations(struct facet_check *check)
 {
     struct facet_provider_instance *instance = check->instance;
     const struct facet_container_ops container = check->container_ops;
@@ -166,8 +170,9 @@ static void check_unclaimed_work(struct facet_check *check)
     uint64_t number = 0, context = 0;
     uint32_t device = check->device, got;
 
-    EXPECT_UNSUPPORTED(check, FACET_CAN_CONTAINER, container.items,
-                       container.items(instance, device, NULL, NULL, 1040, 0, &got, NULL));
+    EXPECT_UNSUPPORTED(
+        check, FACET_CAN_CONTAINER, container.items,
+        container.items(instance, device, NULL, NULL, sizeof(struct facet_container_item), 0, &got, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_SNAPSHOT, snapshot.snapshot,
                        snapshot.snapshot(instance, device, FACET_CHECK_WORKER, -1, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_SNAPSHOT, snapshot.resume,
@@ -193,17 +198,19 @@ static void check_unclaimed_work(struct facet_check *check)
     EXPECT_UNSUPPORTED(check, FACET_CAN_ENQUEUE, execution.fill, execution.fill(instance, context, 1, 0, 0, 1, NULL));
     EXPECT_UNSUPPORTED(check, FACET_CAN_SHARE, execution.set_share,
                        execution.set_share(instance, context, 0, 1000, 1, NULL));
-    EXPECT_UNSUPPORTED(check, FACET_CAN_RECORD, execution.records,
-                       execution.records(instance, context, 1, 0, NULL, 136, 0, &got, NULL));
-    check_unclaimed_control(check, context);
+    EXPECT_UNSUPPORTED(
+        check, FACET_CAN_RECORD, execution.records,
+        execution.records(instance, context, 1, 0, NULL, sizeof(struct facet_launch_record), 0, &got, NULL));
+    check_unclaimed_control_operations(check, context);
     facet_check_drop_context(check, context);
 }
 
+/* Checks the first device, if there is a device. */
 static void check_unclaimed(struct facet_check *check)
 {
     for (uint32_t i = 0; i < check->device_count && i < 1; i++) {
-        check_unclaimed_tables(check);
-        check_unclaimed_work(check);
+        check_unclaimed_device_operations(check);
+        check_unclaimed_context_operations(check);
     }
 }
 
@@ -228,7 +235,7 @@ static enum facet_status set_limit(struct facet_check *check)
 }
 
 /* A device refuses a mode while a mode of another mode group is in use, whichever came first. */
-static void refuse_mixed_modes(struct facet_check *check, const char *template_id)
+static void expect_mixed_modes_refused(struct facet_check *check, const char *template_id)
 {
     struct facet_partition_info made;
 
@@ -237,7 +244,8 @@ static void refuse_mixed_modes(struct facet_check *check, const char *template_i
         return;
     facet_check_begin(check, "modes: a limit beside partitions is refused where the two do not mix");
     enum facet_status status = set_limit(check);
-    facet_check_judge(check, is_refusal(status), "expected: busy or bad_state\ngot: %s", facet_status_name(status));
+    facet_check_judge(check, is_refusal(status), "expected: busy or bad_state from a limit beside a partition\ngot: %s",
+                      facet_status_name(status));
     if (status == FACET_OK)
         check->limit_ops.clear(check->instance, check->device, FACET_CHECK_WORKER, NULL);
     facet_check_destroy(check, made.uuid);
@@ -245,7 +253,9 @@ static void refuse_mixed_modes(struct facet_check *check, const char *template_i
         return;
     facet_check_begin(check, "modes: a partition beside limits is refused where the two do not mix");
     status = facet_check_create(check, template_id, FACET_PLACEMENT_ANY, &made);
-    facet_check_judge(check, is_refusal(status), "expected: busy or bad_state\ngot: %s", facet_status_name(status));
+    facet_check_judge(check, is_refusal(status),
+                      "expected: busy or bad_state from partition.create beside a limit\ngot: %s",
+                      facet_status_name(status));
     if (status == FACET_OK)
         facet_check_destroy(check, made.uuid);
     EXPECT_OK(check, "modes: the limit is lifted",
@@ -263,7 +273,7 @@ static void check_mixing(struct facet_check *check)
     if (modes_may_mix(facet_check_info(check), FACET_MODE_HARD, FACET_MODE_PARTITIONED))
         facet_check_skip(check, "modes: hard and partitioned are kept apart", "the device says that they may mix");
     else if (count > 0 && existing == 0)
-        refuse_mixed_modes(check, facet_check_smallest(all, count)->id);
+        expect_mixed_modes_refused(check, facet_check_smallest(all, count)->id);
 }
 
 static const struct facet_check_case cases[] = {

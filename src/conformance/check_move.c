@@ -87,7 +87,8 @@ static void expect_marks(struct move *move, const char *text)
             return;
         }
         if (memcmp(bytes, expected, sizeof bytes) != 0) {
-            facet_check_judge(check, false, "expected: 0x%02x in page %u\ngot: 0x%02x", expected[0], i, bytes[0]);
+            facet_check_judge(check, false, "expected: bytes of 0x%02x in page %u\ngot: other bytes, the first 0x%02x",
+                              expected[0], i, bytes[0]);
             return;
         }
     }
@@ -150,14 +151,15 @@ static void check_moving(struct move *move)
     EXPECT_OK(check, "memory.destroy_pages: of which all moved away",
               move->ops->destroy_pages(move->instance, move->context, move->two, move->error));
     EXPECT_TRUE(check, "memory.move: the old pages are free", facet_check_used(check, move->context) < used,
-                "expected: less than %" PRIu64 "\ngot: %" PRIu64, used, facet_check_used(check, move->context));
+                "expected: less than %" PRIu64 " bytes in use\ngot: %" PRIu64 " bytes", used,
+                facet_check_used(check, move->context));
     EXPECT_OK(check, "memory.fill: what moved",
               move->ops->fill(move->instance, move->context, move->at + page, 0x11, page, move->error));
     EXPECT_OK(check, "memory.map: an old page elsewhere", map_pages(move, move->at + 4 * page, move->one, 1, 1));
     EXPECT_OK(check, "memory.read: the old page",
               move->ops->read(move->instance, move->context, move->at + 5 * page - WORD, WORD, bytes, move->error));
     EXPECT_TRUE(check, "memory.move: what is written afterwards is in the new page alone", bytes[0] == 0xa1,
-                "expected: 0xa1 in the old one\ngot: 0x%02x", bytes[0]);
+                "expected: 0xa1 in the old page\ngot: 0x%02x", bytes[0]);
     EXPECT_OK(check, "memory.unmap: pieces that moved and pieces that did not",
               move->ops->unmap(move->instance, move->context, move->at, 5 * page, move->error));
     EXPECT_OK(check, "memory.release: where pages moved",
@@ -195,7 +197,7 @@ static bool prepare_sets(struct page_sets *page_sets)
     page_sets->count = fit < 2 ? 2 : fit > MOST_PAGES ? MOST_PAGES : fit;
     page_sets->words = malloc(page_sets->count * move->page);
     return EXPECT_TRUE(move->check, "memory.move: there is memory to see what a kernel wrote", page_sets->words != NULL,
-                       "expected: %" PRIu64 " bytes", page_sets->count * move->page) &&
+                       "expected: %" PRIu64 " bytes of host memory\ngot: none", page_sets->count * move->page) &&
            EXPECT_OK(move->check, "memory.reserve: where a kernel will write",
                      move->ops->reserve(move->instance, move->context, page_sets->count * move->page, 0, &move->at,
                                         move->error)) &&
@@ -249,7 +251,8 @@ static void move_often(struct page_sets *page_sets)
             return;
         }
         if (!has_only_words(page_sets, i + 1)) {
-            facet_check_judge(check, false, "expected: everything that launch %" PRIu64 " wrote\ngot: less", i + 1);
+            facet_check_judge(check, false, "expected: all words that launch %" PRIu64 " wrote\ngot: other words",
+                              i + 1);
             return;
         }
     }

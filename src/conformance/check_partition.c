@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the checks of the table `partition`: templates and placements, refusals, uuids, use. Never: removes a partition
- * that existed before.
+ * that existed before the checks.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -84,7 +84,8 @@ static void check_templates(struct facet_check *check)
 
     facet_check_list_rules(check, &facet_check_templates_list);
     FACET_CLEANUP_FREE struct facet_partition_template *all = facet_check_templates(check, &count);
-    if (!EXPECT_TRUE(check, "partition.templates: there is one", count > 0, "expected: templates\ngot: none"))
+    if (!EXPECT_TRUE(check, "partition.templates: there is one", count > 0,
+                     "expected: at least one template\ngot: none"))
         return;
     for (uint32_t i = 0; i < count; i++) {
         const char *fault = id_is_taken(all, i) ? "its id is another's" : fault_of_template(check, &all[i]);
@@ -111,9 +112,12 @@ static void check_refusals(struct facet_check *check)
     if (count == 0 || !is_empty(check, "partition.create: refusals"))
         return;
     EXPECT_REFUSED(check, "partition.placements: an unknown template is not found", FACET_NOT_FOUND, &got, sizeof got,
-                   ops->placements(instance, device, "no such template", NULL, 16, 0, &got, &check->error));
+                   ops->placements(instance, device, "no such template", NULL, sizeof(struct facet_partition_placement),
+                                   0, &got, &check->error));
     EXPECT_REFUSED(check, "partition.placements: a NULL template is an invalid argument", FACET_INVALID_ARGUMENT, &got,
-                   sizeof got, ops->placements(instance, device, NULL, NULL, 16, 0, &got, &check->error));
+                   sizeof got,
+                   ops->placements(instance, device, NULL, NULL, sizeof(struct facet_partition_placement), 0, &got,
+                                   &check->error));
     EXPECT_REFUSED(check, "partition.create: an unknown template is not found", FACET_NOT_FOUND, &info, sizeof info,
                    ops->create(instance, device, "no such template", FACET_PLACEMENT_ANY, &info, &check->error));
     EXPECT_REFUSED(check, "partition.create: a NULL template is an invalid argument", FACET_INVALID_ARGUMENT, &info,
@@ -139,8 +143,8 @@ static void check_distinct(struct facet_check *check, const struct facet_partiti
     uint32_t count = 0;
 
     EXPECT_TRUE(check, "partition.create: two alike have uuids of their own",
-                strncmp(one->uuid, two->uuid, sizeof one->uuid) != 0, "expected: two uuids\ngot: '%.63s' twice",
-                one->uuid);
+                strncmp(one->uuid, two->uuid, sizeof one->uuid) != 0,
+                "expected: two uuids that differ\ngot: '%.63s' twice", one->uuid);
     facet_check_list_rules(check, &facet_check_partitions_list);
     EXPECT_OK(check, "partition.destroy: one of two alike", facet_check_destroy(check, one->uuid));
     FACET_CLEANUP_FREE struct facet_partition_info *left = facet_check_partitions(check, &count);

@@ -3,7 +3,7 @@
  * Queued work of a stream: waiting for it, and dropping it.
  *
  * Owns: the checks of these calls, with launches long enough that a device rarely completes them before the next call.
- * Never: reports that nothing was dropped when the device had completed the queue before the call.
+ * Never: fails a device that dropped no launch because it had completed the queue before the call.
  */
 #include <inttypes.h>
 

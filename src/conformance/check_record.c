@@ -104,22 +104,25 @@ static void judge_all(struct facet_check *check, const struct facet_check_kernel
         const struct facet_launch_record *record = &all[i];
 
         if (record->sequence != i + 1)
-            facet_check_tally_miss(&tallies[0], "expected: %" PRIu32 "\ngot: %" PRIu64, i + 1, record->sequence);
+            facet_check_tally_miss(&tallies[0], "expected: sequence %" PRIu32 "\ngot: %" PRIu64, i + 1,
+                                   record->sequence);
         if (!in_order(record, i ? all[i - 1].end_ns : 0))
-            facet_check_tally_miss(&tallies[1],
-                                   "expected: queued, start and end in order\ngot: %" PRIu64 " ns, %" PRIu64
-                                   " ns, %" PRIu64 " ns of record %" PRIu32,
-                                   record->queued_ns, record->start_ns, record->end_ns, i);
+            facet_check_tally_miss(
+                &tallies[1],
+                "expected: queued, start and end in order, behind the record before\ngot: queued %" PRIu64
+                " ns, start %" PRIu64 " ns, end %" PRIu64 " ns of record %" PRIu32,
+                record->queued_ns, record->start_ns, record->end_ns, i);
         if (record->groups != GROUPS)
             facet_check_tally_miss(&tallies[2], "expected: %d work-groups\ngot: %" PRIu64, GROUPS, record->groups);
         if (!is_possible_time(record))
-            facet_check_tally_miss(&tallies[3],
-                                   "expected: busy and longest time, and units\ngot: %" PRIu64 " ns, %" PRIu64
-                                   " ns, %" PRIu32,
-                                   record->busy_ns, record->longest_ns, record->units);
+            facet_check_tally_miss(
+                &tallies[3],
+                "expected: a busy time, a longest work-group within it, and a unit\ngot: busy %" PRIu64
+                " ns, longest %" PRIu64 " ns, %" PRIu32 " units",
+                record->busy_ns, record->longest_ns, record->units);
         if (!names_kernel_and_ended_well(record, kernel))
-            facet_check_tally_miss(&tallies[4], "expected: ok of %s\ngot: %s of '%.63s'", kernel->name,
-                                   facet_status_name((enum facet_status)record->status), record->kernel);
+            facet_check_tally_miss(&tallies[4], "expected: status ok of kernel %s\ngot: status %s of kernel '%.63s'",
+                                   kernel->name, facet_status_name((enum facet_status)record->status), record->kernel);
     }
     facet_check_report_tallies(check, tallies, sizeof tallies / sizeof tallies[0]);
 }
@@ -213,8 +216,9 @@ static void check_transfer_record(struct facet_check *check, const struct facet_
     if (all)
         EXPECT_TRUE(check, "execution.records: a transfer has one, without a kernel",
                     count == 1 && all[0].sequence == 1 && all[0].status == FACET_OK && !all[0].kernel[0],
-                    "expected: 1 record, of no kernel\ngot: %" PRIu32 ", of '%.63s'", count,
-                    count ? all[0].kernel : "");
+                    "expected: 1 record with number 1, status ok and no kernel\ngot: %" PRIu32
+                    " records, the first of kernel '%.63s'",
+                    count, count ? all[0].kernel : "");
 }
 
 static void check_kernel_records(struct facet_check *check, uint64_t context)

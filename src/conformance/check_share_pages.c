@@ -63,8 +63,8 @@ static void expect_word(struct shared *shared, const char *text, uint64_t addres
     if (status != FACET_OK)
         facet_check_status(check, FACET_OK, status);
     else
-        facet_check_judge(check, memcmp(bytes, expected, sizeof bytes) == 0, "expected: 0x%02x\ngot: 0x%02x", value,
-                          bytes[0]);
+        facet_check_judge(check, memcmp(bytes, expected, sizeof bytes) == 0,
+                          "expected: bytes of 0x%02x\ngot: other bytes, the first 0x%02x", value, bytes[0]);
 }
 
 static void check_refusals(struct shared *shared)

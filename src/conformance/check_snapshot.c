@@ -40,7 +40,8 @@ static int create_file(struct facet_check *check)
     FACET_CLEANUP_FD int fd = memfd_create("facet-conformance-snapshot", MFD_CLOEXEC);
 
     if (fd < 0 || lseek(fd, SNAPSHOT_OFFSET, SEEK_SET) != SNAPSHOT_OFFSET) {
-        EXPECT_TRUE(check, "snapshot.snapshot: a file to save to", false, "expected: a file\ngot: none");
+        EXPECT_TRUE(check, "snapshot.snapshot: a file to save to", false,
+                    "expected: a memory file of this process\ngot: none");
         return -1;
     }
     return FACET_TAKE_FD(fd);
@@ -59,10 +60,11 @@ static void check_refusals(struct facet_check *check)
     EXPECT_STATUS(check, "snapshot.snapshot: a worker with nothing on the device is not found", FACET_NOT_FOUND,
                   save_worker(check, "conformance-unknown", fd));
     EXPECT_TRUE(check, "snapshot.resume: garbage to resume from",
-                write(fd, garbage, sizeof garbage) == (ssize_t)sizeof garbage, "expected: a file\ngot: none");
+                write(fd, garbage, sizeof garbage) == (ssize_t)sizeof garbage,
+                "expected: a write to the file of this process\ngot: an error");
     EXPECT_STATUS(check, "snapshot.resume: garbage is corrupt", FACET_CORRUPT, resume_worker(check, fd));
     EXPECT_TRUE(check, "snapshot.resume: an empty file to resume from", ftruncate(fd, 0) == 0,
-                "expected: a file\ngot: none");
+                "expected: the file of this process is emptied\ngot: an error");
     EXPECT_STATUS(check, "snapshot.resume: an empty file is corrupt", FACET_CORRUPT, resume_worker(check, fd));
     EXPECT_STATUS(check, "snapshot.resume: from host memory without a snapshot is not found", FACET_NOT_FOUND,
                   resume_worker(check, -1));
@@ -117,7 +119,7 @@ static void expect_same_bytes(struct worker *worker, const char *text)
 static void expect_bad_state(struct facet_check_tally *tally, const char *operation, enum facet_status got)
 {
     if (got != FACET_BAD_STATE)
-        facet_check_tally_miss(tally, "expected: bad_state of %s\ngot: %s", operation, facet_status_name(got));
+        facet_check_tally_miss(tally, "expected: bad_state from %s\ngot: %s", operation, facet_status_name(got));
 }
 
 #define EXPECT_BAD_STATE(table, op, ...)                                                                               \
@@ -162,8 +164,8 @@ static void check_off_device(struct worker *worker)
     refuse_calls_off_device(worker);
     EXPECT_TRUE(check, "snapshot.snapshot: takes its memory off the device",
                 facet_check_used(check, worker->watcher) + WORKER_BYTES <= worker->used,
-                "expected: %d bytes less in use than %" PRIu64 "\ngot: %" PRIu64, WORKER_BYTES, worker->used,
-                facet_check_used(check, worker->watcher));
+                "expected: at least %d bytes less in use than %" PRIu64 "\ngot: %" PRIu64 " bytes in use", WORKER_BYTES,
+                worker->used, facet_check_used(check, worker->watcher));
     EXPECT_STATUS(check, "snapshot.snapshot: a worker that is off the device is a bad state", FACET_BAD_STATE,
                   save_worker(check, FACET_CHECK_WORKER, -1));
 }
@@ -288,7 +290,8 @@ static void check_words(struct facet_check *check, uint64_t context, uint64_t ad
         facet_check_tally_miss(&tally, "expected: ok for the read of the words\ngot: %s", facet_status_name(status));
     for (uint64_t i = 0; i < QUEUED_LAUNCHES; i++)
         if (words[i] != i + 1)
-            facet_check_tally_miss(&tally, "expected: word %" PRIu64 " stored\ngot: 0x%" PRIx64, i, words[i]);
+            facet_check_tally_miss(&tally, "expected: 0x%" PRIx64 " in word %" PRIu64 "\ngot: 0x%" PRIx64, i + 1, i,
+                                   words[i]);
     facet_check_report_tallies(check, &tally, 1);
 }
 

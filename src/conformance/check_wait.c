@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the checks of a stream that waits for another stream (since ABI 1.4).
- * Never: passes because a device is fast: the work that must come first is the slower one, so on a device that does not
- * wait, that work writes its word last.
+ * Never: lets a device that does not wait pass because it is fast: the work that must come first is the slower one, so
+ * without waiting it writes its word last.
  */
 #include <inttypes.h>
 
@@ -35,7 +35,8 @@ static void expect_not_begun(struct facet_check *check, const struct facet_check
     EXPECT_NUMBER(check, "execution.wait: counts as a launch of its stream", 2, own_state.launched);
     EXPECT_TRUE(check, "execution.query: what is behind a wait has not begun",
                 own_state.begun < 2 || other_state.completed == other_state.launched,
-                "expected: fewer than 2 begun\ngot: %" PRIu64 ", with %" PRIu64 " of %" PRIu64 " complete on the other",
+                "expected: fewer than 2 launches begun before the other stream is complete\ngot: %" PRIu64
+                " begun, with %" PRIu64 " of %" PRIu64 " complete in the other stream",
                 own_state.begun, other_state.completed, other_state.launched);
 }
 
@@ -53,12 +54,13 @@ static void expect_times(struct facet_check *check, const struct facet_check_ker
     if (behind && before &&
         EXPECT_TRUE(check, "execution.records: the launch behind a wait has the number behind it",
                     own_count == 1 && other_count == 1 && behind[0].sequence == 2 && before[0].sequence == last,
-                    "expected: record 2, and record %" PRIu64 " of the other stream\ngot: %" PRIu32
-                    " records, and %" PRIu32,
+                    "expected: record 2 alone, and record %" PRIu64 " alone of the other stream\ngot: %" PRIu32
+                    " records, and %" PRIu32 " of the other stream",
                     last, own_count, other_count))
         EXPECT_TRUE(check, "execution.records: what is behind a wait began when the other was done",
-                    behind[0].start_ns >= before[0].end_ns, "expected: from %" PRIu64 " ns on\ngot: %" PRIu64,
-                    before[0].end_ns, behind[0].start_ns);
+                    behind[0].start_ns >= before[0].end_ns,
+                    "expected: a start at %" PRIu64 " ns or later\ngot: %" PRIu64 " ns", before[0].end_ns,
+                    behind[0].start_ns);
 }
 
 static void check_wait_order(struct facet_check *check, const struct facet_check_kernel *kernel, uint64_t address)

@@ -3,7 +3,7 @@
  * One group in its child.
  *
  * Owns: the child's process state, the provider in it, and the choice of devices for each case.
- * Never: returns to the caller's program.
+ * Never: lets the child return into the caller's program.
  */
 #ifndef FACET_CONFORMANCE_GROUP_H
 #define FACET_CONFORMANCE_GROUP_H

@@ -2,8 +2,9 @@
 /*
  * The devices as another process saw them before this one loads the provider.
  *
- * Owns: that process, from its fork to its end.
- * Never: asserts, or forks once a provider is loaded, because vendors' runtimes do not survive a fork.
+ * Owns: the other process, from its fork to its end.
+ * Never: makes an assertion; forks after this process has loaded a provider, because vendors' runtimes do not survive a
+ * fork.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * conformance_image is its image. The kernel takes three 64-bit arguments, an address, a count and a value, and stores
  * the value in `count` 64-bit words; every work-group of a launch does the same.
  *
- * Owns: loading and launching the kernel. Never: makes an image.
+ * Owns: loading and launching the kernel. Never: makes the kernel's image; the provider publishes it.
  */
 #ifndef FACET_CONFORMANCE_KERNEL_H
 #define FACET_CONFORMANCE_KERNEL_H

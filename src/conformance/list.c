@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the checks of the rules that hold for every list. Never: interprets a member of an item but `size`. */
+/* Owns: the checks of the rules that hold for every list. Never: interprets a member of an item except `size`.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,13 +145,14 @@ static void check_exact(struct facet_check *check, const struct facet_check_list
                       "expected: ok and a count of %" PRIu32 "\ngot: %s and a count of %" PRIu32, count,
                       facet_status_name(status), got);
     begin_list_rule(check, list, "writes nothing before or behind the room");
-    facet_check_judge(check, margins_hold(&room), "expected: %d bytes around the items left alone\ngot: written to",
-                      MARGIN);
+    facet_check_judge(check, margins_hold(&room),
+                      "expected: %d bytes around the items left alone\ngot: some of these bytes were written", MARGIN);
     uint32_t wrong = 0;
     while (wrong < count && stated_size(&room, wrong) == list->struct_size)
         wrong++;
     begin_list_rule(check, list, "every item says how much of it was written");
-    facet_check_judge(check, wrong == count, "expected: size %" PRIu32 " in each\ngot: %" PRIu32 " in item %" PRIu32,
+    facet_check_judge(check, wrong == count,
+                      "expected: size %" PRIu32 " in each item\ngot: size %" PRIu32 " in item %" PRIu32,
                       list->struct_size, wrong < count ? stated_size(&room, wrong) : 0, wrong);
 }
 
@@ -244,7 +246,7 @@ static void check_nulls(struct facet_check *check, const struct facet_check_list
     if (rest_untouched(&room, 0))
         facet_check_status(check, FACET_INVALID_ARGUMENT, status);
     else
-        facet_check_judge(check, false, "expected: nothing written\ngot: items written to");
+        facet_check_judge(check, false, "expected: nothing written to the items\ngot: items that were written to");
     begin_list_rule(check, list, "items of size 0 are an invalid argument");
     status = list->call(check, list->subject, room_item(&room, 0), 0, room.capacity, &got);
     facet_check_judge(check, status == FACET_INVALID_ARGUMENT && got == UINT32_MAX && rest_untouched(&room, 0),

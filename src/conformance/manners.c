@@ -116,7 +116,10 @@ void facet_check_manners_opened(const struct facet_check_manners *manners, struc
     snprintf(link, sizeof link, "/proc/self/fd/%d", leaked);
     ssize_t length = leaked >= 0 ? readlink(link, path, sizeof path - 1) : 0;
     facet_check_judge(
-        check, leaked<0, "expected: FD_CLOEXEC\ngot: none on descriptor %d, %s", leaked, length> 0 ? path : "unknown");
+        check,
+        leaked<0, "expected: FD_CLOEXEC on each new descriptor\ngot: none on descriptor %d, %s", leaked, length> 0
+            ? path
+            : "unknown");
 }
 
 /* The first changed variable, by its present or former text; NULL when there is none. */
@@ -144,12 +147,13 @@ void facet_check_manners_end(const struct facet_check_manners *manners, struct f
     EXPECT_TRUE(check, "manners: no signal is blocked", sigisemptyset(&blocked) != 0,
                 "expected: an empty signal mask\ngot: signals blocked in the calling thread");
     EXPECT_TRUE(check, "manners: the file mask is as before", current_mask() == manners->file_mask,
-                "expected: %03o\ngot: %03o", (unsigned)manners->file_mask, (unsigned)current_mask());
+                "expected: file mask %03o\ngot: file mask %03o", (unsigned)manners->file_mask,
+                (unsigned)current_mask());
     const char *variable = changed_variable(manners);
     EXPECT_TRUE(check, "manners: the environment is as before", !variable,
                 "expected: the variables as before\ngot: '%.60s', which was added, changed or removed",
                 variable ? variable : "");
     EXPECT_TRUE(check, "manners: the working folder is as before",
-                getcwd(folder, sizeof folder) && strcmp(folder, manners->folder) == 0, "expected: %.200s\ngot: %.200s",
-                manners->folder, folder);
+                getcwd(folder, sizeof folder) && strcmp(folder, manners->folder) == 0,
+                "expected: folder %.200s\ngot: folder %.200s", manners->folder, folder);
 }

@@ -4,7 +4,7 @@
  *
  * Owns: the state before the provider is loaded (output, signal handlers, file mask, environment, descriptors and
  * folder), and the check that it is unchanged.
- * Never: lets a provider's output through.
+ * Never: lets a provider's output reach the terminal or file to which the caller's program writes.
  */
 #ifndef FACET_CONFORMANCE_MANNERS_H
 #define FACET_CONFORMANCE_MANNERS_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: operands of all types in an area of memory, and the comparison of results. Never: computes a result. */
+/* Owns: operands of all types in an area of memory, and the comparison of results. Never: computes the
+ * result of an operation; math_reference.c does. */
 #include "conformance/trial.h"
 
 #include <math.h>

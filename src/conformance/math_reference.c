@@ -407,7 +407,7 @@ const char *facet_check_math_name(uint32_t operation)
     return names[operation];
 }
 
-void facet_check_make(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
+void facet_check_make_plainest(struct facet_check_trial *trial, uint32_t operation, uint32_t type)
 {
     static void (*const makers[])(struct facet_check_trial *, const struct facet_check_variant *) = {
         facet_check_make_gemm, facet_check_make_convolution, facet_check_make_activation,

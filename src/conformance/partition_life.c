@@ -47,7 +47,8 @@ static void check_partition(struct facet_check *check, const struct facet_partit
     }
     const char *fault = fault_of_answer(check, wanted, start, &info);
     if (fault)
-        facet_check_tally_miss(&tallies[ANSWER], "expected: what '%.31s' at %" PRIu32 " stands for\ngot: %s",
+        facet_check_tally_miss(&tallies[ANSWER],
+                               "expected: a partition as template '%.31s' at slice %" PRIu32 " describes it\ngot: %s",
                                wanted->id, start, fault);
     FACET_CLEANUP_FREE struct facet_partition_info *all = facet_check_partitions(check, &count);
     const struct facet_partition_info *listed = facet_check_find(all, count, info.uuid);
@@ -64,8 +65,9 @@ static void check_partition(struct facet_check *check, const struct facet_partit
         facet_check_destroy(check, again.uuid);
     status = facet_check_destroy(check, info.uuid);
     if (status != FACET_OK)
-        facet_check_tally_miss(&tallies[REMOVED], "expected: ok for '%.31s' at %" PRIu32 "\ngot: %s", wanted->id, start,
-                               facet_status_name(status));
+        facet_check_tally_miss(&tallies[REMOVED],
+                               "expected: partition.destroy of '%.31s' at %" PRIu32 " to be ok\ngot: %s", wanted->id,
+                               start, facet_status_name(status));
 }
 
 void facet_check_partition_every_placement(struct facet_check *check)
@@ -162,7 +164,7 @@ static void destroy_all(struct facet_check *check, struct facet_check_tally *tal
     for (uint32_t i = 0; i < count; i++) {
         enum facet_status status = facet_check_destroy(check, all[i].uuid);
         if (status != FACET_OK)
-            facet_check_tally_miss(tally, "expected: ok\ngot: %s", facet_status_name(status));
+            facet_check_tally_miss(tally, "expected: ok from partition.destroy\ngot: %s", facet_status_name(status));
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: calls of the table `partition`. Never: asserts more than that a list is given and a partition is destroyed. */
+/* Owns: calls of the table `partition`. Never: makes an assertion except that a list is
+ * returned and that a partition is destroyed. */
 #include "conformance/slices.h"
 
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 /*
  * Helpers for checks of partitions: fetching lists, creating a partition, removing all.
  *
- * Owns: calls of the table `partition`. Never: asserts more than that a list is given and a partition is destroyed.
+ * Owns: calls of the table `partition`. Never: makes an assertion except that a list is
+ * returned and that a partition is destroyed.
  */
 #ifndef FACET_CONFORMANCE_SLICES_H
 #define FACET_CONFORMANCE_SLICES_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: loading and opening the provider under test, in this process or, through a session, in a process of its own.
- * Never: checks operations but those that open the provider and list its devices.
+ * Never: checks an operation except those that open the provider and list its devices.
  */
 #include <dlfcn.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the round of memory: in its own context, a thread writes its own pattern and reads it back. Never: shares a
- * worker. */
+/* Owns: the round of memory: in its own context, a thread writes its own pattern and reads it back. Never: uses a
+ * worker of another thread. */
 #include <string.h>
 
 #include "conformance/thread.h"

@@ -14,7 +14,7 @@ enum { ATTEMPTS = 16, SPARE_ITEMS = 4 };
 enum steadiness {
     CHANGES,
     SAME_COUNT,
-    SAME, /* to the last byte */
+    SAME, /* the items are equal, to the last byte */
 };
 
 struct list {

@@ -27,7 +27,7 @@ struct facet_check_result {
 
 struct facet_check_trial {
     struct facet_check *check;
-    uint64_t context, stream, address;           /* of the area */
+    uint64_t context, stream, address;           /* address: where the area begins */
     unsigned char image[FACET_CHECK_AREA_BYTES]; /* the area's content before the operation */
     size_t used_bytes;
     uint32_t seed;
@@ -69,7 +69,7 @@ void facet_check_make_activation(struct facet_check_trial *trial, const struct f
 void facet_check_make_normalization(struct facet_check_trial *trial, const struct facet_check_variant *variant);
 void facet_check_make_attention(struct facet_check_trial *trial, const struct facet_check_variant *variant);
 /* Makes the plainest variant of `operation`, an enum facet_math_operation. */
-void facet_check_make(struct facet_check_trial *trial, uint32_t operation, uint32_t type);
+void facet_check_make_plainest(struct facet_check_trial *trial, uint32_t operation, uint32_t type);
 const char *facet_check_math_name(uint32_t operation);
 
 /* check_math_refuse.c, check_math_result.c, check_math_order.c: parts of the group `math`. */

@@ -56,9 +56,9 @@ static void finish_inquiries(struct facet_device_table *table, struct facet_inqu
     }
 }
 
-/* Appends the devices at `ret_end` that take programs, or those that do not. */
-static void add_devices(const struct facet_device_table *table, const struct facet_inquiry *inquiries, bool programs,
-                        struct facet_device_record **ret_end)
+/* Writes the devices at *ret_end, which moves behind them: those that take programs, or those that take none. */
+static void add_devices(const struct facet_device_table *table, const struct facet_inquiry *inquiries,
+                        bool takes_programs, struct facet_device_record **ret_end)
 {
     for (uint32_t i = 0; i < table->provider_count; i++) {
         const struct facet_provider_record *provider = &table->providers[i];
@@ -68,7 +68,7 @@ static void add_devices(const struct facet_device_table *table, const struct fac
 
             facet_inquiry_device(&inquiries[i], j, &device);
             snprintf(device.id, sizeof device.id, "%.40s:%" PRIu32, provider->name, j);
-            if (facet_device_takes_programs(&device) == programs)
+            if (facet_device_takes_programs(&device) == takes_programs)
                 *(*ret_end)++ = device;
         }
     }
@@ -190,7 +190,7 @@ static const struct facet_provider_record *find_named_provider(const struct face
 }
 
 /* Why a provider has no device, like "; provider cuda was refused: ..."; empty when it has a device, or is NULL. */
-static void explain_none(const struct facet_provider_record *provider, char *why, size_t size)
+static void explain_no_device(const struct facet_provider_record *provider, char *why, size_t size)
 {
     why[0] = '\0';
     if (!provider || provider->device_count)
@@ -217,13 +217,13 @@ void facet_device_table_explain(const struct facet_device_table *table, char *re
     }
 }
 
-/* Explains the refusal of the named provider, or of all that were refused. */
+/* Explains why the provider named by `text` has no device; without such a provider, why providers were refused. */
 static void explain_missing(const struct facet_device_table *table, const char *text, char *why, size_t size)
 {
     const struct facet_provider_record *named = text ? find_named_provider(table, text) : NULL;
 
     if (named)
-        explain_none(named, why, size);
+        explain_no_device(named, why, size);
     else
         facet_device_table_explain(table, why, size);
 }

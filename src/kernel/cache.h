@@ -39,7 +39,8 @@ void facet_cache_close(struct facet_cache *cache);
 
 /* NULL: a miss. An image is a miss, too, when a file that it was made of has changed since. */
 struct facet_image *facet_cache_find(const struct facet_cache *cache, const struct facet_cache_key *key);
-/* An unrepeatable image is not kept, which is no error. After a failure nothing of the image stays in the folder. */
+/* Writes an image into the folder. An image whose list of files that it was made of is incomplete (`unrepeatable`) is
+ * not written, which is no error. After a failure nothing of the image stays in the folder. */
 enum facet_status facet_cache_keep(const struct facet_cache *cache, const struct facet_cache_key *key,
                                    const struct facet_image *image, struct facet_error *error);
 

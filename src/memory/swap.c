@@ -33,7 +33,8 @@ enum facet_status facet_swap_create(uint64_t bytes, uint64_t page_bytes, uint64_
 
     if (slots == 0 || slots >= FACET_SWAP_SLOT_NONE)
         return facet_error_argument(error, FACET_OUT_OF_RANGE, "swap_bytes",
-                                    "swap_bytes: %" PRIu64 " is not within a page of %" PRIu64 " and 2^32 - 2 pages",
+                                    "swap_bytes: %" PRIu64 "; expected at least one page of %" PRIu64
+                                    " bytes, and at most 2^32 - 2 pages",
                                     bytes, page_bytes);
     struct facet_swap *swap = calloc(1, sizeof *swap);
     if (swap) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: host memory for pages that are not on the device: swap slots of one page, and the number of pages reserved on
- * device and slots together. Never: copies a page, or stores which space it belongs to.
+ * device and slots together. Never: copies a page, or stores to which space a page belongs.
  *
- * Pages are reserved before they are allocated, so that every allocated page has a place. Thread rule: calls are
- * serialized by the swap's lock.
+ * Pages are reserved before they are allocated, so that every allocated page has a place. Thread rule: any thread may
+ * call any function except create and destroy, because each function that changes the swap takes the swap's own lock.
  */
 #ifndef FACET_MEMORY_SWAP_H
 #define FACET_MEMORY_SWAP_H

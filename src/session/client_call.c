@@ -18,7 +18,7 @@
 /* A channel that no call uses: one with a socket if there is one, else one that needs a socket. NULL: all are busy. */
 static struct facet_client_channel *idle_channel(struct facet_client *client)
 {
-    struct facet_client_channel *room = NULL;
+    struct facet_client_channel *unconnected = NULL;
 
     for (size_t i = 0; i < FACET_CLIENT_CHANNELS; i++) {
         struct facet_client_channel *channel = &client->channels[i];
@@ -27,9 +27,9 @@ static struct facet_client_channel *idle_channel(struct facet_client *client)
             continue;
         if (channel->fd >= 0)
             return channel;
-        room = channel;
+        unconnected = channel;
     }
-    return room;
+    return unconnected;
 }
 
 /* Makes a pair of sockets and hands the other end to the child. */
@@ -43,7 +43,7 @@ static enum facet_status make_channel(struct facet_client *client, struct facet_
         return facet_error_errno(error, errno, "no socket for a call");
     FACET_CLEANUP_FD int ours = ends[0];
     FACET_CLEANUP_FD int theirs = ends[1];
-    /* When the child is gone, sending the call fails and reports it. */
+    /* Only FAILED is an error here. When the child is gone, sending the call over the channel fails and reports it. */
     if (facet_transport_send_packet(client->child.control, &order, sizeof order, theirs) == FACET_TRANSPORT_FAILED)
         return facet_error_errno(error, errno, "no channel for a call");
     channel->fd = FACET_TAKE_FD(ours);
@@ -139,8 +139,8 @@ static bool drain_bulk(int fd, char *bytes, uint64_t size)
 }
 
 /*
- * An answer up to this size needs no allocation: it covers all operations that create an object, so that its handle is
- * never lost.
+ * An answer up to this size needs no allocation. The answer of each operation that creates an object is smaller, so the
+ * handle of an object that the child has made is never lost for want of memory.
  */
 #define ANSWER_ROOM 1024
 
@@ -183,9 +183,9 @@ static void free_exchange(struct exchange *exchange)
         close(exchange->bulk_fd);
 }
 
-static enum facet_status refuse_lost(struct facet_client *client, const struct facet_client_channel *channel,
-                                     const struct exchange *exchange, enum facet_transport result,
-                                     struct facet_error *error)
+static enum facet_status lose_after_transport(struct facet_client *client, const struct facet_client_channel *channel,
+                                              const struct exchange *exchange, enum facet_transport result,
+                                              struct facet_error *error)
 {
     char how[160], span[32];
 
@@ -215,8 +215,10 @@ static enum facet_status decode_answer(struct facet_client *client, const struct
         *error = reason;
     if (status == FACET_OK && exchange->bulk && exchange->bulk_kind == FACET_KIND_RET_DATA &&
         !drain_bulk(exchange->bulk_fd, exchange->bulk->output, exchange->bulk->number))
-        return facet_error_errno(error, errno, "%s: cannot take %" PRIu64 " bytes over", exchange->operation,
-                                 exchange->bulk->number);
+        return facet_error_errno(error, errno,
+                                 "%s: the %" PRIu64
+                                 " bytes of its result cannot be read from the memory shared with the child",
+                                 exchange->operation, exchange->bulk->number);
     return status;
 }
 
@@ -225,18 +227,19 @@ static enum facet_status exchange_messages(struct facet_client *client, const st
 {
     int fd = exchange->bulk ? exchange->bulk_fd : facet_call_fd(exchange->call);
     _Alignas(max_align_t) uint8_t room[ANSWER_ROOM];
-    FACET_CLEANUP_FD int came = -1;
+    FACET_CLEANUP_FD int received_fd = -1;
     uint8_t *bytes = NULL;
     size_t size;
     enum facet_transport result =
         facet_transport_send(channel->fd, exchange->request.bytes, exchange->request.size, fd, exchange->deadline_ns);
 
     if (result == FACET_TRANSPORT_OK)
-        result = facet_transport_receive(channel->fd, exchange->deadline_ns, room, sizeof room, &bytes, &size, &came);
+        result =
+            facet_transport_receive(channel->fd, exchange->deadline_ns, room, sizeof room, &bytes, &size, &received_fd);
     if (result == FACET_TRANSPORT_NO_MEMORY)
         return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for the answer", exchange->operation);
     if (result != FACET_TRANSPORT_OK)
-        return refuse_lost(client, channel, exchange, result, error);
+        return lose_after_transport(client, channel, exchange, result, error);
     enum facet_status status = decode_answer(client, channel, exchange, bytes, size, error);
     if (bytes != room)
         free(bytes);

@@ -17,7 +17,7 @@ enum { NAME_SIZE = 256, ATTEMPTS = 16 };
 
 static enum facet_status check_name(const char *name, struct facet_error *error)
 {
-    /* A draft's name is this name with a dot before and a number behind. */
+    /* A draft's name is this name with a dot before it and a number after it (open_draft()). */
     if (name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < NAME_SIZE - 32)
         return FACET_OK;
     return facet_error_argument(error, FACET_INVALID_ARGUMENT, "name",
@@ -26,8 +26,8 @@ static enum facet_status check_name(const char *name, struct facet_error *error)
 }
 
 /*
- * Makes a new file next to the file that it will replace. Its name has a random number, and not the process', since a
- * draft of a killed process with the same number in another container may be there.
+ * Makes a new file next to the file that it will replace. The new file's name has a random number instead of the
+ * process id: a process of another container may have the same id, and may have left its draft when it was killed.
  */
 static int open_draft(int folder, const char *name, char ret_draft[NAME_SIZE])
 {
@@ -47,7 +47,8 @@ static int open_draft(int folder, const char *name, char ret_draft[NAME_SIZE])
 
 static bool write_all(int fd, const char *text, size_t bytes)
 {
-    FACET_QUIET struct facet_quiet quiet = facet_quiet_begin();
+    FACET_QUIET struct facet_quiet quiet =
+        facet_quiet_begin(); /* blocks SIGPIPE and SIGXFSZ: the write fails instead */
 
     while (bytes > 0) {
         ssize_t written = write(fd, text, bytes);
@@ -78,7 +79,11 @@ static enum facet_status replace_file(int folder, const char *name, const char *
         return facet_error_errno(error, why, "cannot write '%.80s'", name);
     }
     if (fsync(folder) < 0)
-        return facet_error_errno(error, errno, "'%.80s' is written, but its folder may not be on the disk", name);
+        return facet_error_errno(
+            error, errno,
+            "'%.80s' is written, but its folder could not be synced: after a power failure the former file "
+            "may be back; save again",
+            name);
     return FACET_OK;
 }
 

@@ -83,7 +83,7 @@ DEFECTS = {
     "math_of_nothing": "math.run: gemm with m 0 is out of range",
     "math_outside": "math.run: gemm with a partly outside memory is out of range",
     "math_reads_c": "math.run: gemm of f32, row-major",
-    "math_record_without_name": "execution.records: gemm leaves one, which names it",
+    "math_record_without_name": "execution.records: gemm leaves one record, which names the operation",
     "math_sees_the_future": "math.run: attention of f32, causal",
     "math_support_of_int8": "math.support: int8 is not claimed for an operation without it",
     "math_takes_any_flag": "math.run: gemm with a flag of nothing is an invalid argument",

@@ -225,16 +225,15 @@ hipError_t hipSetupArgument(const void *argument, size_t size, size_t offset);
 hipError_t hipLaunchByPtr(const void *host);
 
 /* hipExtModuleLaunchKernel, under its C name and that of C++; hipHccModuleLaunchKernel, the same without flags. */
-#define VENDOR_HIP_EXT_LAUNCH                                                                                          \
+#define VENDOR_HIP_EXT_LAUNCH_PARAMETERS                                                                               \
     hipFunction_t function, uint32_t threads_x, uint32_t threads_y, uint32_t threads_z, uint32_t block_x,              \
         uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra,        \
         hipEvent_t start, hipEvent_t stop
-hipError_t hipExtModuleLaunchKernel(VENDOR_HIP_EXT_LAUNCH, uint32_t flags);
-hipError_t
-_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(VENDOR_HIP_EXT_LAUNCH,
-                                                                                                uint32_t flags);
+hipError_t hipExtModuleLaunchKernel(VENDOR_HIP_EXT_LAUNCH_PARAMETERS, uint32_t flags);
+hipError_t _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(
+    VENDOR_HIP_EXT_LAUNCH_PARAMETERS, uint32_t flags);
 hipError_t _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
-    VENDOR_HIP_EXT_LAUNCH);
+    VENDOR_HIP_EXT_LAUNCH_PARAMETERS);
 
 /* hip_impl::hipLaunchKernelGGLImpl(), to which older hipcc's launches came down: the address is the host's symbol's. */
 void _ZN8hip_impl22hipLaunchKernelGGLImplEmRK4dim3S2_jP12ihipStream_tPPv(uintptr_t host, const dim3 *grid,

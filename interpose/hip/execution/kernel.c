@@ -141,11 +141,11 @@ hipError_t facet_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFuncti
         return record_stop(stop, stream, launch_##symbol(__VA_ARGS__));                                                \
     }
 
-EXT_LAUNCH(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT_ARGUMENTS, flags)
+EXT_LAUNCH(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH_PARAMETERS, uint32_t flags), EXT_ARGUMENTS, flags)
 EXT_LAUNCH(_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j,
-           (VENDOR_HIP_EXT_LAUNCH, uint32_t flags), EXT_ARGUMENTS, flags)
+           (VENDOR_HIP_EXT_LAUNCH_PARAMETERS, uint32_t flags), EXT_ARGUMENTS, flags)
 EXT_LAUNCH(_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_,
-           (VENDOR_HIP_EXT_LAUNCH), EXT_ARGUMENTS)
+           (VENDOR_HIP_EXT_LAUNCH_PARAMETERS), EXT_ARGUMENTS)
 
 /* ---- one call, several devices ---- */
 

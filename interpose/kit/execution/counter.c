@@ -29,7 +29,7 @@ static void thread_ended(void *argument)
 {
     struct thread *thread = argument;
 
-    facet_flight_counter_forget();
+    facet_flight_thread_forget_counters();
     pthread_mutex_lock(&facet_flight_track_lock);
     for (struct facet_flight_counter *counter = thread->counters; counter; counter = counter->next_of_thread)
         atomic_store(&counter->thread_ended, true);
@@ -194,7 +194,7 @@ struct facet_flight_counter *facet_flight_counter_find(void *stream)
     return counter;
 }
 
-void facet_flight_counter_forget(void)
+void facet_flight_thread_forget_counters(void)
 {
     for (size_t i = 0; i < FACET_FLIGHT_CACHED; i++)
         facet_flight_recent[i] = NULL;
@@ -224,7 +224,7 @@ void facet_flight_counters_forked(void)
 {
     struct thread *thread = thread_key_made ? pthread_getspecific(thread_key) : NULL;
 
-    facet_flight_counter_forget();
+    facet_flight_thread_forget_counters();
     facet_flight_counters = NULL;
     for (uint32_t i = 0; i < FACET_SLOT_SHARDS; i++)
         shard_threads[i] = 0;

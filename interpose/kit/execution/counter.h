@@ -149,7 +149,7 @@ void facet_flight_counters_destroy(void *stream);
 void facet_flight_counters_end(void *context);
 
 /* Makes the calling thread look counters up anew, because its context may have changed. */
-void facet_flight_counter_forget(void);
+void facet_flight_thread_forget_counters(void);
 
 void facet_flight_counters_forked(void);
 

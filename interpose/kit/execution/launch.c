@@ -49,7 +49,7 @@ static void change_counter(struct facet_flight *launch, void *stream)
 {
     struct facet_tenant *tenant = launch->counter->tenant;
 
-    facet_flight_counter_forget();
+    facet_flight_thread_forget_counters();
     struct facet_flight_counter *counter = facet_flight_counter(stream);
     if (counter && counter->tenant == tenant)
         launch->counter = counter;
@@ -209,7 +209,7 @@ void facet_flight_end(struct facet_flight *launch, void *stream, bool accepted)
         return;
     launch->sample->expected_ns = launch->expected_ns;
     if (facet_flight_driver.event_record(launch->sample->end, stream))
-        facet_flight_sample_follow(counter, launch->sample);
+        facet_flight_sample_append(counter, launch->sample);
     else
         drop_sample(launch);
 }

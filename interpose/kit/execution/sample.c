@@ -30,7 +30,7 @@ void facet_flight_sample_free(struct facet_flight_counter *counter, struct facet
     free(sample);
 }
 
-void facet_flight_sample_follow(struct facet_flight_counter *counter, struct facet_flight_sample *sample)
+void facet_flight_sample_append(struct facet_flight_counter *counter, struct facet_flight_sample *sample)
 {
     pthread_mutex_lock(&facet_flight_track_lock);
     sample->submitted = atomic_load_explicit(&counter->submitted, memory_order_acquire);

@@ -15,7 +15,7 @@ struct facet_flight_sample *facet_flight_sample_new(struct facet_flight_counter 
 void facet_flight_sample_free(struct facet_flight_counter *counter, struct facet_flight_sample *sample);
 
 /* Appends a sample, whose events are recorded. It covers all that the counter has launched so far. */
-void facet_flight_sample_follow(struct facet_flight_counter *counter, struct facet_flight_sample *sample);
+void facet_flight_sample_append(struct facet_flight_counter *counter, struct facet_flight_sample *sample);
 
 /* `_first` returns a counter's oldest sample, or NULL; `_drop_first` removes it. Both need the look lock (track.h). */
 struct facet_flight_sample *facet_flight_sample_first(struct facet_flight_counter *counter);

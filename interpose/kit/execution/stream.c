@@ -8,10 +8,10 @@
 #include "track.h"
 
 /*
- * A counter of the stream with launches after its last event. Once the stream is destroyed, only events tell
- * their end.
+ * Finds a counter of the stream that has unreported launches after its last recorded event: its tail. NULL: none. Once
+ * the stream is destroyed, only a recorded event shows when the launches before it have ended.
  */
-static struct facet_flight_counter *find_unfollowed(void *stream)
+static struct facet_flight_counter *find_counter_with_tail(void *stream)
 {
     struct facet_flight_counter *counter;
 
@@ -24,8 +24,8 @@ static struct facet_flight_counter *find_unfollowed(void *stream)
     return counter;
 }
 
-/* Records one last event in the stream; the event outlives the stream. */
-static bool follow_tail(struct facet_flight_counter *counter, void *stream)
+/* Records an event behind the tail; the event outlives the stream. */
+static bool record_tail_event(struct facet_flight_counter *counter, void *stream)
 {
     struct facet_flight_sample *sample = facet_flight_sample_new(counter, false);
 
@@ -35,7 +35,7 @@ static bool follow_tail(struct facet_flight_counter *counter, void *stream)
         facet_flight_sample_free(counter, sample);
         return false;
     }
-    facet_flight_sample_follow(counter, sample);
+    facet_flight_sample_append(counter, sample);
     return true;
 }
 
@@ -44,8 +44,8 @@ void facet_flight_stream_ends(void *stream)
     struct facet_flight_counter *counter;
 
     facet_flight_queries_hold();
-    while ((counter = find_unfollowed(stream)) && !facet_flight_driver.stream_captured(stream) &&
-           follow_tail(counter, stream))
+    while ((counter = find_counter_with_tail(stream)) && !facet_flight_driver.stream_captured(stream) &&
+           record_tail_event(counter, stream))
         ;
     pthread_mutex_lock(&facet_flight_track_lock);
     facet_flight_counters_destroy(stream);
@@ -73,7 +73,7 @@ void facet_flight_context_ended(void *context)
         facet_flight_timeline_ended(context);
         pthread_mutex_unlock(&facet_flight_track_lock);
         facet_flight_capture_context_ends(context);
-        facet_flight_counter_forget();
+        facet_flight_thread_forget_counters();
     }
     facet_flight_queries_release();
 }

@@ -61,16 +61,16 @@ struct facet_gemm gpu_attention_value_gemm(const struct facet_attention *attenti
     };
 }
 
-float *gpu_attention_mask(uint64_t size, uint64_t *ret_bytes)
+float *gpu_attention_mask(uint64_t positions, uint64_t *ret_bytes)
 {
-    uint64_t bytes = size * size * sizeof(float);
+    uint64_t bytes = positions * positions * sizeof(float);
     float *values = malloc(bytes);
 
     if (!values)
         return NULL;
-    for (uint64_t i = 0; i < size; i++)
-        for (uint64_t j = 0; j < size; j++)
-            values[i * size + j] = j > i ? -INFINITY : 0;
+    for (uint64_t i = 0; i < positions; i++)
+        for (uint64_t j = 0; j < positions; j++)
+            values[i * positions + j] = j > i ? -INFINITY : 0;
     *ret_bytes = bytes;
     return values;
 }

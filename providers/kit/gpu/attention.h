@@ -12,20 +12,21 @@
 
 #include <facet/provider.h>
 
-/* The size of the scores in f32; false if it is above the limit. */
+/* The size of the scores in f32; false if they need more than SCORES_MOST bytes (attention.c). */
 bool gpu_attention_score_bytes(const struct facet_attention *attention, uint64_t *ret_bytes);
 
 /*
- * The first product gives the scores, with B transposed. The second multiplies their softmax, which is at `weights`, by
- * V. Both are row-major.
+ * The first function describes Q * K^T, written to the device address `scores`; K is the gemm's transposed B. The
+ * second describes the softmax of the scores, which is at the device address `weights`, times V. All matrices are
+ * row-major.
  */
 struct facet_gemm gpu_attention_score_gemm(const struct facet_attention *attention, uint64_t scores);
 struct facet_gemm gpu_attention_value_gemm(const struct facet_attention *attention, uint64_t weights);
 
 /*
- * The mask of causal attention, added to the scores of each head: minus infinity for positions after i in row i. The
- * caller frees it; NULL: no memory.
+ * The mask of causal attention, `positions` * `positions` floats that are added to the scores of each head: minus
+ * infinity for positions after i in row i. The caller frees the mask; NULL: no memory.
  */
-float *gpu_attention_mask(uint64_t size, uint64_t *ret_bytes);
+float *gpu_attention_mask(uint64_t positions, uint64_t *ret_bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: reading lists: lines, fields, quotes, numbers. Never: prints, or reads past the end of its text. */
+/* Owns: cutting a list's text into lines and fields, with quotes, and reading the numbers in fields. Never: prints, or
+ * reads past the end of its text. */
 #include "placement/fleet/csv.h"
 
 #include <inttypes.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES 65536u /* in which kept texts are allocated */
+#define BLOCK_BYTES 65536u /* the size of the blocks in which kept texts are allocated */
 
 enum facet_status csv_open(struct csv *csv, const char *text, size_t length, const char *file,
                            struct facet_error *error)

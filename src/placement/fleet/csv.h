@@ -16,7 +16,7 @@
 
 struct csv {
     char *text;            /* a copy, cut into fields in place */
-    size_t length, offset; /* of the text; of what is not read yet */
+    size_t length, offset; /* the text's length; where the unread text begins */
     const char *file;
     uint32_t line; /* the number of the line whose fields follow */
     uint32_t next_line;

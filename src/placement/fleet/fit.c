@@ -10,28 +10,28 @@ static bool gpus_fit(const struct fleet_node *node, const struct fleet_shape *sh
     uint32_t found = 0;
 
     if (shape->milli == FLEET_WHOLE)
-        return node->free_gpus >= shape->num;
+        return node->free_gpus >= shape->gpu_count;
     for (uint32_t i = 0; i < node->gpus; i++)
         found += node->left[i] >= shape->milli;
-    return found >= shape->num;
+    return found >= shape->gpu_count;
 }
 
 bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape)
 {
     if (node->cpu_left < shape->cpu || node->memory_left < shape->memory)
         return false;
-    if (shape->num == 0)
+    if (shape->gpu_count == 0)
         return true;
-    return node->gpu_left >= shape->gpu && (shape->any_model || (shape->models >> node->model & 1)) &&
+    return node->gpu_left >= shape->gpu_milli_sum && (shape->any_model || (shape->models >> node->model & 1)) &&
            gpus_fit(node, shape);
 }
 
-uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without)
+uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without_mask)
 {
     uint32_t best = FACET_FLEET_GPUS, min = FLEET_WHOLE + 1;
 
     for (uint32_t i = 0; i < node->gpus; i++) {
-        if (node->left[i] >= milli && node->left[i] < min && !(without >> i & 1)) {
+        if (node->left[i] >= milli && node->left[i] < min && !(without_mask >> i & 1)) {
             best = i;
             min = node->left[i];
         }
@@ -41,25 +41,25 @@ uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32
 
 static uint32_t gpus_with_room(const struct fleet_node *node, uint32_t milli)
 {
-    uint32_t gpus = 0;
+    uint32_t gpu_mask = 0;
 
     for (uint32_t i = 0; i < node->gpus; i++)
-        gpus |= (uint32_t)(node->left[i] >= milli) << i;
-    return gpus;
+        gpu_mask |= (uint32_t)(node->left[i] >= milli) << i;
+    return gpu_mask;
 }
 
 uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
 {
     const struct facet_node_topology *topology = fleet->details[node].topology;
     const struct fleet_node *state = &fleet->nodes[node];
-    uint32_t gpus = 0;
+    uint32_t gpu_mask = 0;
 
-    if (shape->num > 1 && topology &&
-        facet_node_choose(topology, gpus_with_room(state, shape->milli), shape->num, &gpus, NULL) == FACET_OK)
-        return gpus;
-    for (uint32_t i = 0; i < shape->num; i++)
-        gpus |= UINT32_C(1) << fleet_gpu_fullest(state, shape->milli, gpus);
-    return gpus;
+    if (shape->gpu_count > 1 && topology &&
+        facet_node_choose(topology, gpus_with_room(state, shape->milli), shape->gpu_count, &gpu_mask, NULL) == FACET_OK)
+        return gpu_mask;
+    for (uint32_t i = 0; i < shape->gpu_count; i++)
+        gpu_mask |= UINT32_C(1) << fleet_gpu_fullest(state, shape->milli, gpu_mask);
+    return gpu_mask;
 }
 
 static void count_kind(struct facet_fleet *fleet, uint32_t node, uint32_t kind, int by)
@@ -83,36 +83,36 @@ static void recount_node(struct facet_fleet *fleet, uint32_t node)
     fleet_index_changed(fleet, node);
 }
 
-void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
+void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpu_mask)
 {
     struct fleet_node *state = &fleet->nodes[node];
 
     state->cpu_left -= shape->cpu;
     state->memory_left -= shape->memory;
-    state->gpu_left -= shape->gpu;
+    state->gpu_left -= shape->gpu_milli_sum;
     for (uint32_t i = 0; i < state->gpus; i++)
-        if (gpus >> i & 1)
+        if (gpu_mask >> i & 1)
             state->left[i] = (uint16_t)(state->left[i] - shape->milli);
     fleet->cpu_used += shape->cpu;
-    fleet->gpu_used += shape->gpu;
-    if (shape->num > 0)
+    fleet->gpu_used += shape->gpu_milli_sum;
+    if (shape->gpu_count > 0)
         count_kind(fleet, node, shape->kind, 1);
     recount_node(fleet, node);
 }
 
-void fleet_node_release(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus)
+void fleet_node_release(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpu_mask)
 {
     struct fleet_node *state = &fleet->nodes[node];
 
     state->cpu_left += shape->cpu;
     state->memory_left += shape->memory;
-    state->gpu_left += shape->gpu;
+    state->gpu_left += shape->gpu_milli_sum;
     for (uint32_t i = 0; i < state->gpus; i++)
-        if (gpus >> i & 1)
+        if (gpu_mask >> i & 1)
             state->left[i] = (uint16_t)(state->left[i] + shape->milli);
     fleet->cpu_used -= shape->cpu;
-    fleet->gpu_used -= shape->gpu;
-    if (shape->num > 0)
+    fleet->gpu_used -= shape->gpu_milli_sum;
+    if (shape->gpu_count > 0)
         count_kind(fleet, node, shape->kind, -1);
     recount_node(fleet, node);
 }

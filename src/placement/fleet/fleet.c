@@ -123,7 +123,7 @@ static enum facet_status fill_fleet(struct facet_fleet *fleet, const struct face
     for (uint32_t i = 0; i < fleet->node_count && status == FACET_OK; i++)
         status = add_node(fleet, i, &config->nodes[i], error);
     if (status == FACET_OK)
-        status = fleet_learn_given(fleet, config->mix, config->mix_count, error);
+        status = fleet_mix_from_config(fleet, config->mix, config->mix_count, error);
     return status;
 }
 
@@ -142,7 +142,7 @@ enum facet_status facet_fleet_create(const struct facet_fleet_config *config, st
     fleet->random = config->seed;
     fleet->cpu_max = PUBLISHED_CPU;
     fleet->gpu_max = PUBLISHED_GPU;
-    fleet->alloc_free = FLEET_NONE;
+    fleet->alloc_free_head = FLEET_NONE;
     memset(fleet->hash, 0xff, sizeof fleet->hash);
     status = fill_fleet(fleet, config, error);
     if (status != FACET_OK) {
@@ -175,14 +175,14 @@ void facet_fleet_destroy(struct facet_fleet *fleet)
 static uint32_t slot_of(const struct fleet_shape *shape)
 {
     uint64_t key = shape->cpu * UINT64_C(0x9e3779b97f4a7c15) ^ shape->memory * UINT64_C(0xc2b2ae3d27d4eb4f) ^
-                   shape->models * UINT64_C(0x165667b19e3779f9) ^ ((uint64_t)shape->milli << 8 | shape->num);
+                   shape->models * UINT64_C(0x165667b19e3779f9) ^ ((uint64_t)shape->milli << 8 | shape->gpu_count);
 
     return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % HASH_SLOTS;
 }
 
 static bool shapes_alike(const struct fleet_shape *a, const struct fleet_shape *b)
 {
-    return a->cpu == b->cpu && a->memory == b->memory && a->milli == b->milli && a->num == b->num &&
+    return a->cpu == b->cpu && a->memory == b->memory && a->milli == b->milli && a->gpu_count == b->gpu_count &&
            a->models == b->models && a->any_model == b->any_model;
 }
 
@@ -239,11 +239,11 @@ static uint32_t random_node(struct facet_fleet *fleet, const struct fleet_shape 
     uint32_t node = 0;
 
     for (uint32_t i = 0; i < fleet->node_count; i++)
-        fitting += shape->scores[i] != FLEET_NOT;
+        fitting += shape->scores[i] != FLEET_SCORE_NO_FIT;
     if (fitting == 0)
         return FLEET_NONE;
     for (uint64_t skip = fleet_random_below(&fleet->random, fitting) + 1; skip > 0; node++)
-        skip -= shape->scores[node] != FLEET_NOT;
+        skip -= shape->scores[node] != FLEET_SCORE_NO_FIT;
     return node - 1;
 }
 
@@ -257,12 +257,12 @@ static uint32_t random_gpu(struct facet_fleet *fleet, const struct fleet_node *n
     return gpu;
 }
 
-uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
+uint32_t fleet_choose_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape)
 {
     const struct fleet_node *state = &fleet->nodes[node];
     uint32_t gpu = FLEET_NONE;
 
-    if (shape->num == 1 && shape->milli < FLEET_WHOLE) {
+    if (shape->gpu_count == 1 && shape->milli < FLEET_WHOLE) {
         if (fleet->policy == FACET_PLACEMENT_FGD)
             fleet_score_fgd(fleet, state, shape, &gpu);
         else if (fleet->policy == FACET_PLACEMENT_FACET)
@@ -290,7 +290,7 @@ enum facet_status facet_fleet_decide(struct facet_fleet *fleet, uint32_t shape,
 
     if (node == FLEET_NONE)
         return facet_error_set(error, FACET_QUOTA, "no node has room for this request");
-    *ret_placement = (struct facet_fleet_placement){node, fleet_gpus(fleet, node, wanted), wanted->scores[node]};
+    *ret_placement = (struct facet_fleet_placement){node, fleet_choose_gpus(fleet, node, wanted), wanted->scores[node]};
     return FACET_OK;
 }
 
@@ -298,7 +298,7 @@ enum facet_status facet_fleet_decide(struct facet_fleet *fleet, uint32_t shape,
 
 static bool reserve_alloc(struct facet_fleet *fleet)
 {
-    if (fleet->alloc_free != FLEET_NONE || fleet->alloc_count < fleet->alloc_room)
+    if (fleet->alloc_free_head != FLEET_NONE || fleet->alloc_count < fleet->alloc_room)
         return true;
     uint32_t room = fleet->alloc_room ? 2 * fleet->alloc_room : 256;
     struct fleet_alloc *allocs = realloc(fleet->allocs, room * sizeof *allocs);
@@ -310,19 +310,19 @@ static bool reserve_alloc(struct facet_fleet *fleet)
     return true;
 }
 
-void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous)
+void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpu_mask, uint32_t previous)
 {
     struct fleet_alloc *alloc = &fleet->allocs[index];
     uint32_t *link = previous == FLEET_NONE ? &fleet->details[node].first_alloc : &fleet->allocs[previous].next;
 
     alloc->node = node;
-    alloc->gpus = gpus;
+    alloc->gpu_mask = gpu_mask;
     alloc->previous = previous;
     alloc->next = *link;
     if (alloc->next != FLEET_NONE)
         fleet->allocs[alloc->next].previous = index;
     *link = index;
-    fleet_node_reserve(fleet, node, &fleet->shapes[alloc->shape], gpus);
+    fleet_node_reserve(fleet, node, &fleet->shapes[alloc->shape], gpu_mask);
 }
 
 void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index)
@@ -335,22 +335,22 @@ void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index)
         fleet->allocs[alloc->previous].next = alloc->next;
     if (alloc->next != FLEET_NONE)
         fleet->allocs[alloc->next].previous = alloc->previous;
-    fleet_node_release(fleet, alloc->node, &fleet->shapes[alloc->shape], alloc->gpus);
+    fleet_node_release(fleet, alloc->node, &fleet->shapes[alloc->shape], alloc->gpu_mask);
 }
 
 static uint32_t new_alloc(struct facet_fleet *fleet, uint32_t shape)
 {
-    uint32_t index = fleet->alloc_free;
+    uint32_t index = fleet->alloc_free_head;
 
     if (index == FLEET_NONE) {
         index = fleet->alloc_count++;
         fleet->allocs[index].generation = 0;
     } else {
-        fleet->alloc_free = fleet->allocs[index].next;
+        fleet->alloc_free_head = fleet->allocs[index].next;
     }
     fleet->allocs[index].shape = shape;
     fleet->allocs[index].generation++; /* odd: in use */
-    fleet->allocations++;
+    fleet->allocs_in_use++;
     return index;
 }
 
@@ -359,9 +359,10 @@ static enum facet_status check_gpus(const struct facet_fleet *fleet, const struc
 {
     const struct fleet_node *node = &fleet->nodes[placement->node];
 
-    if ((uint32_t)__builtin_popcount(placement->gpus) != shape->num || placement->gpus >> node->gpus != 0)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "gpus", "gpus: 0x%x, expected %u of %u", placement->gpus,
-                                    shape->num, node->gpus);
+    if ((uint32_t)__builtin_popcount(placement->gpus) != shape->gpu_count || placement->gpus >> node->gpus != 0)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "gpus",
+                                    "gpus: mask 0x%x, expected %u of the node's %u GPUs", placement->gpus,
+                                    shape->gpu_count, node->gpus);
     for (uint32_t i = 0; i < node->gpus; i++)
         if ((placement->gpus >> i & 1) && node->left[i] < shape->milli)
             return facet_error_argument(error, FACET_QUOTA, "gpus", "gpus: GPU %u has %u milli free, expected %u", i,
@@ -429,9 +430,9 @@ enum facet_status facet_fleet_release(struct facet_fleet *fleet, uint64_t alloca
         return status;
     fleet_alloc_unlink(fleet, index);
     fleet->allocs[index].generation++;
-    fleet->allocs[index].next = fleet->alloc_free;
-    fleet->alloc_free = index;
-    fleet->allocations--;
+    fleet->allocs[index].next = fleet->alloc_free_head;
+    fleet->alloc_free_head = index;
+    fleet->allocs_in_use--;
     return FACET_OK;
 }
 
@@ -442,7 +443,7 @@ enum facet_status facet_fleet_find(const struct facet_fleet *fleet, uint64_t all
     enum facet_status status = find_allocation(fleet, allocation, &index, error);
 
     if (status == FACET_OK)
-        *ret_placement = (struct facet_fleet_placement){fleet->allocs[index].node, fleet->allocs[index].gpus, 0};
+        *ret_placement = (struct facet_fleet_placement){fleet->allocs[index].node, fleet->allocs[index].gpu_mask, 0};
     return status;
 }
 
@@ -469,7 +470,7 @@ void facet_fleet_get_usage(const struct facet_fleet *fleet, struct facet_fleet_u
 
     usage.nodes = fleet->node_count;
     usage.gpus = fleet->gpus;
-    usage.allocations = fleet->allocations;
+    usage.allocations = fleet->allocs_in_use;
     usage.gpu_milli = fleet->gpu_total;
     usage.gpu_milli_used = fleet->gpu_used;
     usage.cpu_milli = fleet->cpu_total;

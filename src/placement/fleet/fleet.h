@@ -13,24 +13,24 @@
 
 #include <facet/placement.h>
 
-#define FLEET_WHOLE      1000u      /* milli of a whole GPU */
-#define FLEET_NOT        INT32_MIN  /* the score of a node that the request does not fit */
-#define FLEET_BLOCK      64u        /* nodes whose highest score is kept together */
-#define FLEET_ANY_MODEL  UINT64_MAX /* fleet_shape.models of a request without a model */
-#define FLEET_NONE       UINT32_MAX /* no node, GPU, shape or allocation */
-#define FLEET_MOVES_MAX  64u        /* the most moves of one migration */
-#define FLEET_SCALE_BITS 20         /* a scaled ratio is in units of 1 / (1 << 20) */
-#define FLEET_PRICE_MAX  (INT64_C(1) << 36)
+#define FLEET_WHOLE        1000u      /* milli of a whole GPU */
+#define FLEET_SCORE_NO_FIT INT32_MIN  /* the score of a node that the request does not fit */
+#define FLEET_BLOCK        64u        /* nodes in a block: the index keeps the highest score of each block */
+#define FLEET_ANY_MODEL    UINT64_MAX /* fleet_shape.models of a request without a model */
+#define FLEET_NONE         UINT32_MAX /* no node, GPU, shape or allocation */
+#define FLEET_MOVES_MAX    64u        /* the most moves of one migration */
+#define FLEET_SCALE_BITS   20         /* a scaled ratio is in units of 1 / (1 << 20) */
+#define FLEET_PRICE_MAX    (INT64_C(1) << 36)
 
 /* The part of a node that every score reads, in one cache line or two. */
 struct fleet_node {
     uint64_t memory_left;
     uint32_t cpu_left;
-    uint32_t gpu_left;               /* sum over its GPUs */
+    uint32_t gpu_left;               /* milli free, summed over its GPUs */
     uint16_t left[FACET_FLEET_GPUS]; /* milli free of each GPU */
     uint8_t gpus;
     uint8_t free_gpus;     /* GPUs that are wholly free */
-    uint8_t model;         /* index; 0 also without GPUs */
+    uint8_t model;         /* index into facet_fleet.models; 0 if the node has no GPU */
     uint8_t kinds;         /* how many kinds of request have allocations here */
     int64_t usable_weight; /* the free milli that the jobs of the mix can use, weighted (mix.c) */
 };
@@ -45,15 +45,16 @@ struct fleet_node_details {
     const struct facet_node_topology *topology;
 };
 
+/* A shape is a request's demand; alike requests have one shape. Its index of scores holds the score of each node. */
 struct fleet_shape {
     uint64_t memory;
     uint64_t models; /* a bit for each model that the request allows */
 
     uint32_t cpu;
-    uint16_t milli; /* of each GPU */
-    uint8_t num;    /* of GPUs */
-    uint8_t kind;   /* as in allocs_of_kind */
-    uint32_t gpu;   /* milli of all its GPUs */
+    uint16_t milli; /* the demand on each GPU */
+    uint8_t gpu_count;
+    uint8_t kind;           /* as in allocs_of_kind */
+    uint32_t gpu_milli_sum; /* milli * gpu_count */
     bool any_model;
     uint32_t hash_next;
     /* The index of scores. */
@@ -64,22 +65,23 @@ struct fleet_shape {
     uint64_t decisions;    /* requests of this shape so far; counted only while the mix is learned */
 };
 
-/* The mix as tables: the weight of the jobs that could use a GPU, by the GPU's free milli and the node's free CPU. */
+/* The mix is the set of jobs that the fleet expects, each shape weighted by how often jobs have it. Tables say how much
+ * of that weight could use a GPU, by the GPU's free milli and the node's free CPU. */
 struct fleet_mix {
-    uint32_t levels, ranks;         /* numbers of the tables' rows (free CPU) and columns (free milli) */
+    uint32_t levels, ranks;         /* how many rows (free CPU) and columns (free milli) the tables have */
     uint32_t *cpu;                  /* [levels]: the least free CPU of each level; level 0 begins at 0 */
     uint16_t rank[FLEET_WHOLE + 1]; /* the column of a GPU with so many milli free */
     int64_t *share;                 /* [model][level][rank] weight of jobs that could use a GPU of that rank */
-    int64_t *many;       /* [model][level][free GPUs] weight of jobs of several whole GPUs that could use them */
+    int64_t *whole;      /* [model][level][free GPUs] weight of jobs of several whole GPUs that could use them */
     int64_t total;       /* weight of all jobs, with or without GPUs */
-    int64_t steps[101];  /* the least gain of each score of FGD (mix.c) */
+    int64_t steps[101];  /* the least gain of each score of FGD, fragmentation gradient descent (mix.c) */
     uint32_t level_step; /* milli of CPU for each entry of `level_of_slot` */
     uint32_t *level_of_slot;
     uint32_t level_slots;
 };
 
 struct fleet_alloc {
-    uint32_t node, shape, gpus;
+    uint32_t node, shape, gpu_mask;
     uint32_t previous, next; /* list of the node; `next` of a free entry: the next free entry */
     uint32_t generation;     /* odd while in use */
 };
@@ -87,7 +89,7 @@ struct fleet_alloc {
 /* Ratios, scaled by 1 << FLEET_SCALE_BITS. */
 struct fleet_prices {
     int64_t gpu_per_cpu;               /* milli of GPU that jobs use for each milli-core */
-    int64_t model[FACET_FLEET_MODELS]; /* demand of jobs that name models, over supply */
+    int64_t model[FACET_FLEET_MODELS]; /* the demand of jobs that name the model, divided by its supply */
 };
 
 struct facet_fleet {
@@ -102,8 +104,8 @@ struct facet_fleet {
     uint32_t shape_count, shape_room;
     uint32_t hash[1024];
     struct fleet_alloc *allocs;
-    uint32_t alloc_count, alloc_room, alloc_free;
-    uint64_t allocations;
+    uint32_t alloc_count, alloc_room, alloc_free_head;
+    uint64_t allocs_in_use;
     uint32_t *journal; /* a ring of the nodes that changed */
     uint64_t journal_end;
     uint32_t journal_mask;
@@ -113,17 +115,17 @@ struct facet_fleet {
     bool learns_mix;                     /* no mix was given, and the policy needs one */
     uint32_t mix_version;                /* grows each time the mix is made */
     uint64_t decisions, learn_at;
-    uint32_t cpu_max, gpu_max; /* the largest node, which normalizes scores */
+    uint32_t cpu_max, gpu_max; /* milli of the largest node, or more (fleet.c); scores are relative to them */
     uint64_t gpu_total, gpu_used, cpu_total, cpu_used, gpus;
 };
 
 /* --- fit.c --- */
 bool fleet_fits(const struct fleet_node *node, const struct fleet_shape *shape);
-/* The fullest GPU that has room and is not in `without`; FACET_FLEET_GPUS: none. */
-uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without);
+/* The fullest GPU with `milli` free that is not in `without_mask`; FACET_FLEET_GPUS: none. */
+uint32_t fleet_gpu_fullest(const struct fleet_node *node, uint32_t milli, uint32_t without_mask);
 uint32_t fleet_gpus_best(const struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
-void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
-void fleet_node_release(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpus);
+void fleet_node_reserve(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpu_mask);
+void fleet_node_release(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape, uint32_t gpu_mask);
 
 /* --- shape.c --- */
 uint64_t fleet_models_of(const struct facet_fleet *fleet, const char *spec, bool *ret_any);
@@ -144,8 +146,9 @@ void fleet_mix_clear(struct fleet_mix *mix);
 void fleet_mix_weigh(const struct facet_fleet *fleet, struct fleet_node *node);
 
 /* --- learn.c --- */
-enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
-                                    struct facet_error *error);
+/* Makes the mix from the jobs of the fleet's config; without jobs, the mix is empty. */
+enum facet_status fleet_mix_from_config(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
+                                        struct facet_error *error);
 /* Learns from a request; called once for each decision. */
 void fleet_learn(struct facet_fleet *fleet, struct fleet_shape *shape);
 
@@ -156,8 +159,8 @@ int32_t fleet_score_fgd(const struct facet_fleet *fleet, const struct fleet_node
 int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_node *node,
                           const struct fleet_shape *shape, uint32_t *ret_gpu);
 
-/* How much the weighted usable part of the node, with the request counted as used, grows; *ret_gpu: the GPU of a
- * request for a part of one GPU, else FLEET_NONE. */
+/* By how much the node's weighted usable milli grow when the request is placed there; the milli that the request takes
+ * count as usable by every job. *ret_gpu: the GPU for a part of one GPU; FLEET_NONE for other requests. */
 int64_t fleet_gain(const struct fleet_mix *mix, const struct fleet_node *node, const struct fleet_shape *shape,
                    uint32_t *ret_gpu);
 
@@ -170,9 +173,10 @@ uint32_t fleet_index_best(const struct facet_fleet *fleet, const struct fleet_sh
 void fleet_index_changed(struct facet_fleet *fleet, uint32_t node);
 
 /* --- fleet.c --- */
-uint32_t fleet_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
+/* The GPUs that the policy chooses on a node that the shape fits, as a mask. */
+uint32_t fleet_choose_gpus(struct facet_fleet *fleet, uint32_t node, const struct fleet_shape *shape);
 /* Puts the allocation after `previous` in the node's list; FLEET_NONE: at its head. */
-void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpus, uint32_t previous);
+void fleet_alloc_link(struct facet_fleet *fleet, uint32_t index, uint32_t node, uint32_t gpu_mask, uint32_t previous);
 void fleet_alloc_unlink(struct facet_fleet *fleet, uint32_t index);
 
 /* --- random numbers: the same sequence on every machine --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: for each shape the scores of all nodes, brought up to date by the journal of changes; finding the first node
- * of the highest score. Never: computes a score.
+ * of the highest score. Never: computes a score; score.c does.
  *
  * A changed node costs at most a pass over the nodes of its block. A decision costs one pass over the highest scores of
  * all blocks, and one over the nodes of a block.
@@ -19,7 +19,7 @@ void fleet_index_changed(struct facet_fleet *fleet, uint32_t node)
 static void refresh_block(struct fleet_shape *shape, uint32_t block)
 {
     const int32_t *scores = shape->scores + (size_t)block * FLEET_BLOCK;
-    int32_t best = FLEET_NOT;
+    int32_t best = FLEET_SCORE_NO_FIT;
 
     for (uint32_t i = 0; i < FLEET_BLOCK; i++)
         best = scores[i] > best ? scores[i] : best;
@@ -56,7 +56,7 @@ static enum facet_status make_scores(struct facet_fleet *fleet, struct fleet_sha
     if (!scores)
         return facet_error_set(error, FACET_NO_MEMORY, "out of memory for the scores of %u nodes", fleet->node_count);
     for (size_t i = fleet->node_count; i < padded; i++)
-        scores[i] = FLEET_NOT;
+        scores[i] = FLEET_SCORE_NO_FIT;
     shape->scores = scores;
     shape->blocks = scores + padded;
     refresh_all(fleet, shape);
@@ -83,12 +83,12 @@ enum facet_status fleet_index_refresh(struct facet_fleet *fleet, struct fleet_sh
 
 uint32_t fleet_index_best(const struct facet_fleet *fleet, const struct fleet_shape *shape)
 {
-    int32_t best = FLEET_NOT;
+    int32_t best = FLEET_SCORE_NO_FIT;
     uint32_t block = 0, node;
 
     for (uint32_t i = 0; i < fleet->block_count; i++)
         best = shape->blocks[i] > best ? shape->blocks[i] : best;
-    if (best == FLEET_NOT)
+    if (best == FLEET_SCORE_NO_FIT)
         return FLEET_NONE;
     while (shape->blocks[block] != best)
         block++;

@@ -18,8 +18,8 @@ static bool wants_mix(const struct facet_fleet *fleet)
     return fleet->policy == FACET_PLACEMENT_FGD || fleet->policy == FACET_PLACEMENT_FACET;
 }
 
-enum facet_status fleet_learn_given(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
-                                    struct facet_error *error)
+enum facet_status fleet_mix_from_config(struct facet_fleet *fleet, const struct facet_fleet_request *mix, size_t count,
+                                        struct facet_error *error)
 {
     FACET_CLEANUP_FREE struct fleet_weighted *list = calloc(count + 1, sizeof *list);
 

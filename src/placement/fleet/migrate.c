@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: making room for a request by moving a few allocations of one node elsewhere.
- * Never: leaves anything moved when the request still does not fit.
+ * Never: leaves an allocation moved when the request still does not fit.
  *
  * On each node that could take the request, allocations are moved to other nodes until the request fits, at most `most`
  * of them. Every attempt is undone exactly; the attempt that needed the fewest moves is then repeated.
@@ -16,14 +16,14 @@ struct attempt {
     struct facet_fleet *fleet;
     uint32_t node, most, count;
     struct facet_fleet_move moves[FLEET_MOVES_MAX];
-    uint32_t previous[FLEET_MOVES_MAX]; /* predecessor in its node list, for undo */
+    uint32_t previous[FLEET_MOVES_MAX]; /* for undo: the allocation before it in its node's list */
 };
 
 static bool can_be_cleared(const struct fleet_node_details *details, const struct fleet_node *node,
                            const struct fleet_shape *shape)
 {
-    return details->cpu >= shape->cpu && details->memory >= shape->memory && node->gpus >= shape->num &&
-           (shape->num == 0 || shape->any_model || (shape->models >> node->model & 1)) &&
+    return details->cpu >= shape->cpu && details->memory >= shape->memory && node->gpus >= shape->gpu_count &&
+           (shape->gpu_count == 0 || shape->any_model || (shape->models >> node->model & 1)) &&
            details->first_alloc != FLEET_NONE;
 }
 
@@ -53,16 +53,16 @@ static uint32_t choose_allocation(struct attempt *try, const struct fleet_shape 
 
         without.cpu_left += moved->cpu;
         without.memory_left += moved->memory;
-        without.gpu_left += moved->gpu;
+        without.gpu_left += moved->gpu_milli_sum;
         for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
-            without.left[gpu] = (uint16_t)(without.left[gpu] + (fleet->allocs[i].gpus >> gpu & 1) * moved->milli);
+            without.left[gpu] = (uint16_t)(without.left[gpu] + (fleet->allocs[i].gpu_mask >> gpu & 1) * moved->milli);
         without.free_gpus = 0;
         for (uint32_t gpu = 0; gpu < without.gpus; gpu++)
             without.free_gpus = (uint8_t)(without.free_gpus + (without.left[gpu] == FLEET_WHOLE));
         if (fleet_fits(&without, shape) &&
-            (helps == FLEET_NONE || moved->gpu < fleet->shapes[fleet->allocs[helps].shape].gpu))
+            (helps == FLEET_NONE || moved->gpu_milli_sum < fleet->shapes[fleet->allocs[helps].shape].gpu_milli_sum))
             helps = i;
-        if (largest == FLEET_NONE || moved->gpu > fleet->shapes[fleet->allocs[largest].shape].gpu)
+        if (largest == FLEET_NONE || moved->gpu_milli_sum > fleet->shapes[fleet->allocs[largest].shape].gpu_milli_sum)
             largest = i;
     }
     return helps != FLEET_NONE ? helps : largest;
@@ -71,7 +71,7 @@ static uint32_t choose_allocation(struct attempt *try, const struct fleet_shape 
 /* The policy's best node except the node that is being cleared. */
 static uint32_t find_elsewhere(struct attempt *try, struct fleet_shape *shape)
 {
-    int32_t best = FLEET_NOT;
+    int32_t best = FLEET_SCORE_NO_FIT;
 
     if (fleet_index_refresh(try->fleet, shape, NULL) != FACET_OK)
         return FLEET_NONE;
@@ -103,8 +103,8 @@ static bool move_allocation(struct attempt *try, const struct fleet_shape *shape
     if (to == FLEET_NONE)
         return false;
     *move = (struct facet_fleet_move){.allocation = (uint64_t)alloc->generation << 32 | index,
-                                      .from = {alloc->node, alloc->gpus, 0},
-                                      .to = {to, fleet_gpus(fleet, to, &fleet->shapes[alloc->shape]), 0}};
+                                      .from = {alloc->node, alloc->gpu_mask, 0},
+                                      .to = {to, fleet_choose_gpus(fleet, to, &fleet->shapes[alloc->shape]), 0}};
     try->previous[try->count++] = alloc->previous;
     fleet_alloc_unlink(fleet, index);
     fleet_alloc_link(fleet, index, to, move->to.gpus, FLEET_NONE);
@@ -125,8 +125,8 @@ static bool clear_node(struct attempt *try, uint32_t shape)
 static enum facet_status take_place(struct attempt *try, uint32_t shape, struct facet_fleet_placement *ret_placement,
                                     uint64_t *ret_allocation, struct facet_error *error)
 {
-    struct facet_fleet_placement placement = {try->node, fleet_gpus(try->fleet, try->node, &try->fleet->shapes[shape]),
-                                              0};
+    struct facet_fleet_placement placement = {try->node,
+                                              fleet_choose_gpus(try->fleet, try->node, &try->fleet->shapes[shape]), 0};
     enum facet_status status = facet_fleet_commit(try->fleet, shape, &placement, ret_allocation, error);
 
     if (status == FACET_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Owns: the expected jobs, and the tables of how much of a GPU they could use.
- * Never: reads a node.
+ * Never: scores a node; score_fgd.c and score_facet.c do.
  *
  * The fragments of a node are, for each expected shape, the free milli that the shape could not use, weighted by how
  * often the shape comes (FGD's F). A shape of one GPU can use every GPU with enough milli left. A shape of several
@@ -14,9 +14,9 @@
 
 #include "placement/fleet/mix.h"
 
-#define COVERED_PERCENT 95                     /* of the jobs have a shape in the tables */
-#define LEVEL_SLOTS     1024u                  /* entries of fleet_mix.level_of_slot */
-#define MANY_COLUMNS    (FACET_FLEET_GPUS + 1) /* columns of fleet_mix.many: 0 to FACET_FLEET_GPUS free GPUs */
+#define COVERED_PERCENT 95    /* so many percent of the jobs, or more, have their shape in the tables */
+#define LEVEL_SLOTS     1024u /* entries of fleet_mix.level_of_slot */
+#define WHOLE_COLUMNS   (FACET_FLEET_GPUS + 1) /* columns of fleet_mix.whole: 0 to FACET_FLEET_GPUS free GPUs */
 
 static int compare_u64(uint64_t a, uint64_t b)
 {
@@ -30,7 +30,7 @@ static int compare_key(const void *left, const void *right)
     int order = compare_u64(b->cpu, a->cpu);
 
     order = order ? order : compare_u64(b->milli, a->milli);
-    order = order ? order : compare_u64(b->num, a->num);
+    order = order ? order : compare_u64(b->gpu_count, a->gpu_count);
     return order ? order : compare_u64(b->models, a->models);
 }
 
@@ -102,7 +102,7 @@ static void make_ranks(struct fleet_mix *mix, const struct fleet_weighted *list,
     uint16_t rank = 0;
 
     for (size_t i = 0; i < count; i++)
-        if (list[i].shape.num > 0)
+        if (list[i].shape.gpu_count > 0)
             wanted[list[i].shape.milli] = true;
     for (uint32_t milli = 0; milli <= FLEET_WHOLE; milli++)
         mix->rank[milli] = rank = (uint16_t)(rank + wanted[milli]);
@@ -135,8 +135,8 @@ static void add_shape(struct fleet_mix *mix, uint32_t models, const struct fleet
 
         if (!shape->any_model && !(shape->models >> model & 1))
             continue;
-        if (shape->num > 1 && shape->milli == FLEET_WHOLE)
-            mix->many[row * MANY_COLUMNS + shape->num] += item->weight;
+        if (shape->gpu_count > 1 && shape->milli == FLEET_WHOLE)
+            mix->whole[row * WHOLE_COLUMNS + shape->gpu_count] += item->weight;
         else
             mix->share[row * mix->ranks + mix->rank[shape->milli]] += item->weight;
     }
@@ -179,24 +179,24 @@ static enum facet_status make_tables(struct fleet_mix *mix, uint32_t models, con
         return FACET_NO_MEMORY;
     make_ranks(mix, list, count);
     mix->share = calloc((size_t)models * mix->levels * mix->ranks, sizeof *mix->share);
-    mix->many = calloc((size_t)models * mix->levels * MANY_COLUMNS, sizeof *mix->many);
-    if (!mix->share || !mix->many)
+    mix->whole = calloc((size_t)models * mix->levels * WHOLE_COLUMNS, sizeof *mix->whole);
+    if (!mix->share || !mix->whole)
         return FACET_NO_MEMORY;
     for (size_t i = 0; i < count; i++) {
         mix->total += list[i].weight;
-        if (list[i].shape.num > 0)
+        if (list[i].shape.gpu_count > 0)
             add_shape(mix, models, &list[i]);
     }
     for (uint32_t model = 0; model < models; model++) {
         sum_up(mix->share + (size_t)model * mix->levels * mix->ranks, mix->levels, mix->ranks);
-        sum_up(mix->many + (size_t)model * mix->levels * MANY_COLUMNS, mix->levels, MANY_COLUMNS);
+        sum_up(mix->whole + (size_t)model * mix->levels * WHOLE_COLUMNS, mix->levels, WHOLE_COLUMNS);
     }
     make_steps(mix);
     return FACET_OK;
 }
 
-/* Scales the weights to a sum of 1 << FLEET_SCALE_BITS: a gain is then in milli, like the other terms of our score.
- * */
+/* Scales the weights to a sum of 1 << FLEET_SCALE_BITS: a gain is then in milli, like the other terms of our
+ * score. */
 static void scale_weights(struct fleet_weighted *list, size_t count)
 {
     int64_t total = 0;
@@ -241,7 +241,7 @@ void fleet_mix_weigh(const struct facet_fleet *fleet, struct fleet_node *node)
 {
     struct fleet_view view = fleet_mix_view(&fleet->mix, node->model, node->cpu_left);
 
-    node->usable_weight = fleet_view_gpus(&view, node) + fleet_view_many(&view, node->free_gpus);
+    node->usable_weight = fleet_view_gpus(&view, node) + fleet_view_whole(&view, node->free_gpus);
 }
 
 void fleet_mix_clear(struct fleet_mix *mix)
@@ -249,5 +249,5 @@ void fleet_mix_clear(struct fleet_mix *mix)
     free(mix->cpu);
     free(mix->level_of_slot);
     free(mix->share);
-    free(mix->many);
+    free(mix->whole);
 }

@@ -7,7 +7,7 @@
 
 /* The rows of the tables for one node: the part of a look-up that does not depend on the GPU. */
 struct fleet_view {
-    const int64_t *share, *many; /* the rows of a model and a CPU level */
+    const int64_t *share, *whole; /* the rows of a model and a CPU level */
     const uint16_t *rank;
 };
 
@@ -25,7 +25,7 @@ static inline struct fleet_view fleet_mix_view(const struct fleet_mix *mix, uint
 {
     size_t row = (size_t)model * mix->levels + fleet_mix_level(mix, cpu);
 
-    return (struct fleet_view){mix->share + row * mix->ranks, mix->many + row * (FACET_FLEET_GPUS + 1), mix->rank};
+    return (struct fleet_view){mix->share + row * mix->ranks, mix->whole + row * (FACET_FLEET_GPUS + 1), mix->rank};
 }
 
 /* The usable milli of a GPU with `left` milli free, weighted. */
@@ -34,10 +34,10 @@ static inline int64_t fleet_view_gpu(const struct fleet_view *view, uint32_t lef
     return (int64_t)left * view->share[view->rank[left]];
 }
 
-/* The usable milli of `whole` free GPUs for jobs that want several, weighted. */
-static inline int64_t fleet_view_many(const struct fleet_view *view, uint32_t whole)
+/* The weighted usable milli of `free_gpus` wholly free GPUs for jobs of several whole GPUs. */
+static inline int64_t fleet_view_whole(const struct fleet_view *view, uint32_t free_gpus)
 {
-    return (int64_t)whole * FLEET_WHOLE * view->many[whole];
+    return (int64_t)free_gpus * FLEET_WHOLE * view->whole[free_gpus];
 }
 
 static inline int64_t fleet_view_gpus(const struct fleet_view *view, const struct fleet_node *node)
@@ -49,14 +49,14 @@ static inline int64_t fleet_view_gpus(const struct fleet_view *view, const struc
     return sum;
 }
 
-/* The change of the node's weighted usable milli when `milli` of one GPU are taken. */
+/* The node's weighted usable milli after `milli` of one GPU are taken, less fleet_view_gpus() of the node before. */
 static inline int64_t fleet_view_part(const struct fleet_view *view, const struct fleet_node *node, uint32_t gpu,
                                       uint32_t milli)
 {
     uint32_t left = node->left[gpu];
 
     return fleet_view_gpu(view, left - milli) - fleet_view_gpu(view, left) +
-           fleet_view_many(view, (uint32_t)node->free_gpus - (left == FLEET_WHOLE));
+           fleet_view_whole(view, (uint32_t)node->free_gpus - (left == FLEET_WHOLE));
 }
 
 #endif

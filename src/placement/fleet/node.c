@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the choice of devices of a node by their links. Never: finds out which devices are free: the caller says. */
+/* Owns: the choice of devices of a node by their links. Never: finds out which devices are free: the caller
+ * says which it allows. */
 #include <inttypes.h>
 
 #include "base/sized.h"
 #include "placement/fleet/fleet.h"
 
 struct choice {
-    uint64_t links, rest; /* sums over pairs: of the chosen devices; of the allowed devices that remain */
-    uint32_t numa;        /* NUMA nodes of the chosen devices */
+    uint64_t links, rest; /* sums over pairs of the chosen devices; over pairs of the allowed devices that remain */
+    uint32_t numa;        /* how many NUMA nodes the chosen devices have */
     uint32_t devices;
 };
 

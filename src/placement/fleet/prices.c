@@ -21,9 +21,9 @@ static int64_t gpu_per_cpu(const struct fleet_weighted *list, size_t count)
     unsigned __int128 gpu = 0, cpu = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (list[i].shape.num == 0)
+        if (list[i].shape.gpu_count == 0)
             continue;
-        gpu += (unsigned __int128)list[i].weight * list[i].shape.gpu;
+        gpu += (unsigned __int128)list[i].weight * list[i].shape.gpu_milli_sum;
         cpu += (unsigned __int128)list[i].weight * list[i].shape.cpu;
     }
     return gpu ? ratio(gpu, cpu, PER_CPU_MAX) : PER_CPU_MAX;
@@ -49,15 +49,15 @@ static void price_models(const struct facet_fleet *fleet, const struct fleet_wei
     unsigned __int128 wanted = 0;
 
     for (size_t i = 0; i < count; i++)
-        wanted += (unsigned __int128)list[i].weight * list[i].shape.gpu;
+        wanted += (unsigned __int128)list[i].weight * list[i].shape.gpu_milli_sum;
     for (size_t i = 0; i < count; i++) {
         const struct fleet_shape *shape = &list[i].shape;
-        uint64_t supply = shape->num && !shape->any_model ? supply_for(fleet, shape->models) : 0;
+        uint64_t supply = shape->gpu_count && !shape->any_model ? supply_for(fleet, shape->models) : 0;
 
         if (supply == 0)
             continue;
-        int64_t price =
-            ratio((unsigned __int128)list[i].weight * shape->gpu * fleet->gpu_total, wanted * supply, FLEET_PRICE_MAX);
+        int64_t price = ratio((unsigned __int128)list[i].weight * shape->gpu_milli_sum * fleet->gpu_total,
+                              wanted * supply, FLEET_PRICE_MAX);
 
         for (uint32_t model = 0; model < fleet->model_count; model++)
             if (shape->models >> model & 1)

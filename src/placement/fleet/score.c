@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the scores of the policies that need no mix, as published. Never: compares nodes. */
+/* Owns: the scores of the policies that need no mix, as published, and calling the score of the fleet's policy. Never:
+ * compares nodes. */
 #include "placement/fleet/fleet.h"
 
 /* 100 less the percentage of the largest node that would stay free, CPU and GPU weighted alike. */
 static int32_t best_fit(const struct facet_fleet *fleet, const struct fleet_node *node, const struct fleet_shape *shape)
 {
     int64_t cpu = (int64_t)(node->cpu_left - shape->cpu) * fleet->gpu_max;
-    int64_t gpu = (int64_t)(node->gpu_left - shape->gpu) * fleet->cpu_max;
+    int64_t gpu = (int64_t)(node->gpu_left - shape->gpu_milli_sum) * fleet->cpu_max;
     int64_t whole = (int64_t)fleet->cpu_max * fleet->gpu_max;
 
     return (int32_t)((100 * whole - 50 * (cpu + gpu)) / whole);
@@ -16,7 +17,7 @@ static int32_t dot_product(const struct facet_fleet *fleet, const struct fleet_n
                            const struct fleet_shape *shape)
 {
     double cpu = (double)node->cpu_left / fleet->cpu_max * shape->cpu / fleet->cpu_max;
-    double gpu = (double)node->gpu_left / fleet->gpu_max * shape->gpu / fleet->gpu_max;
+    double gpu = (double)node->gpu_left / fleet->gpu_max * shape->gpu_milli_sum / fleet->gpu_max;
 
     return (int32_t)(100 * (1 - (cpu + gpu) / 2));
 }
@@ -27,7 +28,7 @@ static uint32_t count_whole_gpus(const struct fleet_node *node, const struct fle
     uint32_t whole = 0, taken = 0;
 
     *ret_percent = 0;
-    for (uint32_t n = 0; n < shape->num; n++) {
+    for (uint32_t n = 0; n < shape->gpu_count; n++) {
         uint32_t gpu = fleet_gpu_fullest(node, shape->milli, taken);
 
         taken |= UINT32_C(1) << gpu;
@@ -41,7 +42,7 @@ static int32_t gpu_packing(const struct fleet_node *node, const struct fleet_sha
 {
     uint32_t percent, whole;
 
-    if (shape->num == 0)
+    if (shape->gpu_count == 0)
         return 0;
     if (node->free_gpus == node->gpus)
         return 33 - node->gpus > node->gpus ? 33 - node->gpus : node->gpus;
@@ -60,7 +61,7 @@ static int32_t gpu_clustering(const struct facet_fleet *fleet, uint32_t node, co
 {
     const struct fleet_node *state = &fleet->nodes[node];
 
-    if (shape->num == 0)
+    if (shape->gpu_count == 0)
         return 0;
     int32_t filled = (int32_t)(25 * ((int64_t)fleet->gpu_max - state->gpu_left) / fleet->gpu_max);
 
@@ -75,7 +76,7 @@ int32_t fleet_score(const struct facet_fleet *fleet, uint32_t node, const struct
     uint32_t gpu;
 
     if (!fleet_fits(state, shape))
-        return FLEET_NOT;
+        return FLEET_SCORE_NO_FIT;
     switch ((enum facet_placement_policy)fleet->policy) {
     case FACET_PLACEMENT_BEST_FIT:
         return best_fit(fleet, state, shape);

@@ -17,12 +17,13 @@ static int64_t milli_without_cpu(const struct facet_fleet *fleet, uint32_t gpu_l
     return left > fed ? left - fed : 0;
 }
 
-/* The change of the weighted usable milli by taking the GPUs. Here for whole GPUs, which are all alike. */
+/* The node's weighted usable milli after the shape took its GPUs, less fleet_view_gpus() of the node before. This
+ * function is for whole GPUs, which are all alike. */
 static int64_t usable_whole(const struct fleet_view *view, const struct fleet_node *node,
                             const struct fleet_shape *shape)
 {
-    return fleet_view_many(view, (uint32_t)node->free_gpus - shape->num) -
-           shape->num * fleet_view_gpu(view, FLEET_WHOLE);
+    return fleet_view_whole(view, (uint32_t)node->free_gpus - shape->gpu_count) -
+           shape->gpu_count * fleet_view_gpu(view, FLEET_WHOLE);
 }
 
 /* Like usable_whole() for milli of one GPU: chooses the GPU that leaves most usable. */
@@ -51,26 +52,27 @@ static int64_t usable_parts(const struct fleet_view *view, const struct fleet_no
     uint32_t taken = 0, whole = node->free_gpus;
     int64_t usable = 0;
 
-    for (uint32_t n = 0; n < shape->num; n++) {
+    for (uint32_t n = 0; n < shape->gpu_count; n++) {
         uint32_t gpu = fleet_gpu_fullest(node, shape->milli, taken), left = node->left[gpu];
 
         taken |= UINT32_C(1) << gpu;
         whole -= left == FLEET_WHOLE;
         usable += fleet_view_gpu(view, left - shape->milli) - fleet_view_gpu(view, left);
     }
-    return usable + fleet_view_many(view, whole);
+    return usable + fleet_view_whole(view, whole);
 }
 
 int64_t fleet_gain(const struct fleet_mix *mix, const struct fleet_node *node, const struct fleet_shape *shape,
                    uint32_t *ret_gpu)
 {
     struct fleet_view after = fleet_mix_view(mix, node->model, node->cpu_left - shape->cpu);
-    int64_t gain = mix->total * shape->gpu - node->usable_weight + fleet_view_gpus(&after, node);
+    int64_t gain = mix->total * shape->gpu_milli_sum - node->usable_weight + fleet_view_gpus(&after, node);
 
     *ret_gpu = FLEET_NONE;
-    if (shape->num == 0 || shape->milli == FLEET_WHOLE)
+    if (shape->gpu_count == 0 || shape->milli == FLEET_WHOLE)
         return gain + usable_whole(&after, node, shape);
-    return gain + (shape->num == 1 ? usable_part(&after, node, shape, ret_gpu) : usable_parts(&after, node, shape));
+    return gain +
+           (shape->gpu_count == 1 ? usable_part(&after, node, shape, ret_gpu) : usable_parts(&after, node, shape));
 }
 
 int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_node *node,
@@ -79,7 +81,7 @@ int32_t fleet_score_facet(const struct facet_fleet *fleet, const struct fleet_no
     int64_t gain = fleet_gain(&fleet->mix, node, shape, ret_gpu);
 
     gain += milli_without_cpu(fleet, node->gpu_left, node->cpu_left);
-    gain -= milli_without_cpu(fleet, node->gpu_left - shape->gpu, node->cpu_left - shape->cpu);
-    gain -= fleet->prices.model[node->model] * shape->gpu;
+    gain -= milli_without_cpu(fleet, node->gpu_left - shape->gpu_milli_sum, node->cpu_left - shape->cpu);
+    gain -= fleet->prices.model[node->model] * shape->gpu_milli_sum;
     return (int32_t)(gain >> FLEET_SCALE_BITS);
 }

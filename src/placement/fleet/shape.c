@@ -61,11 +61,11 @@ enum facet_status fleet_shape_make(const struct facet_fleet *fleet, const struct
         return status;
     shape.cpu = (uint32_t)request->cpu_milli;
     shape.memory = request->memory_bytes;
-    shape.num = (uint8_t)request->num_gpu;
-    if (shape.num > 0) {
+    shape.gpu_count = (uint8_t)request->num_gpu;
+    if (shape.gpu_count > 0) {
         shape.milli = (uint16_t)request->gpu_milli;
-        shape.gpu = request->num_gpu * request->gpu_milli;
-        shape.kind = shape.num == 1 && shape.milli < FLEET_WHOLE ? 0 : shape.num;
+        shape.gpu_milli_sum = request->num_gpu * request->gpu_milli;
+        shape.kind = shape.gpu_count == 1 && shape.milli < FLEET_WHOLE ? 0 : shape.gpu_count;
         shape.models = fleet_models_of(fleet, request->gpu_spec, &shape.any_model);
     }
     *ret_shape = shape;

@@ -212,7 +212,7 @@ static enum facet_status run_arrivals(struct run *run, struct facet_error *error
         size_t job = i < run->job_count ? order[i] : (size_t)fleet_random_below(&random, run->job_count);
 
         status = arrive_job(run, job, &allocation, error);
-        requested += run->fleet->shapes[run->shapes[job]].gpu;
+        requested += run->fleet->shapes[run->shapes[job]].gpu_milli_sum;
         note_loads(run, requested);
         if (status == FACET_OK)
             status = report_progress(run, requested, run->result.gpu_milli / 1000 * last_load, error);
@@ -249,7 +249,7 @@ static struct event *make_events(const struct run *run)
 
     for (size_t i = 0; events && i < run->job_count; i++) {
         const struct facet_fleet_job *job = &run->jobs[i];
-        uint64_t stay = (job->deletion_s - job->creation_s) * stretch; /* 40 and 20 bits at most */
+        uint64_t stay = (job->deletion_s - job->creation_s) * stretch; /* no overflow: at most 40 and 20 bits */
 
         events[2 * i] = (struct event){job->creation_s, i, false};
         events[2 * i + 1] = (struct event){job->creation_s + stay, i, true};
@@ -321,7 +321,8 @@ static enum facet_status check_loads(const struct facet_simulate_config *config,
                                     config->load_count, FACET_SIMULATE_LOADS);
     for (uint32_t i = 1; i < config->load_count; i++)
         if (config->loads_permille[i] <= config->loads_permille[i - 1])
-            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "loads", "loads: expected them to rise");
+            return facet_error_argument(error, FACET_INVALID_ARGUMENT, "loads",
+                                        "loads: expected each load above the one before it");
     return FACET_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: device UINT32_MAX, and no other unknown device, is taken for the first. Never: breaks anything else. */
+/* Broken: `list` of partitions takes the unknown device UINT32_MAX for device 0. Never: breaks anything else. */
 #include "base.h"
 
 static enum facet_status list(struct facet_provider_instance *instance, uint32_t device, void *items,

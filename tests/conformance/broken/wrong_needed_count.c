@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Broken: the count that a too small list needs is one too low. Never: breaks anything else. */
+/* Broken: when the room for templates is too small, `templates` returns a needed count that is one too low. Never:
+ * breaks anything else. */
 #include "base.h"
 
 static enum facet_status templates(struct facet_provider_instance *instance, uint32_t device, void *items,

@@ -31,8 +31,8 @@ static hipError_t launch_configured(CUfunction function, const struct launch_con
                          (unsigned)configuration->shared, STREAM(configuration->stream), arguments, extra);
 }
 
-static hipError_t launch_host(const void *host, struct launch_configuration configuration, void **arguments,
-                              bool per_thread)
+static hipError_t launch_symbol(const void *host, struct launch_configuration configuration, void **arguments,
+                                bool per_thread)
 {
     CUfunction function;
     hipError_t result = fake_hip_function(host, &function);
@@ -51,17 +51,17 @@ static hipError_t run_between_events(hipError_t (*run)(void *argument), void *ar
     return result == hipSuccess && stop ? cuEventRecord((CUevent)stop, STREAM(stream)) : result;
 }
 
-struct host_launch {
+struct symbol_launch {
     const void *host;
     struct launch_configuration configuration;
     void **arguments;
 };
 
-static hipError_t run_host(void *argument)
+static hipError_t run_symbol_launch(void *argument)
 {
-    const struct host_launch *launch = argument;
+    const struct symbol_launch *launch = argument;
 
-    return launch_host(launch->host, launch->configuration, launch->arguments, false);
+    return launch_symbol(launch->host, launch->configuration, launch->arguments, false);
 }
 
 struct module_launch {
@@ -70,7 +70,7 @@ struct module_launch {
     void **arguments, **extra;
 };
 
-static hipError_t run_module(void *argument)
+static hipError_t run_module_launch(void *argument)
 {
     const struct module_launch *launch = argument;
 
@@ -85,28 +85,29 @@ static uint32_t block_count(uint32_t threads, uint32_t block)
 
 FAKE_HIP(hipLaunchKernel,
          (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream),
-         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, false))
+         launch_symbol(host, (struct launch_configuration){grid, block, shared, stream}, arguments, false))
 FAKE_HIP(hipLaunchKernel_spt,
          (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream),
-         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, true))
+         launch_symbol(host, (struct launch_configuration){grid, block, shared, stream}, arguments, true))
 FAKE_HIP(hipLaunchCooperativeKernel,
          (const void *host, dim3 grid, dim3 block, void **arguments, unsigned shared, hipStream_t stream),
-         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, false))
+         launch_symbol(host, (struct launch_configuration){grid, block, shared, stream}, arguments, false))
 FAKE_HIP(hipLaunchCooperativeKernel_spt,
          (const void *host, dim3 grid, dim3 block, void **arguments, unsigned shared, hipStream_t stream),
-         launch_host(host, (struct launch_configuration){grid, block, shared, stream}, arguments, true))
+         launch_symbol(host, (struct launch_configuration){grid, block, shared, stream}, arguments, true))
 FAKE_HIP(hipExtLaunchKernel,
          (const void *host, dim3 grid, dim3 block, void **arguments, size_t shared, hipStream_t stream,
           hipEvent_t start, hipEvent_t stop, int flags),
          flags & ~hipExtAnyOrderLaunch
              ? hipErrorInvalidValue
-             : run_between_events(run_host, &(struct host_launch){host, {grid, block, shared, stream}, arguments},
-                                  stream, start, stop))
+             : run_between_events(run_symbol_launch,
+                                  &(struct symbol_launch){host, {grid, block, shared, stream}, arguments}, stream,
+                                  start, stop))
 FAKE_HIP(hipLaunchKernelExC, (const hipLaunchConfig_t *config, const void *host, void **arguments),
-         config ? launch_host(host,
-                              (struct launch_configuration){config->gridDim, config->blockDim, config->dynamicSmemBytes,
-                                                            config->stream},
-                              arguments, false)
+         config ? launch_symbol(host,
+                                (struct launch_configuration){config->gridDim, config->blockDim,
+                                                              config->dynamicSmemBytes, config->stream},
+                                arguments, false)
                 : hipErrorInvalidValue)
 FAKE_HIP(hipDrvLaunchKernelEx,
          (const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters, void **extra),
@@ -132,10 +133,10 @@ FAKE_HIP(hipModuleLaunchCooperativeKernel,
                            &(struct launch_configuration){
                                {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream},
                            parameters, NULL, false))
-FAKE_HIP(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags),
+FAKE_HIP(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH_PARAMETERS, uint32_t flags),
          flags & ~(uint32_t)hipExtAnyOrderLaunch
              ? hipErrorInvalidValue
-             : run_between_events(run_module,
+             : run_between_events(run_module_launch,
                                   &(struct module_launch){
                                       function,
                                       {{block_count(threads_x, block_x), block_count(threads_y, block_y),
@@ -147,16 +148,15 @@ FAKE_HIP(hipExtModuleLaunchKernel, (VENDOR_HIP_EXT_LAUNCH, uint32_t flags),
                                       extra},
                                   stream, start, stop))
 
-hipError_t
-_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(VENDOR_HIP_EXT_LAUNCH,
-                                                                                                uint32_t flags)
+hipError_t _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(
+    VENDOR_HIP_EXT_LAUNCH_PARAMETERS, uint32_t flags)
 {
     return hipExtModuleLaunchKernel(function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared,
                                     stream, parameters, extra, start, stop, flags);
 }
 
-hipError_t
-_Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(VENDOR_HIP_EXT_LAUNCH)
+hipError_t _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
+    VENDOR_HIP_EXT_LAUNCH_PARAMETERS)
 {
     return hipExtModuleLaunchKernel(function, threads_x, threads_y, threads_z, block_x, block_y, block_z, shared,
                                     stream, parameters, extra, start, stop, 0);
@@ -181,7 +181,7 @@ static hipError_t launch_many(hipLaunchParams *launches, int count)
         fake_hip_set_device(hipGetStreamDeviceId(launch->stream));
         result = fake_hip_enter();
         if (result == hipSuccess)
-            result = launch_host(
+            result = launch_symbol(
                 launch->func,
                 (struct launch_configuration){launch->gridDim, launch->blockDim, launch->sharedMem, launch->stream},
                 launch->args, false);
@@ -244,4 +244,4 @@ hipError_t hipSetupArgument(const void *argument, size_t size, size_t offset)
     return argument && size && offset < 4096 ? hipSuccess : hipErrorInvalidValue;
 }
 
-FAKE_HIP(hipLaunchByPtr, (const void *host), launch_host(host, pushed_configuration, NULL, false))
+FAKE_HIP(hipLaunchByPtr, (const void *host), launch_symbol(host, pushed_configuration, NULL, false))

@@ -24,7 +24,7 @@
     } while (0)
 
 /* The counts in the segment of this process's vGPU. */
-static inline struct facet_usage_totals totals_inside(void)
+static inline struct facet_usage_totals own_vgpu_totals(void)
 {
     struct facet_usage_totals totals = {0};
     struct facet_error error;
@@ -49,7 +49,7 @@ static inline bool totals_become(bool (*holds)(uint64_t value), uint64_t value)
 
 static inline bool is_settled(uint64_t launches)
 {
-    struct facet_usage_totals totals = totals_inside();
+    struct facet_usage_totals totals = own_vgpu_totals();
 
     return totals.inflight == 0 && totals.inflight_ns == 0 && totals.launches == launches;
 }
@@ -57,13 +57,13 @@ static inline bool is_settled(uint64_t launches)
 static inline bool is_idle(uint64_t unused)
 {
     (void)unused;
-    return totals_inside().inflight == 0 && totals_inside().inflight_ns == 0;
+    return own_vgpu_totals().inflight == 0 && own_vgpu_totals().inflight_ns == 0;
 }
 
 static inline bool one_launch_waits(uint64_t unused)
 {
     (void)unused;
-    return totals_inside().waiting == 1;
+    return own_vgpu_totals().waiting == 1;
 }
 
 /* All launches are complete and reported, and there were `count` of them. */

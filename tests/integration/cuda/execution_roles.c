@@ -64,7 +64,7 @@ static void role_each_form_of_launch_counts(void)
     OK(client.cuLaunchGrid(function, 4, 2));
     OK(client.cuLaunchGridAsync(function, 4, 2, stream));
     CHECK_SETTLED(11); /* each call above, except cuFuncSetBlockShape */
-    CHECK(totals_inside().busy_ns > 0);
+    CHECK(own_vgpu_totals().busy_ns > 0);
 }
 
 /* A launch that the driver refuses is not in flight, costs nothing, and is not counted. */
@@ -75,7 +75,7 @@ static void role_refused_launches_do_not_count(void)
     CHECK(client.cuLaunchKernel(function, 0, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuLaunchKernel(function, 8, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
     CHECK(client.cuLaunchKernelEx(NULL, function, NULL, NULL) == CUDA_ERROR_INVALID_VALUE);
-    struct facet_usage_totals totals = totals_inside();
+    struct facet_usage_totals totals = own_vgpu_totals();
     CHECK(totals.inflight == 0 && totals.busy_ns == 0 && totals.launches == 0);
 }
 
@@ -91,7 +91,7 @@ static void role_large_transfers_count_as_launches(void)
     OK(client.cuMemAlloc_v2(&memory, 16 << 20));
     OK(client.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(client.cuMemsetD8Async(memory, 0, 1 << 19, stream));
-    CHECK(totals_inside().inflight == 0);
+    CHECK(own_vgpu_totals().inflight == 0);
     for (int i = 0; i < 7; i++)
         OK(client.cuMemsetD8Async(memory, 0, 1, stream));
     OK(client.cuMemsetD8Async(memory, 0, 16 << 20, stream));
@@ -180,8 +180,8 @@ static void role_a_graph_counts_as_one_launch(void)
         OK(client.cuGraphLaunch(executable, stream));
     OK(client.cuGraphLaunch_ptsz(executable, stream));
     CHECK_SETTLED(6);
-    CHECK(world_launches(getpid()) == 60);
-    CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
+    CHECK(driver_launches(getpid()) == 60);
+    CHECK(own_vgpu_totals().busy_ns >= driver_busy_ns(getpid()) * 95 / 100);
 }
 
 struct order {
@@ -235,7 +235,7 @@ static bool reported_time_is_true(uint64_t *count)
 {
     CUfunction functions[] = {client_function("work_50us"), client_function("work_150us"), client_function("work_7us")};
     CUstream streams[2];
-    uint64_t launched = 0, driver_before = world_busy_ns(getpid()), reported_before = totals_inside().busy_ns;
+    uint64_t launched = 0, driver_before = driver_busy_ns(getpid()), reported_before = own_vgpu_totals().busy_ns;
 
     for (int i = 0; i < 2; i++)
         OK(client.cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
@@ -247,7 +247,7 @@ static bool reported_time_is_true(uint64_t *count)
     }
     *count += launched;
     CHECK_SETTLED(*count);
-    uint64_t spent = world_busy_ns(getpid()) - driver_before, reported = totals_inside().busy_ns - reported_before;
+    uint64_t spent = driver_busy_ns(getpid()) - driver_before, reported = own_vgpu_totals().busy_ns - reported_before;
     fprintf(stderr, "# driver %.3f ms, reported %.3f ms\n", (double)spent / 1e6, (double)reported / 1e6);
     return reported > spent * 93 / 100 && reported < spent * 107 / 100;
 }
@@ -457,7 +457,7 @@ static void role_waits(void)
 
     CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
     CHECK(totals_become(one_launch_waits, 0));
-    CHECK(world_launches(getpid()) == 0);
+    CHECK(driver_launches(getpid()) == 0);
     pthread_join(thread, NULL);
     CHECK_SETTLED(1);
 }

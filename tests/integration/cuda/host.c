@@ -65,7 +65,7 @@ static void watch_tenants(struct world *world, struct tenant *tenants, unsigned 
     for (unsigned second = 0; second <= seconds; second++) {
         sleep_until(begun_ns + second * FACET_NS_PER_S);
         for (unsigned i = 0; i < count; i++) {
-            uint64_t busy_ns = world_busy_ns(tenants[i].pid), now_reported_ns = reported_ns(world, &tenants[i]);
+            uint64_t busy_ns = driver_busy_ns(tenants[i].pid), now_reported_ns = reported_ns(world, &tenants[i]);
 
             used[i] = busy_ns - tenants[i].busy_ns;
             reported[i] = now_reported_ns - tenants[i].reported_ns;

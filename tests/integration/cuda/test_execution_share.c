@@ -109,7 +109,7 @@ static void measure_tenants(const struct share_case *share, struct tenants *tena
     sleep_ns(SETTLE_NS);
     uint64_t begun_ns = facet_clock_now_ns();
     for (uint32_t i = 0; i < share->count; i++) {
-        tenants->busy_ns[i] = world_busy_ns(tenants->pids[i]);
+        tenants->busy_ns[i] = driver_busy_ns(tenants->pids[i]);
         tenants->reported_ns[i] = world_totals(&world, tenants->vgpus[i]).busy_ns;
     }
     sleep_ns(MEASURE_NS);
@@ -117,7 +117,7 @@ static void measure_tenants(const struct share_case *share, struct tenants *tena
     for (uint32_t i = 0; i < share->count; i++) {
         uint64_t reported_ns = world_totals(&world, tenants->vgpus[i]).busy_ns - tenants->reported_ns[i];
 
-        ret_used[i] = (world_busy_ns(tenants->pids[i]) - tenants->busy_ns[i]) * FACET_MILLI_WHOLE / took_ns;
+        ret_used[i] = (driver_busy_ns(tenants->pids[i]) - tenants->busy_ns[i]) * FACET_MILLI_WHOLE / took_ns;
         ret_reported[i] = reported_ns * FACET_MILLI_WHOLE / took_ns;
     }
 }

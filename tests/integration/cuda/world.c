@@ -195,14 +195,14 @@ static const struct fake_process_device *device_of(pid_t pid)
     return NULL;
 }
 
-uint64_t world_busy_ns(pid_t pid)
+uint64_t driver_busy_ns(pid_t pid)
 {
     const struct fake_process_device *device = device_of(pid);
 
     return device ? fake_consumed_ns(device, facet_clock_now_ns()) : 0;
 }
 
-uint64_t world_launches(pid_t pid)
+uint64_t driver_launches(pid_t pid)
 {
     const struct fake_process_device *device = device_of(pid);
 

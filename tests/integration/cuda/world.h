@@ -58,9 +58,9 @@ int world_wait(pid_t pid);
 
 struct facet_usage_totals world_totals(struct world *world, int vgpu);
 
-/* The device time that a process has used on the first GPU, and the kernels that it launched there, by the driver's own
- * count. */
-uint64_t world_busy_ns(pid_t pid);
-uint64_t world_launches(pid_t pid);
+/* The driver's own counts of a process on the first GPU: the device time that it has used, and the kernels that it has
+ * launched. */
+uint64_t driver_busy_ns(pid_t pid);
+uint64_t driver_launches(pid_t pid);
 
 #endif

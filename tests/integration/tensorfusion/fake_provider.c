@@ -2,10 +2,10 @@
 /*
  * A fake provider with the faults that the facade must survive.
  *
- * Owns: the faults that FACET_PLAYED lists, separated by commas: "many": 70 devices instead of two; "long": a variable
- * longer than TensorFusion's ABI allows; "nodes": a partition needs a device node, but no variables; "crash": crashes
- * when metrics are requested while the file FACET_PLAYED_FUSE exists. Built with FAKE_ALONE, it cannot save processes.
- * Never: is installed.
+ * Owns: the faults that FACET_PLAYED lists, separated by commas: "many": 70 devices instead of two; "long": the value
+ * of a variable is longer than TensorFusion's ABI allows; "nodes": a container needs a device node and mounts, but no
+ * variable; "crash": the provider crashes when metrics are requested while the file FACET_PLAYED_FUSE exists. A
+ * provider that is built with FAKE_CANNOT_SAVE cannot save processes. Never: is installed.
  */
 #include <facet/provider.h>
 
@@ -41,8 +41,8 @@ static enum facet_status fake_open(struct facet_provider_instance **ret_instance
         struct facet_device_info *info = &instance->infos[i];
 
         *info = (struct facet_device_info){.size = sizeof *info, .index = i, .kind = FACET_DEVICE_GPU};
-        snprintf(info->uuid, sizeof info->uuid, "PLAYED-%u", i);
-        snprintf(info->name, sizeof info->name, "Played %u", i);
+        snprintf(info->uuid, sizeof info->uuid, "FAKE-%u", i);
+        snprintf(info->name, sizeof info->name, "Fake %u", i);
         info->valid = FACET_DEVICE_HAS_MEMORY | FACET_DEVICE_HAS_COMPUTE_UNITS | FACET_DEVICE_HAS_NUMA;
         info->memory_bytes = 1000;
         info->compute_units = 10;
@@ -80,7 +80,7 @@ static enum facet_status fake_create(struct facet_provider_instance *instance, u
 
     if (instance->partitions)
         return facet_kit_fail(error, FACET_NO_SPACE, "there is a partition already");
-    FACET_KIT_TEXT(info.uuid, "PLAYED-PART");
+    FACET_KIT_TEXT(info.uuid, "FAKE-PART");
     FACET_KIT_TEXT(info.template_id, template_id);
     instance->partitions = 1;
     return facet_kit_struct(&info, sizeof info, ret_info, error);
@@ -92,7 +92,7 @@ static enum facet_status fake_partitions(struct facet_provider_instance *instanc
 {
     struct facet_partition_info info = {.size = sizeof info, .device = device};
 
-    FACET_KIT_TEXT(info.uuid, "PLAYED-PART");
+    FACET_KIT_TEXT(info.uuid, "FAKE-PART");
     FACET_KIT_TEXT(info.template_id, "half");
     return facet_kit_list_items(&info, sizeof info, instance->partitions, items, item_size, capacity, ret_count, error);
 }
@@ -158,24 +158,24 @@ static enum facet_status fake_items(struct facet_provider_instance *instance, ui
     if (has_word("long"))
         memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    snprintf(file, sizeof file, "/opt/played%u", device);
-    fill_item(&found[0], FACET_CONTAINER_DEVICE_NODE, "/dev/played0", "/dev/played");
-    fill_item(&found[1], FACET_CONTAINER_MOUNT, "/opt/played", "/opt/played");
+    snprintf(file, sizeof file, "/opt/fake%u", device);
+    fill_item(&found[0], FACET_CONTAINER_DEVICE_NODE, "/dev/fake0", "/dev/fake");
+    fill_item(&found[1], FACET_CONTAINER_MOUNT, "/opt/fake", "/opt/fake");
     fill_item(&found[2], FACET_CONTAINER_MOUNT, file, "/opt/own");
-    fill_item(&found[3], FACET_CONTAINER_ENVIRONMENT, value, "PLAYED");
+    fill_item(&found[3], FACET_CONTAINER_ENVIRONMENT, value, "FAKE");
     return facet_kit_list_items(found, sizeof *found, has_word("nodes") ? 3 : 4, items, item_size, capacity, ret_count,
                                 error);
 }
 
-/* Saves any process. */
+/* Notes that processes are saved, whichever they are; does nothing to them. */
 static enum facet_status fake_save(struct facet_provider_instance *instance, const int32_t *pids, uint32_t count,
                                    struct facet_error *error)
 {
-#ifdef FAKE_ALONE
+#ifdef FAKE_CANNOT_SAVE
     return facet_kit_fail(error, FACET_IO, "the driver refused");
 #endif
     if (instance->saved)
-        return facet_kit_fail(error, FACET_BAD_STATE, "they are saved already");
+        return facet_kit_fail(error, FACET_BAD_STATE, "processes are saved already");
     instance->saved = true;
     return FACET_OK;
 }
@@ -218,9 +218,9 @@ static const struct facet_provider provider = {
     .size = sizeof provider,
     .abi_major = FACET_PROVIDER_ABI_MAJOR,
     .abi_minor = FACET_PROVIDER_ABI_MINOR,
-    .name = "played",
+    .name = "fake",
     .version = "1",
-    .description = "Plays",
+    .description = "A fake provider",
     .device = &device_ops,
     .partition = &partition_ops,
     .metrics = &metrics_ops,

@@ -136,15 +136,15 @@ static void devices_of_two_providers_are_in_one_list(void **state)
     use_fake_provider("", sim);
     assert_int_equal(tf.AccelGetAllDevices(devices, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 3);
-    assert_string_equal(devices[1].basic.uuid, "PLAYED-1");
+    assert_string_equal(devices[1].basic.uuid, "FAKE-1");
     assert_non_null(strstr(devices[2].basic.model, "H100"));
     assert_int_equal(devices[2].basic.index, 2);
     /* A device is found in either provider by its UUID, in upper or lower case. */
-    const char *uuids[] = {devices[2].basic.uuid, "played-0"};
+    const char *uuids[] = {devices[2].basic.uuid, "fake-0"};
     DeviceMetrics metrics[2] = {0};
     assert_int_equal(tf.AccelGetDeviceMetrics(uuids, 2, metrics), ACCEL_SUCCESS);
     assert_true(metrics[0].powerUsageWatts > 0);
-    assert_string_equal(metrics[1].deviceUUID, "PLAYED-0");
+    assert_string_equal(metrics[1].deviceUUID, "FAKE-0");
     tf_end();
     free(devices);
 }
@@ -263,14 +263,14 @@ static void a_partition_that_cannot_be_reported_is_taken_back(void **state)
     PartitionResult *result = calloc(1, sizeof *result);
 
     use_fake_provider("long", NULL);
-    assert_int_equal(tf.AccelAssignPartition("half", "PLAYED-0", result), ACCEL_ERROR_RESOURCE_EXHAUSTED);
+    assert_int_equal(tf.AccelAssignPartition("half", "FAKE-0", result), ACCEL_ERROR_RESOURCE_EXHAUSTED);
     assert_string_equal(result->deviceUUID, "");
-    assert_int_equal(tf.AccelRemovePartition("half", "PLAYED-0"), ACCEL_ERROR_NOT_FOUND);
+    assert_int_equal(tf.AccelRemovePartition("half", "FAKE-0"), ACCEL_ERROR_NOT_FOUND);
     tf_end();
     use_fake_provider("nodes", NULL);
-    assert_int_equal(tf.AccelAssignPartition("half", "PLAYED-0", result), ACCEL_SUCCESS);
+    assert_int_equal(tf.AccelAssignPartition("half", "FAKE-0", result), ACCEL_SUCCESS);
     assert_int_equal(result->type, PARTITION_TYPE_DEVICE_NODE);
-    assert_string_equal(result->deviceNodes[0], "/dev/played0=/dev/played");
+    assert_string_equal(result->deviceNodes[0], "/dev/fake0=/dev/fake");
     assert_string_equal(result->deviceNodes[1], "");
     assert_string_equal(result->envVars[0], "");
     tf_end();
@@ -301,8 +301,8 @@ static void limits_are_set_once(void **state)
     assert_int_equal(tf.AccelSetComputeUnitHardLimit(device, 50), ACCEL_ERROR_OPERATION_FAILED);
     tf_end();
     use_fake_provider("", NULL);
-    assert_int_equal(tf.AccelSetMemHardLimit("PLAYED-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
-    assert_int_equal(tf.AccelSetComputeUnitHardLimit("PLAYED-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(tf.AccelSetMemHardLimit("FAKE-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
+    assert_int_equal(tf.AccelSetComputeUnitHardLimit("FAKE-0", 1), ACCEL_ERROR_NOT_SUPPORTED);
     tf_end();
 }
 
@@ -322,7 +322,7 @@ static pid_t dead_pid(void)
 static void processes_and_devices_are_saved_and_restored(void **state)
 {
     pid_t own_pid = getpid();
-    SnapshotContext processes = {&own_pid, 1, NULL}, device = {NULL, 0, "PLAYED-1"};
+    SnapshotContext processes = {&own_pid, 1, NULL}, device = {NULL, 0, "FAKE-1"};
 
     use_fake_provider("", NULL);
     assert_int_equal(tf.AccelSnapshot(&processes), ACCEL_SUCCESS);

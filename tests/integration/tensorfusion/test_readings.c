@@ -26,7 +26,7 @@ static void processes_are_reported(void **state)
     assert_int_equal(tf.AccelGetProcessInformation(processes, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 4); /* the fake provider reports two processes on each of its two devices */
     assert_string_equal(processes[0].processId, "11");
-    assert_string_equal(processes[0].deviceUUID, "PLAYED-0");
+    assert_string_equal(processes[0].deviceUUID, "FAKE-0");
     assert_true(processes[0].memoryUsedBytes == 250 && processes[0].totalSMs == 10);
     assert_true(fabs(processes[0].memoryUtilizationPercent - 25.0) < 1e-9);
     assert_true(fabs(processes[1].computeUtilizationPercent - 42.5) < 1e-9);
@@ -70,7 +70,7 @@ static void metrics_are_all_or_nothing(void **state)
 
 static void unmeasured_values_are_not_among_the_extras(void **state)
 {
-    const char *uuid = "PLAYED-1";
+    const char *uuid = "FAKE-1";
     DeviceMetrics metrics;
 
     use_fake_provider("", NULL);
@@ -91,8 +91,8 @@ static void shared_files_are_listed_once(void **state)
     use_fake_provider("", NULL);
     assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 8, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 3); /* the shared file once, and a file for each device */
-    assert_string_equal(mounts[0].hostPath, "/opt/played");
-    assert_string_equal(mounts[2].hostPath, "/opt/played1");
+    assert_string_equal(mounts[0].hostPath, "/opt/fake");
+    assert_string_equal(mounts[2].hostPath, "/opt/fake1");
     assert_string_equal(mounts[2].guestPath, "/opt/own");
     assert_int_equal(tf.AccelGetVendorMountLibs(mounts, 1, &count), ACCEL_SUCCESS);
     assert_int_equal(count, 1);
@@ -107,8 +107,8 @@ static void shared_files_are_listed_once(void **state)
 
 static void a_provider_that_crashes_is_opened_again(void **state)
 {
-    char fuse[] = "/tmp/facet-played-XXXXXX";
-    const char *uuid = "PLAYED-0";
+    char fuse[] = "/tmp/facet-fake-XXXXXX";
+    const char *uuid = "FAKE-0";
     DeviceMetrics metrics;
     size_t count = 0;
     int fd = mkstemp(fuse);

@@ -104,7 +104,7 @@ static void streams_keep_their_order(void **state)
     uint64_t last = vgpu_launch(1, 0, add, 8);
     open_gate(&gate, 1);
     vgpu_finish(1);
-    assert_int_equal(vgpu_word(1, words), 0); /* all bits, and one more */
+    assert_int_equal(vgpu_word(1, words), 0); /* the fill sets all bits, and adding 1 wraps around to 0 */
     assert_true(vgpu_execution(1, last).start_ns >= vgpu_execution(1, first).end_ns);
     struct facet_vgpu_info info = vgpu_info(1);
     assert_int_equal(info.launched_total, 6);
@@ -168,7 +168,8 @@ static void one_execution_is_cancelled(void **state)
     facet_kernel_destroy(add);
 }
 
-/* After more launches than records are kept, the last ones are known, old ones are not found, and sums are complete. */
+/* After more launches than the driver keeps records of, the KNOWN last executions are known, the first is not found,
+ * and the totals count every launch. */
 static void the_last_executions_are_known(void **state)
 {
     enum { LAUNCHES = 3000, KNOWN = 512 };
@@ -263,7 +264,7 @@ static void a_paused_vgpu_stops_and_continues(void **state)
 
 /* Destroying a vGPU, paused or not, ends its allocations and its queued and running kernels. The next vGPU gets the
  * memory. */
-static void destroying_ends_everything(void **state)
+static void destroying_a_vgpu_ends_its_work_and_memory(void **state)
 {
     struct facet_driver_device device = {.size = sizeof device};
 
@@ -291,7 +292,7 @@ static void *synchronize_forever(void *result)
 }
 
 /* A thread that waits for a vGPU is released when the vGPU is destroyed. */
-static void destroying_ends_waits(void **state)
+static void destroying_a_vgpu_ends_the_waits_for_it(void **state)
 {
     enum facet_status status = FACET_INTERNAL;
     pthread_t thread;
@@ -308,7 +309,7 @@ static void destroying_ends_waits(void **state)
     facet_kernel_destroy(burn);
 }
 
-/* ---- how much of the device ---- */
+/* ---- priorities and shares ---- */
 
 static void a_stream_of_higher_priority_goes_first(void **state)
 {
@@ -453,8 +454,8 @@ int main(void)
         WITH_WORLD(the_last_executions_are_known),
         WITH_WORLD(bad_launches_are_refused),
         WITH_WORLD(a_paused_vgpu_stops_and_continues),
-        WITH_WORLD(destroying_ends_everything),
-        WITH_WORLD(destroying_ends_waits),
+        WITH_WORLD(destroying_a_vgpu_ends_its_work_and_memory),
+        WITH_WORLD(destroying_a_vgpu_ends_the_waits_for_it),
         WITH_WORLD(a_stream_of_higher_priority_goes_first),
         cmocka_unit_test(compute_virtualization_can_be_off),
         WITH_WORLD(many_threads_use_everything),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: the proof that operations of facet/compute.h reach the device with the vGPU's switches. Never: proves the
- * arithmetic of each: the provider's own tests and the conformance suite do. */
+/* Owns: the proof that operations of facet/compute.h reach the device, and that the vGPU's switches (tensor cores,
+ * mixed precision) apply to them. Never: proves the arithmetic of an operation: the provider's own tests and the
+ * conformance suite do. */
 #include "world.h"
 
 #include "base/clock.h"
@@ -17,7 +18,7 @@ static int set_up_support(void **state)
     support = (struct facet_math_support){.size = sizeof support};
     enum facet_status status = facet_vgpu_get_operations(world.driver, 1, &support, ERROR);
     if (status != FACET_OK)
-        print_message("operations are not here: %s\n", world.error.message);
+        print_message("# the device has no operations: %s\n", world.error.message);
     world_tear_down(state);
     return 0;
 }
@@ -58,8 +59,9 @@ static struct facet_execution run_operation(const struct facet_math *operation)
     return vgpu_execution(1, execution);
 }
 
-/* 1 + 2^-12 is lost when it is rounded to bf16. */
-static float product_of_fine_numbers(const struct facet_math *gemm)
+/* The first element of the product. From 1 + 2^-12 in f32 it is more than 1; rounding the operands to bf16 makes it 1.
+ */
+static float run_and_read_first(const struct facet_math *gemm)
 {
     float first;
 
@@ -92,7 +94,8 @@ static void a_product_is_right_and_is_one_execution(void **state)
 
             for (uint32_t k = 0; k < SIDE; k++)
                 sum += a[row * SIDE + k] * b[k * SIDE + column];
-            assert_true(c[row * SIDE + column] >= sum && c[row * SIDE + column] <= sum); /* small whole numbers */
+            assert_true(c[row * SIDE + column] >= sum &&
+                        c[row * SIDE + column] <= sum); /* exact: small whole numbers */
         }
 }
 
@@ -104,16 +107,16 @@ static void mixed_precision_is_switched_at_run_time(void **state)
     vgpu_make(1);
     const struct facet_math gemm =
         gemm_of(upload_words(a, sizeof a), upload_words(b, sizeof b), vgpu_memory(1, sizeof a), FACET_MATH_F32);
-    assert_true(product_of_fine_numbers(&gemm) > 1);
+    assert_true(run_and_read_first(&gemm) > 1);
     OK(facet_vgpu_set_mixed_precision(world.driver, 1, true, ERROR));
     assert_int_equal(vgpu_info(1).on, FACET_ON_MIXED_PRECISION);
     if (support.mixed)
-        assert_false(product_of_fine_numbers(&gemm) > 1);
+        assert_false(run_and_read_first(&gemm) > 1);
     OK(facet_vgpu_set_tensor_cores(world.driver, 1, false, ERROR)); /* without tensor cores no operand is rounded */
-    assert_true(product_of_fine_numbers(&gemm) > 1);
+    assert_true(run_and_read_first(&gemm) > 1);
     OK(facet_vgpu_set_tensor_cores(world.driver, 1, true, ERROR));
     OK(facet_vgpu_set_mixed_precision(world.driver, 1, false, ERROR));
-    assert_true(product_of_fine_numbers(&gemm) > 1);
+    assert_true(run_and_read_first(&gemm) > 1);
 }
 
 #define BF16_2_TO_MINUS_127 0x0040 /* less than any normal number */
@@ -129,15 +132,15 @@ static uint16_t first_half(uint64_t address)
 }
 
 /*
- * With tensor cores off the bf16 units are not used. The record names the implementation that ran, and the numbers show
- * it, too: the units of x86 processors treat a subnormal factor as 0 with any settings of the thread (VDPBF16PS,
- * TDPBF16PS: Intel's manual, volume 2), and arithmetic in f32 does not.
+ * While tensor cores are off, the processor's bf16 units are not used. Two things show whether they were: the record
+ * names the implementation that ran, and the units of x86 processors treat a subnormal factor as 0 with any settings of
+ * the thread (VDPBF16PS, TDPBF16PS: Intel's manual, volume 2), which arithmetic in f32 does not.
  */
 static void tensor_cores_are_switched_at_run_time(void **state)
 {
     static const uint16_t tiny[SIDE * SIDE] = {BF16_2_TO_MINUS_127}, large[SIDE * SIDE] = {BF16_2_TO_100};
     struct facet_execution with, without;
-    bool units_are_known = !getenv("FACET_TEST_PROVIDER"); /* the device is `cpu` */
+    bool device_is_cpu = !getenv("FACET_TEST_PROVIDER");
 
     need_operation(FACET_MATH_GEMM, FACET_MATH_BF16);
     if (!(support.tensor_types & 1u << FACET_MATH_BF16)) {
@@ -148,19 +151,19 @@ static void tensor_cores_are_switched_at_run_time(void **state)
     const struct facet_math gemm = gemm_of(upload_words(tiny, sizeof tiny), upload_words(large, sizeof large),
                                            vgpu_memory(1, sizeof tiny), FACET_MATH_BF16);
     with = run_operation(&gemm);
-    if (units_are_known)
+    if (device_is_cpu)
         assert_int_equal(first_half(gemm.of.gemm.c), 0);
     OK(facet_vgpu_set_tensor_cores(world.driver, 1, false, ERROR));
     assert_int_equal(vgpu_info(1).off, FACET_OFF_TENSOR_CORES);
     without = run_operation(&gemm);
     assert_string_not_equal(with.kernel, without.kernel);
     assert_null(strstr(without.kernel, "bf16"));
-    if (units_are_known)
+    if (device_is_cpu)
         assert_int_equal(first_half(gemm.of.gemm.c), BF16_2_TO_MINUS_27);
     OK(facet_vgpu_set_tensor_cores(world.driver, 1, true, ERROR));
     without = run_operation(&gemm);
     assert_string_equal(with.kernel, without.kernel);
-    if (units_are_known)
+    if (device_is_cpu)
         assert_int_equal(first_half(gemm.of.gemm.c), 0);
 }
 
@@ -182,7 +185,7 @@ static void features_that_the_driver_switches_off_stay_off(void **state)
 }
 
 /* A vGPU's compute is a part of the whole GPU's time, not a sum of times of its hundreds of units. */
-static void a_vgpus_part_is_of_the_whole_device(void **state)
+static void a_vgpus_compute_is_a_share_of_the_whole_device(void **state)
 {
     struct facet_vgpu_info info = {0};
 
@@ -202,7 +205,8 @@ static void a_vgpus_part_is_of_the_whole_device(void **state)
     assert_in_range(info.compute_milli, 20, 1000);
 }
 
-/* The device could check only pages, which neighbouring allocations share. */
+/* The driver checks operands against their allocations, because the device could check only whole pages, and
+ * neighbouring allocations share a page. */
 static void operands_keep_to_their_allocations(void **state)
 {
     const uint64_t bytes = SIDE * SIDE * sizeof(float);
@@ -303,7 +307,7 @@ int main(void)
         WITH_WORLD(tensor_cores_are_switched_at_run_time),
         cmocka_unit_test(features_that_the_driver_switches_off_stay_off),
         WITH_WORLD(operands_keep_to_their_allocations),
-        WITH_WORLD(a_vgpus_part_is_of_the_whole_device),
+        WITH_WORLD(a_vgpus_compute_is_a_share_of_the_whole_device),
         WITH_WORLD(every_operation_runs_in_every_type),
     };
 

@@ -13,13 +13,15 @@ static CUDA_MEMCPY3D_BATCH_OP boxes[WORDS];
 static CUmemDecompressParams decompressions[WORDS];
 #define SUM(count) ((UINT64_C(1) << (count)) - 1)
 
-/*
- * The bytes that a call moves: word `n`; elements of `size` bytes, of which there are word `n` times the next word, or
- * word `n`; `amount`, which the structure that the first word points at describes (21 * 5 or 21 * 5 * 3 bytes).
- */
-#define SIZE_AT(n)            .unit = 1, .factors = {(n) + 1}
-#define AREA_AT(size, n)      .unit = (size), .factors = {(n) + 1, (n) + 2}
-#define COUNT_AT(size, n)     .unit = (size), .factors = {(n) + 1}
+/* Each macro says how many bytes a call moves; `n` is the index of one of the call's argument words, from 0. */
+
+/* Word `n` is the number of bytes. */
+#define SIZE_AT(n) .unit = 1, .factors = {(n) + 1}
+/* Word `n` times the next word is the number of elements of `size` bytes. */
+#define AREA_AT(size, n) .unit = (size), .factors = {(n) + 1, (n) + 2}
+/* Word `n` is the number of elements of `size` bytes. */
+#define COUNT_AT(size, n) .unit = (size), .factors = {(n) + 1}
+/* The first word points at the structure `what`, which describes `amount` bytes (21 * 5, or 21 * 5 * 3). */
 #define POINTED(what, amount) .bytes = (amount), .pointers = {what}
 
 static const struct row rows[] = {

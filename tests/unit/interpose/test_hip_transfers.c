@@ -22,13 +22,15 @@ static hipMemcpy3DBatchOp boxes[WORDS];
 #define FILL_BOX(registers) .words = 0
 #endif
 
-/*
- * The bytes that a call moves: word `n`; elements of `size` bytes, of which there are word `n` times the next word, or
- * word `n`; `amount`, which the structure that the first word points at describes (21 * 5 or 21 * 5 * 3 bytes).
- */
-#define SIZE_AT(n)            .unit = 1, .factors = {(n) + 1}
-#define AREA_AT(size, n)      .unit = (size), .factors = {(n) + 1, (n) + 2}
-#define COUNT_AT(size, n)     .unit = (size), .factors = {(n) + 1}
+/* Each macro says how many bytes a call moves; `n` is the index of one of the call's argument words, from 0. */
+
+/* Word `n` is the number of bytes. */
+#define SIZE_AT(n) .unit = 1, .factors = {(n) + 1}
+/* Word `n` times the next word is the number of elements of `size` bytes. */
+#define AREA_AT(size, n) .unit = (size), .factors = {(n) + 1, (n) + 2}
+/* Word `n` is the number of elements of `size` bytes. */
+#define COUNT_AT(size, n) .unit = (size), .factors = {(n) + 1}
+/* The first word points at the structure `what`, which describes `amount` bytes (21 * 5, or 21 * 5 * 3). */
 #define POINTED(what, amount) .bytes = (amount), .pointers = {what}
 
 static const struct row rows[] = {
@@ -66,7 +68,8 @@ static const struct row rows[] = {
     {"hipMemsetD2D32Async", FIRST_WORDS(6), AREA_AT(4, 3)},
     {"hipMemcpy3DPeerAsync", FIRST_WORDS(2), POINTED(&box_of_peer, 315)},
     {"hipMemcpyParam2DAsync", FIRST_WORDS(2), POINTED(&rows_2d, 105)},
-    {.name = "hipDrvMemcpy3DAsync"}, /* this call and the next count as large at any size: tests/integration/hip */
+    /* The next two calls have no test here: they count as large whatever their size (tests/integration/hip). */
+    {.name = "hipDrvMemcpy3DAsync"},
     {.name = "hipDrvMemcpy3D"},
     {"hipMemcpyAtoHAsync", FIRST_WORDS(5), SIZE_AT(3)},
     {"hipMemcpyHtoAAsync", FIRST_WORDS(5), SIZE_AT(3)},
@@ -96,13 +99,14 @@ static const struct row rows[] = {
     {"hipMemsetD2D32", FIRST_WORDS(5), AREA_AT(4, 3)},
 };
 
-/* The extent of an entry alone gives the bytes that it moves, and its types whether there is an array. */
+/* Fills each entry with 0xA5, then sets its extent: the interposer reads only the extent and the operand types. So
+ * entry i moves 1 << i bytes, and its types are not those of an array. */
 static int setup(void **state)
 {
     memset(boxes, 0xA5, sizeof boxes);
     for (unsigned i = 0; i < WORDS; i++)
         boxes[i].extent = (hipExtent){(size_t)1 << i, 1, 1};
-    facet_hip_process_prepare(); /* the ledger, in which code that is loaded is looked up */
+    facet_hip_process_prepare(); /* makes the ledger, in which the hooks look up loaded code */
     atomic_store(&facet_hip_initialized[0], true);
     return 0;
 }

@@ -22,6 +22,7 @@
 #define MIB UINT64_C(1048576)
 #define MS  UINT64_C(1000000)
 
+/* A limiter of a host in the folder `dir` below the temporary folder `root`, and its only worker, "w". */
 struct host {
     char root[64], dir[96];
     struct facet_limiter *limiter;
@@ -41,14 +42,14 @@ static inline void host_open(struct host *host)
     assert_ok(facet_limiter_open(host->dir, &host->limiter, &error), &error);
 }
 
-static inline void host_create(struct host *host)
+static inline void host_create_worker(struct host *host)
 {
     struct facet_error error;
 
     assert_ok(facet_limiter_worker_create(host->limiter, &host->worker, &error), &error);
 }
 
-static inline void host_adopt(struct host *host)
+static inline void host_adopt_worker(struct host *host)
 {
     struct facet_error error;
 
@@ -70,7 +71,7 @@ static inline int host_setup(void **state)
     facet_limits_init(&host->worker.limits);
     host->worker.limits.memory_bytes = 64 * MIB;
     host_open(host);
-    host_create(host);
+    host_create_worker(host);
     *state = host;
     return 0;
 }
@@ -135,8 +136,8 @@ static inline void host_set_compute(struct host *host, uint32_t request_milli, u
     assert_ok(facet_limiter_worker_set_limits(host->limiter, "w", &limits, &error), &error);
 }
 
-/* Starts a process that does nothing until it is killed. Until exec, a child shares this process's descriptors and the
- * locks on them. So the function returns only after the child has closed them. */
+/* Starts a process that does nothing until it is killed. The child never calls exec, so it shares this process's
+ * descriptors, and the locks on them, until it has closed its own copies. The function returns only after that. */
 static inline pid_t host_start_process(void)
 {
     int ready[2];

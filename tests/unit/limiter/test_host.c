@@ -140,7 +140,7 @@ static void test_a_worker_without_a_quota_gets_the_devices_memory(void **state)
 
     host->worker.limits.memory_bytes = 0;
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "w", false, NULL), FACET_OK);
-    host_create(host);
+    host_create_worker(host);
     assert_int_equal(host_state(host).memory_limit_bytes, 1024 * MIB);
 }
 
@@ -156,7 +156,7 @@ static void test_workers_outlive_the_handle(void **state)
     assert_int_equal(facet_limiter_worker_state(host->limiter, "w", &(struct facet_limiter_state){.size = 4096}, NULL),
                      FACET_NOT_FOUND);
     assert_int_equal(facet_limiter_worker_create(host->limiter, &host->worker, NULL), FACET_ALREADY_EXISTS);
-    host_adopt(host);
+    host_adopt_worker(host);
 
     struct facet_limiter_state after = host_state(host);
     assert_int_equal(after.processes, 0); /* closing the handle ends registrations */
@@ -178,7 +178,7 @@ static void test_adopt_refuses_wrong_arguments(void **state)
     other = host->worker;
     other.device_address = "elsewhere";
     assert_int_equal(facet_limiter_worker_adopt(host->limiter, &other, &error), FACET_CORRUPT);
-    host_adopt(host);
+    host_adopt_worker(host);
 }
 
 /*
@@ -200,7 +200,7 @@ static void test_a_segment_of_another_version_is_distinguished(void **state)
     assert_int_equal(facet_limiter_worker_adopt(host->limiter, &host->worker, &error), FACET_ABI_MISMATCH);
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "w", false, &error), FACET_ABI_MISMATCH);
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "w", true, &error), FACET_OK);
-    host_create(host);
+    host_create_worker(host);
 }
 
 static void test_removing_a_busy_worker_needs_force(void **state)
@@ -216,7 +216,7 @@ static void test_removing_a_busy_worker_needs_force(void **state)
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "w", true, &error), FACET_NOT_FOUND);
     snprintf(path, sizeof path, "%s/w", host->dir);
     assert_int_not_equal(access(path, F_OK), 0);
-    host_create(host);
+    host_create_worker(host);
     host_register(host, pid);
     host_end_process(pid);
     assert_int_equal(facet_limiter_worker_remove(host->limiter, "w", false, &error), FACET_OK);

@@ -196,7 +196,7 @@ static void test_killed_managers_leave_workers_that_can_be_adopted(void **state)
         host_end_process(manager);
 
         host_open(host);
-        host_adopt(host);
+        host_adopt_worker(host);
         assert_int_equal(host_state(host).memory_bytes, 3 * MIB);
         assert_int_equal(host_state(host).processes, 1);
         assert_second_is_whole(host);

@@ -192,7 +192,7 @@ static void test_a_freeze_outlives_the_handle(void **state)
     uint64_t since_ns = host_state(host).frozen_since_ns;
     facet_limiter_close(host->limiter);
     host_open(host);
-    host_adopt(host);
+    host_adopt_worker(host);
     assert_int_equal(host_state(host).frozen, BOTH);
     assert_int_equal(host_state(host).frozen_since_ns, since_ns);
 }

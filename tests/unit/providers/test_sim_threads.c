@@ -108,8 +108,9 @@ static void *launch_additions(void *argument)
 
         if (status == FACET_OK)
             done++;
+        /* These three come while the worker is saved, is off the device, or is restored. */
         else if (status != FACET_BUSY && status != FACET_BAD_STATE && status != FACET_NOT_FOUND)
-            return NULL; /* the worker leaves, is off the device, or returns */
+            return NULL;
     }
     return argument;
 }

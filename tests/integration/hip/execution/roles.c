@@ -76,8 +76,8 @@ static void role_each_form_of_launch_counts(void)
     launch_symbols(stream);
     launch_functions(stream);
     CHECK_SETTLED(16); /* nine of symbols, seven of functions */
-    CHECK(world_launches(getpid()) == 16);
-    CHECK(totals_inside().busy_ns > 0);
+    CHECK(driver_launches(getpid()) == 16);
+    CHECK(own_vgpu_totals().busy_ns > 0);
 }
 
 /* One call makes several launches, and each counts. */
@@ -106,10 +106,10 @@ static void role_each_launch_of_a_call_counts(void)
     CHECK(client.hipLaunchCooperativeKernelMultiDevice(launches, 0, 0) == hipErrorInvalidValue);
     CHECK(client.hipLaunchCooperativeKernelMultiDevice(NULL, 2, 0) == hipErrorInvalidValue);
     CHECK_SETTLED(6);
-    CHECK(world_launches(getpid()) == 6);
+    CHECK(driver_launches(getpid()) == 6);
 }
 
-/* Functions that the runtime's own lookup returns count as well. */
+/* Launches by functions that hipGetProcAddress returns count as well. */
 static void role_launches_through_a_lookup_count(void)
 {
     __typeof__(client.hipLaunchKernel) launch = NULL, per_thread = NULL;
@@ -137,7 +137,7 @@ static void role_refused_launches_cost_nothing(void)
     CHECK(client.hipPeekAtLastError() == hipErrorInvalidDeviceFunction);
     CHECK(client.hipExtGetLastError() == hipErrorInvalidDeviceFunction);
     CHECK(client.hipExtGetLastError() == hipSuccess); /* the call that returns the error clears it */
-    struct facet_usage_totals totals = totals_inside();
+    struct facet_usage_totals totals = own_vgpu_totals();
     CHECK(totals.inflight == 0 && totals.busy_ns == 0);
 }
 
@@ -152,7 +152,7 @@ static void role_large_transfers_count_as_launches(void)
     memset(source, 7, sizeof source);
     OK(client.hipMalloc(&memory, 16 << 20));
     OK(client.hipMemsetAsync(memory, 0, 1 << 19, stream));
-    CHECK(totals_inside().inflight == 0);
+    CHECK(own_vgpu_totals().inflight == 0);
     for (int i = 0; i < 7; i++)
         OK(client.hipMemsetAsync(memory, 0, 1, stream));
     OK(client.hipMemsetAsync(memory, 0, 16 << 20, stream));
@@ -204,7 +204,7 @@ static void role_transfers_of_each_shape_count_by_their_bytes(void)
     OK(client.hipMemcpy2DAsync(memory, 4096, source, 2048, 2048, 255, hipMemcpyHostToDevice, stream));
     OK(client.hipMemset(memory, 1, 1 << 10));
     OK(client.hipMemcpy(returned, source, sizeof returned, hipMemcpyHostToHost));
-    CHECK(totals_inside().inflight == 0 && totals_inside().busy_ns == 0);
+    CHECK(own_vgpu_totals().inflight == 0 && own_vgpu_totals().busy_ns == 0);
     OK(client.hipMemcpy2DAsync(memory, 4096, source, 2048, 2048, 1024, hipMemcpyHostToDevice, stream));
     hipMemcpy3DParms box = {.srcPtr = {.ptr = memory, .pitch = 4096, .ysize = 512},
                             .dstPtr = {.ptr = returned, .pitch = 2048, .ysize = 512},
@@ -253,8 +253,8 @@ static void role_a_graph_counts_as_one_launch(void)
         OK(client.hipGraphLaunch(executable, stream));
     OK(client.hipGraphLaunch_spt(executable, stream));
     CHECK_SETTLED(6);
-    CHECK(world_launches(getpid()) == 60);
-    CHECK(totals_inside().busy_ns >= world_busy_ns(getpid()) * 95 / 100);
+    CHECK(driver_launches(getpid()) == 60);
+    CHECK(own_vgpu_totals().busy_ns >= driver_busy_ns(getpid()) * 95 / 100);
 }
 
 /* Many launches, some of them measured by events, while streams are captured in every mode: each graph holds exactly
@@ -282,11 +282,11 @@ static void role_captured_launches_do_not_count(void)
         OK(client.hipGraphLaunch(executable, other));
     }
     CHECK_SETTLED(outside + 30);
-    CHECK(world_launches(getpid()) == outside + 30 * 50);
+    CHECK(driver_launches(getpid()) == outside + 30 * 50);
 }
 
-/* Forms of call that begin and end a capture, of a created stream and of the per-thread default stream: captured work
- * does not count as a launch. */
+/* Captured work does not count as a launch, whichever call begins and ends the capture: form 0 captures a created
+ * stream into a given graph, form 1 the per-thread default stream. */
 static void role_each_form_of_capture_is_recognised(void)
 {
     hipStream_t stream = new_stream(), other = new_stream();
@@ -301,12 +301,12 @@ static void role_each_form_of_capture_is_recognised(void)
             OK(form ? client.hipLaunchKernel_spt(&client_symbol, grid, block, NULL, 0, NULL)
                     : client_launch(function, 8, stream));
         OK(client_launch(function, 8, other));
-        usleep(10000);
+        usleep(10000); /* lets the interposer's helper thread run during the capture */
         OK(form ? client.hipStreamEndCapture_spt(NULL, &graph) : client.hipStreamEndCapture(stream, &graph));
         CHECK((graph == into) == (form == 0));
     }
-    CHECK_SETTLED(2); /* one launch for each form into the other stream */
-    CHECK(world_launches(getpid()) == 2);
+    CHECK_SETTLED(2); /* for each of the two forms, one launch into the other stream */
+    CHECK(driver_launches(getpid()) == 2);
 }
 
 /* ---- order and time ---- */
@@ -354,7 +354,7 @@ static bool reported_time_is_true(uint64_t *count)
     hipFunction_t functions[] = {client_function("work_50us"), client_function("work_150us"),
                                  client_function("work_7us")};
     hipStream_t streams[] = {new_stream(), NULL};
-    uint64_t launched = 0, driver_before = world_busy_ns(getpid()), reported_before = totals_inside().busy_ns;
+    uint64_t launched = 0, driver_before = driver_busy_ns(getpid()), reported_before = own_vgpu_totals().busy_ns;
 
     for (int round = 0; round < 40; round++) {
         for (int i = 0; i < 60; i++, launched++)
@@ -364,7 +364,7 @@ static bool reported_time_is_true(uint64_t *count)
     }
     *count += launched;
     CHECK_SETTLED(*count);
-    uint64_t spent = world_busy_ns(getpid()) - driver_before, reported = totals_inside().busy_ns - reported_before;
+    uint64_t spent = driver_busy_ns(getpid()) - driver_before, reported = own_vgpu_totals().busy_ns - reported_before;
     fprintf(stderr, "# device %.3f ms, reported %.3f ms\n", (double)spent / 1e6, (double)reported / 1e6);
     return reported > spent * 93 / 100 && reported < spent * 107 / 100;
 }
@@ -499,7 +499,7 @@ static void role_waits(void)
 
     CHECK(pthread_create(&thread, NULL, launch_one, client_function("work_10us")) == 0);
     CHECK(totals_become(one_launch_waits, 0));
-    CHECK(world_launches(getpid()) == 0);
+    CHECK(driver_launches(getpid()) == 0);
     pthread_join(thread, NULL);
     CHECK_SETTLED(1);
 }

@@ -29,7 +29,7 @@ static double fragments_of(const struct fleet_node *node, const struct fleet_sha
             fit += node->left[gpu] >= mix[i].milli;
             lost += node->left[gpu] < mix[i].milli ? node->left[gpu] : 0;
         }
-        if (mix[i].num == 0 || !access || node->cpu_left < mix[i].cpu || fit < mix[i].num)
+        if (mix[i].gpu_count == 0 || !access || node->cpu_left < mix[i].cpu || fit < mix[i].gpu_count)
             lost = node->gpu_left;
         sum += part[i] * lost;
     }
@@ -41,7 +41,7 @@ static struct fleet_node node_after(const struct fleet_node *node, const struct 
     struct fleet_node now = *node;
 
     now.cpu_left -= shape->cpu;
-    now.gpu_left -= shape->gpu;
+    now.gpu_left -= shape->gpu_milli_sum;
     now.free_gpus = 0;
     for (uint32_t i = 0; i < now.gpus; i++) {
         now.left[i] = (uint16_t)(now.left[i] - (gpus >> i & 1) * shape->milli);
@@ -74,8 +74,8 @@ static int plain_score(const struct fleet_node *node, const struct fleet_shape *
     double before = fragments_of(node, mix, part, count);
     int best = -1;
 
-    if (shape->num != 1 || shape->milli == 1000) {
-        *ret_gpus = first_free_gpus(node, shape->num);
+    if (shape->gpu_count != 1 || shape->milli == 1000) {
+        *ret_gpus = first_free_gpus(node, shape->gpu_count);
         struct fleet_node now = node_after(node, shape, *ret_gpus);
         return published_score(before - fragments_of(&now, mix, part, count));
     }

@@ -52,7 +52,8 @@ static void check_grants(const struct facet_fleet *fleet)
     for (uint32_t node = 0; node < fleet->node_count; node++)
         for (uint32_t i = fleet->details[node].first_alloc; i != FLEET_NONE; i = fleet->allocs[i].next)
             for (uint32_t gpu = 0; gpu < FACET_FLEET_GPUS; gpu++)
-                granted[node][gpu] += (fleet->allocs[i].gpus >> gpu & 1) * fleet->shapes[fleet->allocs[i].shape].milli;
+                granted[node][gpu] +=
+                    (fleet->allocs[i].gpu_mask >> gpu & 1) * fleet->shapes[fleet->allocs[i].shape].milli;
     for (uint32_t node = 0; node < fleet->node_count; node++)
         for (uint32_t gpu = 0; gpu < fleet->nodes[node].gpus; gpu++)
             assert_int_equal(granted[node][gpu], 1000u - fleet->nodes[node].left[gpu]);
@@ -66,7 +67,7 @@ static void check_index(struct facet_fleet *fleet, uint32_t shape)
     for (uint32_t i = 0; i < fleet->node_count; i++)
         assert_int_equal(wanted->scores[i], fleet_score(fleet, i, wanted));
     for (uint32_t block = 0; block < fleet->block_count; block++) {
-        int32_t best = FLEET_NOT;
+        int32_t best = FLEET_SCORE_NO_FIT;
 
         for (uint32_t i = 0; i < FLEET_BLOCK; i++)
             best = wanted->scores[block * FLEET_BLOCK + i] > best ? wanted->scores[block * FLEET_BLOCK + i] : best;
@@ -85,7 +86,7 @@ static uint64_t place_job(struct facet_fleet *fleet, uint32_t shape, uint64_t *r
         assert_int_equal(facet_fleet_commit(fleet, shape, &at, &allocation, NULL), FACET_OK);
     else if (fleet_random_below(random, 8) == 0)
         facet_fleet_migrate(fleet, shape, 2, moves, &count, &at, &allocation, NULL);
-    assert_int_equal(fleet->gpu_used, before + (allocation ? fleet->shapes[shape].gpu : 0));
+    assert_int_equal(fleet->gpu_used, before + (allocation ? fleet->shapes[shape].gpu_milli_sum : 0));
     return allocation;
 }
 
