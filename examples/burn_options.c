@@ -150,6 +150,8 @@ void burn_options_parse(struct burn_options *ret_options, int argc, char **argv)
             exit(2);
         parse_option(ret_options, table[index].name, optarg);
     }
-    if (optind < argc)
-        refuse("help", argv[optind]);
+    if (optind < argc) {
+        fprintf(stderr, "opencl_burn: '%s' is one argument too many\n%s", argv[optind], usage);
+        exit(2);
+    }
 }

@@ -53,4 +53,18 @@ static inline int seen(const char *variable, const char *function)
     return result;
 }
 
+/* Like seen(), for a function that returns a pointer. */
+static inline void *seen_pointer(const char *variable, const char *function)
+{
+    void *(*ask)(void);
+    void *library = dlopen(getenv(variable), RTLD_NOW | RTLD_LOCAL);
+
+    assert_non_null(library);
+    *(void **)&ask = dlsym(library, function);
+    assert_non_null(ask);
+    void *result = ask();
+    dlclose(library);
+    return result;
+}
+
 #endif

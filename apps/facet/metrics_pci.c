@@ -168,7 +168,7 @@ static const struct {
     {"facet_pci_passthrough", "Whether the function's whole group can be handed to a virtual machine",
      FACET_METRIC_GAUGE, sample_passthrough},
     {"facet_pci_lost", "1 where nothing answers any more", FACET_METRIC_GAUGE, sample_lost},
-    {"facet_pci_stuck", "1 where the kernel keeps its lock: a driver or a reset does not come back", FACET_METRIC_GAUGE,
+    {"facet_pci_stuck", "1 where the kernel keeps its lock: a driver or a reset has not returned", FACET_METRIC_GAUGE,
      sample_stuck},
     {"facet_pci_errors_total", "Errors that the kernel counted (AER)", FACET_METRIC_COUNTER, sample_errors},
     {"facet_pci_power_state", "The power state", FACET_METRIC_GAUGE, sample_power},

@@ -33,6 +33,6 @@ const struct command command_pci_bind = {
             "  --json          print what was done as JSON\n"
             "\n"
             "A driver that does not let go is given up on after a minute: the function is\n"
-            "'stuck', which is reported, and its group stays locked until it comes back.\n",
+            "'stuck', which is reported, and its group stays locked until it returns.\n",
     .run = run_bind,
 };

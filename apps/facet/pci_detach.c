@@ -59,7 +59,10 @@ static enum facet_status wait_closed(const struct command *self, const struct pc
     struct pci_nodes found;
     const char *nodes[2];
     struct facet_error reason = {0};
+    char address[FACET_PCI_ADDRESS_SIZE];
 
+    facet_pci_address_print(&function->address, address);
+    const char *name = function->mdev ? function->mdev : address;
     pci_attachment_nodes(attachment, function, &found);
     for (uint32_t i = 0; i < found.count; i++)
         nodes[i] = found.paths[i];
@@ -68,9 +71,9 @@ static enum facet_status wait_closed(const struct command *self, const struct pc
     enum facet_status status =
         facet_attach_wait_closed(attachment->root_fd, pid, nodes, found.count, attachment->deadline_ns, &reason);
     if (status == FACET_TIMEOUT)
-        command_warn(self, "%s: another function of its group may be in the VM", reason.message);
+        command_warn(self, "'%s': %s: another function of its group may be in the VM", name, reason.message);
     else if (status != FACET_OK)
-        command_warn(self, "cannot find out whether the VM has closed it: %s", reason.message);
+        command_warn(self, "'%s': cannot find out whether the VM has closed it: %s", name, reason.message);
     return FACET_OK;
 }
 

@@ -63,7 +63,7 @@ const struct command command_pci_state = {
             "  ready      with vfio, and no process has it open\n"
             "  in_vm      with vfio, and a virtual machine has it open\n"
             "  returning  being given back, or that was interrupted\n"
-            "  stuck      the kernel has not come back from a write\n"
+            "  stuck      a write to the kernel has not returned\n"
             "  lost       listed, and does not answer\n"
             "  absent     bound, and not on this machine any more\n"
             "\n"

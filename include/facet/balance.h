@@ -125,7 +125,8 @@ FACET_API void facet_balancer_close(struct facet_balancer *balancer);
 /* The buffer has no memory until it is used. `ret_buffer` is its number, never 0 and never used again. */
 FACET_API enum facet_status facet_balancer_allocate(struct facet_balancer *balancer, uint64_t bytes,
                                                     uint64_t *ret_buffer, struct facet_error *error);
-/* FACET_NOT_FOUND; FACET_BUSY: a task that is not over uses it. 0 is fine. */
+/* FACET_NOT_FOUND; FACET_BUSY: a task that is not over uses it, or its content is being copied off a vGPU that has no
+ * room for others: try again. 0 is fine. */
 FACET_API enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t buffer,
                                                 struct facet_error *error);
 

@@ -14,7 +14,8 @@
  *
  * Everything is read below one directory, so that a copy of another machine's /sys, /proc and /etc can be scanned as
  * well. Every attribute may be missing, malformed, or vanish while it is read: then `unread` says why, and the field
- * holds its neutral value. A function that vanishes as a whole is not in the snapshot.
+ * holds its neutral value. A function that vanishes as a whole is not in the snapshot. A scan takes time: of several
+ * functions that vanish or appear together during it, the snapshot may have some only.
  *
  * Thread rule: a snapshot never changes; any number of threads may read it. Its pointers are valid as long as the
  * snapshot. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Outputs are untouched on failure.

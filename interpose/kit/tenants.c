@@ -50,12 +50,18 @@ static bool attach_next(const char *folder, bool (*is_ours)(const char *address)
     if (facet_tenant_attach(folder, &tenants[*count], error) != FACET_OK)
         return false;
     const struct facet_tenant *tenant = &tenants[(*count)++];
-    if (is_proper(tenant) && is_ours(facet_tenant_address(tenant)) && !is_among(tenant, tenants, *count - 1))
-        return true;
-    facet_error_set(error, FACET_UNSUPPORTED,
-                    "vGPU segment %s is of device '%.64s': expected one of this vendor's, once", folder,
-                    tenant->policy->device.id);
-    return false;
+    const char *expected = NULL;
+
+    if (!is_proper(tenant))
+        expected = "a device with an address that has no ','";
+    else if (!is_ours(facet_tenant_address(tenant)))
+        expected = "a device of this vendor";
+    else if (is_among(tenant, tenants, *count - 1))
+        expected = "each device once in " FACET_ENV_VGPU_DIR;
+    if (expected)
+        facet_error_set(error, FACET_UNSUPPORTED, "vGPU segment %s is of device '%.64s': expected %s", folder,
+                        tenant->policy->device.id, expected);
+    return !expected;
 }
 
 uint32_t facet_tenants_attach(const char *folders, bool (*is_ours)(const char *address), uint32_t most,

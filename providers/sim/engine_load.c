@@ -10,8 +10,6 @@
 
 #include "engine.h"
 
-#define NS_PER_MJ (UINT64_C(1000000000)) /* pJ of one mJ; power in mW times ns gives pJ */
-
 enum facet_status sim_load_open(struct facet_provider_instance *instance, uint32_t device, struct sim_load *load,
                                 struct facet_error *error)
 {

@@ -75,12 +75,12 @@ static enum facet_status check_mode(const struct walk *walk, const char *at, con
                                     struct facet_error *error)
 {
     unsigned mode = status->st_mode & 07777u;
-    bool by_anybody = mode & S_IWOTH, by_group = mode & S_IWGRP, is_end = last && S_ISDIR(status->st_mode);
+    bool by_any = mode & S_IWOTH, by_group = mode & S_IWGRP, is_end = last && S_ISDIR(status->st_mode);
     char what[96];
 
-    if ((!by_anybody && !by_group) || (!last && mode & S_ISVTX) || (!is_end && !by_anybody && is_only_ours(at, status)))
+    if ((!by_any && !by_group) || (!last && mode & S_ISVTX) || (!is_end && !by_any && is_only_ours(at, status)))
         return FACET_OK;
-    snprintf(what, sizeof what, "may be written by %s (mode %04o)%s", by_anybody ? "anybody" : "others", mode,
+    snprintf(what, sizeof what, "may be written by %s (mode %04o)%s", by_any ? "any user" : "others", mode,
              last ? "" : ": expected 'chmod +t' or 'chmod go-w' of it");
     return refuse_path(walk, at, what, error);
 }
@@ -232,7 +232,7 @@ static enum facet_status expect_folder(const struct walk *walk, struct facet_err
 
     if (owner != geteuid() && owner != 0)
         return facet_error_set(error, FACET_PERMISSION,
-                               "%s belongs to user %u, which may be anybody in this user namespace: expected user %u",
+                               "%s belongs to user %u, which may be any user in this user namespace: expected user %u",
                                walk->path, owner, geteuid());
     return expect_kind(walk, S_IFDIR, "folder", error);
 }

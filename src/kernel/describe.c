@@ -4,6 +4,8 @@
  * type and within bounds, so that later code need not check it again. Unknown members, of a newer Facet, are ignored.
  * Never: allocates memory by a number of the description.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -39,14 +41,17 @@ static enum facet_status read_number(const json_t *object, const char *where, co
                                      uint32_t max, uint32_t *ret_number, struct facet_error *error)
 {
     const json_t *value = json_object_get(object, member);
+    char expected[48];
 
     if (!value && optional) {
         *ret_number = 0;
         return FACET_OK;
     }
     json_int_t number = json_integer_value(value);
-    if (!json_is_integer(value) || number < 0 || number > max)
-        return refuse_description(error, where, member, "a whole number within bounds");
+    if (!json_is_integer(value) || number < 0 || number > max) {
+        snprintf(expected, sizeof expected, "a whole number from 0 to %" PRIu32, max);
+        return refuse_description(error, where, member, expected);
+    }
     *ret_number = (uint32_t)number;
     return FACET_OK;
 }

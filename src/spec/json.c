@@ -103,3 +103,22 @@ bool facet_json_is_utf8(const char *text)
         text += length;
     return *text == '\0';
 }
+
+/* Takes ownership of `copy`. */
+static json_t *take_whole_copy(json_t *copy, const json_t *json)
+{
+    if (copy && json_equal(copy, json))
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+json_t *facet_json_deep_copy(const json_t *json)
+{
+    return take_whole_copy(json_deep_copy((json_t *)(uintptr_t)json), json);
+}
+
+json_t *facet_json_copy(const json_t *json)
+{
+    return take_whole_copy(json_copy((json_t *)(uintptr_t)json), json);
+}

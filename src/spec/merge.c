@@ -49,7 +49,7 @@ static enum facet_status merge_object(const struct merge *merge, json_t *into, c
         const struct facet_step at = {.parent = step, .key = name};
         if (status == FACET_OK && old)
             status = merge_value(merge, old, value, &at);
-        else if (status == FACET_OK && json_object_set_new(into, name, json_deep_copy(value)) < 0)
+        else if (status == FACET_OK && json_object_set_new(into, name, facet_json_deep_copy(value)) < 0)
             status = facet_json_no_memory(merge->error);
     }
     return status;
@@ -81,7 +81,7 @@ static enum facet_status merge_array(const struct merge *merge, json_t *into, co
             continue;
         if (place < json_array_size(into))
             status = merge_value(merge, json_array_get(into, place), value, &at);
-        else if (json_array_append_new(into, json_deep_copy(value)) < 0)
+        else if (json_array_append_new(into, facet_json_deep_copy(value)) < 0)
             status = facet_json_no_memory(merge->error);
     }
     return status;
@@ -115,8 +115,8 @@ enum facet_status facet_merge_configuration(json_t **root, const char *into_name
 {
     const struct merge merge = {.into_name = into_name, .from_name = from_name, .error = error};
     const struct facet_step step = {0};
-    FACET_CLEANUP_JSON json_t *draft = json_deep_copy(*root);
-    FACET_CLEANUP_JSON json_t *other = json_copy((json_t *)(uintptr_t)from);
+    FACET_CLEANUP_JSON json_t *draft = facet_json_deep_copy(*root);
+    FACET_CLEANUP_JSON json_t *other = facet_json_copy(from);
 
     if (!draft || !other)
         return facet_json_no_memory(error);

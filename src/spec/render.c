@@ -143,7 +143,7 @@ static json_t *base_profile(struct facet_rendering *rendering)
     json_t *profile = NULL;
 
     if (own)
-        profile = json_deep_copy((json_t *)(uintptr_t)own);
+        profile = facet_json_deep_copy(own);
     else if (text && facet_json_read(text, strlen(text), &profile, NULL) == FACET_NO_MEMORY)
         rendering->failed = true;
     rendering->failed = rendering->failed || (own && !profile);
@@ -174,7 +174,7 @@ json_t *facet_render_seccomp(struct facet_rendering *rendering)
         json_decref(profile);
         return NULL;
     }
-    FACET_CLEANUP_JSON json_t *all = list ? json_copy(list) : json_array();
+    FACET_CLEANUP_JSON json_t *all = list ? facet_json_copy(list) : json_array();
     if (json_array_append_new(all, json_pack("{s:O, s:s}", "names", calls, "action", "SCMP_ACT_ALLOW")) < 0 ||
         json_object_set(profile, "syscalls", all) < 0)
         rendering->failed = true;

@@ -13,7 +13,7 @@ static enum facet_status no_argument(const char *name, const char *expected, str
 /* A copy of the present item, so that unknown members stay; an empty object when there is none. */
 static json_t *copy_of(const json_t *item)
 {
-    return item ? json_deep_copy(item) : json_object();
+    return item ? facet_json_deep_copy(item) : json_object();
 }
 
 /* A list that is put as a whole. Unknown members of an old item stay in the new item with the same `key`. */
@@ -175,10 +175,10 @@ static enum facet_status derive_device(json_t *item, const struct facet_spec_dev
     const json_t *units = json_object_get(json_array_get(json_object_get(item, "compute_units"), 0), "count");
 
     if (!(device->valid & FACET_SPEC_DEVICE_HAS_SIZE) && memory &&
-        json_object_set_new(item, "memory_size", json_copy((json_t *)(uintptr_t)memory)) < 0)
+        json_object_set_new(item, "memory_size", facet_json_copy(memory)) < 0)
         return facet_json_no_memory(error);
     if (!(device->valid & FACET_SPEC_DEVICE_HAS_PROCESSING) && units &&
-        json_object_set_new(item, "processing_units", json_copy((json_t *)(uintptr_t)units)) < 0)
+        json_object_set_new(item, "processing_units", facet_json_copy(units)) < 0)
         return facet_json_no_memory(error);
     return FACET_OK;
 }
@@ -230,7 +230,7 @@ static enum facet_status put_pairs(json_t *owner, const char *member, const stru
 static enum facet_status put_first_component(struct facet_spec *spec, json_t *item, struct facet_error *error)
 {
     const json_t *node = facet_spec_items(spec, "node");
-    FACET_CLEANUP_JSON json_t *draft = node ? json_copy((json_t *)(uintptr_t)node) : json_object();
+    FACET_CLEANUP_JSON json_t *draft = node ? facet_json_copy(node) : json_object();
     FACET_CLEANUP_JSON json_t *components = json_array();
 
     if (json_array_append(components, item) < 0 || json_object_set(draft, "components", components) < 0 ||

@@ -141,7 +141,7 @@ static enum facet_status put_key(struct facet_workload *workload, const char *me
     if (status != FACET_OK)
         return status;
     const json_t *old = json_object_get(workload->root, member);
-    FACET_CLEANUP_JSON json_t *map = old ? json_copy((json_t *)(uintptr_t)old) : json_object();
+    FACET_CLEANUP_JSON json_t *map = old ? facet_json_copy(old) : json_object();
     if (json_object_set(map, key, value) < 0 || json_object_set(workload->root, member, map) < 0)
         return facet_json_no_memory(error);
     return FACET_OK;
@@ -306,7 +306,7 @@ enum facet_status facet_workload_set_memory(struct facet_workload *workload, uin
     /* Both limits are replaced together: an earlier swap limit belonged to the earlier memory limit. */
     FACET_CLEANUP_JSON json_t *both = json_pack("{s:s, s:s, s:I}", "format", "facet-accelerator-workload", "version",
                                                 "1.0", "memory_limit_bytes", (json_int_t)bytes);
-    FACET_CLEANUP_JSON json_t *copy = json_copy(workload->root);
+    FACET_CLEANUP_JSON json_t *copy = facet_json_copy(workload->root);
     if (!both || !copy ||
         (swap_bytes && json_object_set_new(both, "memory_swap_limit_bytes", json_integer(swap_bytes)) < 0))
         return facet_json_no_memory(error);

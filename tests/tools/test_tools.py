@@ -595,7 +595,8 @@ def report(names):
             print(f"ok {number} - {name}", flush=True)
         except Exception as fault:  # a crash of one case must not hide the others
             failed = True
-            print(f"not ok {number} - {name}\n# {type(fault).__name__}: {fault}".replace("\n#", "\n# "), flush=True)
+            said = f"{type(fault).__name__}: {fault}".replace("\n", "\n# ")  # TAP reads other lines as results
+            print(f"not ok {number} - {name}\n# {said}", flush=True)
     return 1 if failed else 0
 
 

@@ -108,6 +108,7 @@ hipError_t hipStreamCreate(hipStream_t *stream);
 hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags);
 hipError_t hipStreamCreateWithPriority(hipStream_t *stream, unsigned flags, int priority);
 hipError_t hipExtStreamCreateWithCUMask(hipStream_t *stream, uint32_t words, const uint32_t *mask);
+hipError_t hipExtStreamGetCUMask(hipStream_t stream, uint32_t words, uint32_t *mask);
 hipError_t hipStreamDestroy(hipStream_t stream);
 VENDOR_HIP_BOTH(hipStreamQuery, hipStream_t stream);
 VENDOR_HIP_BOTH(hipStreamSynchronize, hipStream_t stream);

@@ -23,7 +23,7 @@ def _check_component(path, status, last):
     mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISLNK(status.st_mode) or not mode & 0o022 or (not last and mode & stat.S_ISVTX):
         return
-    _refuse(path, f"may be written by {'anybody' if mode & 0o002 else 'others'} (mode {mode:04o})")
+    _refuse(path, f"may be written by {'any user' if mode & 0o002 else 'others'} (mode {mode:04o})")
 
 
 def check_folder(path):

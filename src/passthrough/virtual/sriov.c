@@ -158,13 +158,23 @@ static enum facet_status set_probing(struct change *change, struct facet_error *
     return write_probing(change, 0, error);
 }
 
+/* Writes nothing when autoprobe has its former value, because the write that failed may not have changed it. */
+static enum facet_status restore_probing(struct change *change)
+{
+    uint64_t now = 0;
+
+    if (tree_read_number(change->device, autoprobe, 10, 1, &now) == FACET_PCI_READ && now == change->probing)
+        return FACET_OK;
+    return write_probing(change, change->probing, NULL);
+}
+
 static void undo_change(struct change *change, struct facet_error *error)
 {
     uint32_t now = 0;
     enum facet_status status = FACET_OK;
 
     /* autoprobe gets its former value before the virtual functions are made again, so that their drivers bind again. */
-    if (change->set_probing && write_probing(change, change->probing, NULL) != FACET_OK)
+    if (change->set_probing && restore_probing(change) != FACET_OK)
         facet_sysfs_add_not_undone(error, autoprobe);
     if (!change->touched)
         return;

@@ -98,7 +98,11 @@ enum facet_status facet_balancer_free(struct facet_balancer *balancer, uint64_t 
     pthread_mutex_lock(&balancer->lock);
     struct facet_buffer *buffer = facet_buffer_find(balancer, number, error);
     enum facet_status status = buffer ? FACET_OK : FACET_NOT_FOUND;
-    if (buffer && (buffer->jobs > 0 || buffer->moving))
+    if (buffer && buffer->jobs == 0 && buffer->moving)
+        status =
+            facet_error_argument(error, FACET_BUSY, "buffer",
+                                 "buffer 0x%" PRIx64 ": its content is being copied off a vGPU: try again", number);
+    else if (buffer && buffer->jobs > 0)
         status = facet_error_argument(error, FACET_BUSY, "buffer",
                                       "buffer 0x%" PRIx64 ": %" PRIu32 " tasks that are not over use it", number,
                                       buffer->jobs);

@@ -145,8 +145,13 @@ static enum facet_status keep_saved(struct facet_provider_instance *instance, co
 {
     struct base_saved *slot = find_saved(instance, worker);
 
-    if (fd >= 0 || !slot) {
-        bool written = fd >= 0 && write_all(fd, bytes, size);
+    if (fd < 0 && !slot) {
+        free(bytes);
+        return facet_kit_fail(error, FACET_NO_SPACE, "all %d places for snapshots are in use: expected a descriptor",
+                              BASE_WORKERS);
+    }
+    if (fd >= 0) {
+        bool written = write_all(fd, bytes, size);
         free(bytes);
         return written ? FACET_OK : facet_kit_fail(error, FACET_IO, "descriptor %d cannot be written", fd);
     }

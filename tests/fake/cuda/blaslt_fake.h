@@ -40,6 +40,7 @@ struct BLASLT(MatmulPreferenceOpaque_st) {
 };
 
 static _Atomic int last_compute = -1;
+static _Atomic(void *) last_stream;
 
 static BLASLT_RESULT end_object(void *object)
 {
@@ -222,7 +223,6 @@ BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) opera
     bool ta = is_transposed(operation, 0), tb = is_transposed(operation, 1);
     struct product product = {.a = a, .b = b, .c = c, .d = d, .depth = matrix_side(al, ta, true)};
 
-    (void)stream;
     if (!handle || !shapes_fit(operation, al, bl, cl, dl) || memcmp(&chosen, algorithm, sizeof chosen) != 0 ||
         workspace_bytes < WORKSPACE || !workspace)
         return BLAS_NUMBER(STATUS_INVALID_VALUE);
@@ -230,6 +230,7 @@ BLASLT_RESULT BLASLT(Matmul)(BLASLT(Handle_t) handle, BLASLT(MatmulDesc_t) opera
         !blaslt_has(operation->compute, al->type, dl->type, operation->scale))
         return BLAS_NUMBER(STATUS_NOT_SUPPORTED);
     last_compute = operation->compute;
+    last_stream = stream;
     product.round_factors = operation->compute == BLAS_NUMBER(COMPUTE_32F_FAST_16BF);
     product.a_step = ta ? 1 : (uint64_t)al->lead;
     product.b_step = tb ? (uint64_t)bl->lead : 1;

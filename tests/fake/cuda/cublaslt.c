@@ -43,6 +43,11 @@ int fake_cublas_compute(void)
     return last_compute;
 }
 
+void *fake_cublas_stream(void)
+{
+    return last_stream;
+}
+
 int fake_cublas_living(void)
 {
     return live_objects;

@@ -32,10 +32,16 @@ struct cudnnConvolutionStruct {
 };
 
 static _Atomic int last_math = -1;
+static _Atomic(void *) last_stream;
 
 int fake_cudnn_math(void)
 {
     return last_math;
+}
+
+void *fake_cudnn_stream(void)
+{
+    return last_stream;
 }
 
 int fake_cudnn_living(void)
@@ -177,6 +183,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
         !shapes_fit(convolution, x_tensor, w_filter, y_tensor))
         return CUDNN_STATUS_BAD_PARAM;
     last_math = convolution->math;
+    last_stream = handle->stream;
     fake_convolve(&computation, x, w, y);
     return CUDNN_STATUS_SUCCESS;
 }

@@ -82,6 +82,11 @@ static inline void fake_put(enum fake_type type, void *at, uint64_t index, float
 int fake_cublas_compute(void);
 int fake_hipblas_compute(void); /* hipblasComputeType_t */
 int fake_cudnn_math(void);
+/* The stream of the last product, and of the last convolution or, with MIOpen, softmax; NULL: there was none. */
+void *fake_cublas_stream(void);
+void *fake_hipblas_stream(void);
+void *fake_cudnn_stream(void);
+void *fake_miopen_stream(void);
 /* The number of live handles and descriptors: 0 at the end of a program. */
 int fake_cublas_living(void);
 int fake_hipblas_living(void);

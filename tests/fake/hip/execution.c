@@ -72,6 +72,15 @@ static CUresult make_masked(CUstream *ret_stream, uint32_t words, const uint32_t
     return CUDA_SUCCESS;
 }
 
+static hipError_t get_mask(CUstream stream, uint32_t words, uint32_t *ret_mask)
+{
+    if (!stream->masked_units || words < MASK_WORDS)
+        return hipErrorInvalidValue;
+    const struct mask *mask = (const struct mask *)((const char *)stream->lane - offsetof(struct mask, lane));
+    memcpy(ret_mask, mask->words, sizeof mask->words);
+    return hipSuccess;
+}
+
 static CUdeviceptr device_address(const void *pointer)
 {
     return (uintptr_t)pointer;
@@ -83,6 +92,8 @@ FAKE_HIP(hipStreamCreateWithPriority, (hipStream_t * stream, unsigned flags, int
          cuStreamCreateWithPriority((CUstream *)stream, flags, priority))
 FAKE_HIP(hipExtStreamCreateWithCUMask, (hipStream_t * stream, uint32_t words, const uint32_t *mask),
          (words && mask) ? make_masked((CUstream *)stream, words, mask) : hipErrorInvalidValue)
+FAKE_HIP(hipExtStreamGetCUMask, (hipStream_t stream, uint32_t words, uint32_t *mask),
+         (stream && mask) ? get_mask(STREAM(stream), words, mask) : hipErrorInvalidValue)
 FAKE_HIP(hipStreamDestroy, (hipStream_t stream), stream ? cuStreamDestroy_v2(STREAM(stream)) : hipErrorInvalidHandle)
 FAKE_HIP_QUERY(hipDeviceGetStreamPriorityRange, (int *least, int *greatest),
                (least && greatest) ? (*least = 1, *greatest = -1, hipSuccess) : hipErrorInvalidValue)

@@ -67,6 +67,11 @@ int fake_hipblas_compute(void)
     return last_compute;
 }
 
+void *fake_hipblas_stream(void)
+{
+    return last_stream;
+}
+
 int fake_hipblas_living(void)
 {
     return live_objects;

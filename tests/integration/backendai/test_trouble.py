@@ -342,9 +342,9 @@ def a_daemon_that_others_can_replace_is_not_asked():
     os.mkdir(inner, 0o700)
     client = daemon.Daemon(os.path.join(inner, "facetd.sock"))
     refused(FacetError, client.list)
-    for path, mode, fragment in ((inner, 0o777, "may be written by anybody (mode 0777)"),
+    for path, mode, fragment in ((inner, 0o777, "may be written by any user (mode 0777)"),
                                  (inner, 0o770, "may be written by others (mode 0770)"),
-                                 (folder, 0o777, "may be written by anybody (mode 0777)")):
+                                 (folder, 0o777, "may be written by any user (mode 0777)")):
         os.chmod(path, mode)
         try:
             client.list()

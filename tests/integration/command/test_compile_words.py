@@ -26,9 +26,9 @@ def an_unusable_cache_is_reported_and_does_no_harm():
         for _ in range(2):
             output_of(place.facet("compile", "k.cl"))
             said = output_of(place.facet("compile", "k.cl", "--stats"))
-            contains(said, f"cache       not used: {place.path('cache')} may be written by anybody (mode 0777)\n")
+            contains(said, f"cache       not used: {place.path('cache')} may be written by any user (mode 0777)\n")
             equal(said.count("not used"), 1)
-        contains(place.json("compile", "k.cl", "--json")["statistics"]["uncached"], "may be written by anybody")
+        contains(place.json("compile", "k.cl", "--json")["statistics"]["uncached"], "may be written by any user")
         equal((place.compiles(), os.listdir(place.path("cache"))), (5, []))
         os.chmod(place.path("cache"), 0o700)
         equal("uncached" in place.json("compile", "k.cl", "--json")["statistics"], False)

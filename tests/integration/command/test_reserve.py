@@ -220,8 +220,9 @@ def placed_jobs_are_known_to_the_next_decision():
 
 
 @test
-def jobs_placed_one_by_one_fill_the_fleet():
-    """With each policy, as many jobs can be placed one by one as the fleet's GPUs have room for."""
+def jobs_placed_one_by_one_fill_the_fleet_as_in_a_simulation():
+    """With each policy, as many jobs can be placed one by one as the fleet's GPUs have room for, and as `facet simulate`
+    places when jobs of the same list arrive."""
     with Node() as node:
         node.write("jobs.csv", "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,1024,1,370\n")
         job = {"num_gpu": 1, "gpu_milli": 370, "cpu_milli": 1000, "memory_mib": 1024}
@@ -236,6 +237,10 @@ def jobs_placed_one_by_one_fill_the_fleet():
                     file.write(done.stdout)
                 count += 1
             equal(count, 20, policy)  # two jobs on each of ten GPUs
+            done = node.facet("simulate", "--nodes", node.path("nodes.csv"), "--jobs", jobs, "--policy", policy,
+                              "--seeds", "1", "--load", "100", "--json")
+            percent = json.loads(output_of(done))["allocated_percent"]["100"]
+            equal(round(percent * 100 / job["gpu_milli"], 6), count, f"{policy}: jobs of the simulation")  # of 10,000 milli
 
 
 @test

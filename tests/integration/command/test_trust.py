@@ -34,7 +34,7 @@ def check_every_verb_refuses(place, *fragments):
 
 @test
 def a_folder_that_others_may_write_is_not_used():
-    for mode, who in ((0o777, "anybody"), (0o770, "others"), (0o1777, "anybody")):
+    for mode, who in ((0o777, "any user"), (0o770, "others"), (0o1777, "any user")):
         with Place() as place:
             os.mkdir(place.runtime)
             os.chmod(place.runtime, mode)
@@ -49,7 +49,7 @@ def a_folder_below_one_that_others_may_write_is_not_used():
         os.chmod(place.path("open"), 0o777)
         place.env["FACET_RUNTIME_DIR"] = place.path("open/run")
         check_every_verb_refuses(place, f"{place.path('open')}, which leads to {place.path('open/run')}",
-                                 "may be written by anybody (mode 0777)")
+                                 "may be written by any user (mode 0777)")
         os.chmod(place.path("open"), 0o1777)
         equal(place.facet("vgpu", "list", "--no-start").stderr.count("no daemon listens"), 1)
 
@@ -81,7 +81,7 @@ def a_path_in_an_answer_to_a_file_that_others_can_change_is_not_taken():
         place.env["FAKE_ENVIRONMENT"] = json.dumps({"FACET_SIM_PROFILE": profile})
         done = place.facet("run", "sh", "-c", 'echo "<$FACET_SIM_PROFILE>"')
         equal(done.stdout, "<>\n")
-        contains(done.stderr, "may be written by anybody (mode 0777)")
+        contains(done.stderr, "may be written by any user (mode 0777)")
 
 
 @test
@@ -92,7 +92,7 @@ def nothing_in_a_segment_is_opened_before_its_folder_is_judged():
         for arguments in ([], ["--vgpu", "open"], ["--report", "report.json"]):
             done = place.facet("run", *arguments, "touch", "ran")
             equal(done.returncode, 1, done.stderr)
-            contains(done.stderr, "may be written by anybody (mode 0777)")  # comes before the missing file `usage`
+            contains(done.stderr, "may be written by any user (mode 0777)")  # comes before the missing file `usage`
         equal(place.exists("ran"), False)
 
 
@@ -236,7 +236,7 @@ def where_root_has_no_number_the_owner_of_the_root_folder_is_root():
             os.rename(theirs, below := f"/run/facet-test-{os.getpid()}")
             theirs = below
             contains(users.as_user(VICTIM, *ask, FACET_RUNTIME_DIR=f"{theirs}/run").stderr,
-                     "belongs to user 65534, which may be anybody in this user namespace")
+                     "belongs to user 65534, which may be any user in this user namespace")
         finally:
             shutil.rmtree(theirs)
             os.rmdir(mine)

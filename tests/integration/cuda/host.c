@@ -99,18 +99,29 @@ static int vgpu_of(struct world *world, const char *item, int previous)
     return sscanf(item, "%u:%u", &request, &limit) == 2 ? world_add(world, request, limit) : -2;
 }
 
-static unsigned start_tenants(struct world *world, char *list, char *const command[], struct tenant *tenants)
+/* Starts a process for each item of the list. Prints which item is refused and returns false; the processes before it
+ * run. */
+static bool start_tenants(struct world *world, char *list, char *const command[], struct tenant *tenants,
+                          unsigned *ret_count)
 {
     unsigned count = 0;
     int vgpu = -2;
 
-    for (char *item = strtok(list, ","); item && count < TENANTS; item = strtok(NULL, ",")) {
+    *ret_count = 0;
+    for (char *item = strtok(list, ","); item; item = strtok(NULL, ",")) {
+        if (count == TENANTS) {
+            fprintf(stderr, "host: VGPU '%s': expected at most %u\n", item, TENANTS);
+            return false;
+        }
         vgpu = vgpu_of(world, item, vgpu);
-        if (vgpu < -1)
-            break;
-        tenants[count++] = (struct tenant){.vgpu = vgpu, .pid = world_start(world, vgpu, command)};
+        if (vgpu < -1) {
+            fprintf(stderr, "host: VGPU '%s': expected bare, REQUEST:LIMIT, swap:MIB, or + after another\n", item);
+            return false;
+        }
+        tenants[count] = (struct tenant){.vgpu = vgpu, .pid = world_start(world, vgpu, command)};
+        *ret_count = ++count;
     }
-    return count;
+    return count > 0;
 }
 
 int main(int argc, char **argv)
@@ -126,11 +137,12 @@ int main(int argc, char **argv)
     if (!world_open(&world))
         return 1;
     fake_state(); /* made here, so that all processes share one machine */
-    unsigned count = start_tenants(&world, argv[2], argv + 3, tenants);
-    if (atoi(argv[1]) > 0)
+    unsigned count;
+    bool started = start_tenants(&world, argv[2], argv + 3, tenants, &count);
+    if (started && atoi(argv[1]) > 0)
         watch_tenants(&world, tenants, count, (unsigned)atoi(argv[1]));
     for (unsigned i = 0; i < count; i++)
         status |= world_wait(tenants[i].pid);
     world_close(&world);
-    return count && !status ? 0 : 1;
+    return started && !status ? 0 : 1;
 }

@@ -199,7 +199,7 @@ static const struct {
 static const unsigned slices_of_profile[] = {1, 2, 3, 4, 7}; /* by the index of a compute profile */
 
 struct computes {
-    unsigned taken_mask, count, set_count; /* the mask has a bit for each slice in use */
+    unsigned taken_mask, set_count; /* the mask has a bit for each slice in use */
 };
 
 static void explore_computes(nvmlGpuInstance_t parent, unsigned rule, struct computes *computes, unsigned from)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "limiter/refused.h"
 
 /* The output of a program that sees exactly these devices of the machine: "1,0". */
 static const char *output_of_devices(const char *devices)
@@ -139,6 +140,17 @@ static void test_program_chooses_among_its_vgpus(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 100");
 }
 
+static void assert_refused_because(const char *dir, const char *expected)
+{
+    char reason[FACET_REFUSED_REASON_SIZE];
+    uint32_t count;
+
+    assert_true(facet_refused_read(dir, &count, reason));
+    assert_int_equal(count, 1);
+    if (!strstr(reason, expected))
+        fail_msg("'%s' does not say '%s'", reason, expected);
+}
+
 /* A program must not run without its limits. */
 static void test_init_fails_in_a_vgpu_that_cannot_be_used(void **state)
 {
@@ -151,9 +163,16 @@ static void test_init_fails_in_a_vgpu_that_cannot_be_used(void **state)
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
     fixture_enter("0,0");
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
+    assert_refused_because(fixture.segments[0].dir, "expected each device once in FACET_VGPU_DIR");
     assert_true(test_segment_make(&other, "opencl/Some Device", FIXTURE_MEMORY));
     setenv("FACET_VGPU_DIR", other.dir, 1);
     assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
+    assert_refused_because(other.dir, "expected a device of this vendor");
+    test_segment_remove(&other);
+    assert_true(test_segment_make(&other, "GPU-1,GPU-2", FIXTURE_MEMORY));
+    setenv("FACET_VGPU_DIR", other.dir, 1);
+    assert_string_equal(fixture_run("program", "libcuda.so.1", NULL), "init 802");
+    assert_refused_because(other.dir, "expected a device with an address that has no ','");
     test_segment_remove(&other);
 }
 

@@ -424,7 +424,7 @@ def a_socket_path_that_is_too_long_is_refused():
 
 
 @test
-def a_runtime_folder_that_anybody_may_write_is_refused():
+def a_runtime_folder_that_any_user_may_write_is_refused():
     with Facetd(start=False) as daemon:
         os.mkdir(daemon.runtime)
         os.chmod(daemon.runtime, 0o777)

@@ -10,6 +10,8 @@ import subprocess
 import threading
 
 from facetd import FACETD, Facetd, VgpuHolder, read_all, wait_until
+from place import provider_processes
+from simulated import Simulated
 from tap import contains, equal, main, test
 
 
@@ -266,11 +268,25 @@ def the_background_daemon_tells_why_it_did_not_start():
         contains(result.stderr, "facet.db")
 
 
+def variables_of_providers(daemon):
+    """The names of the variables of each process that runs a provider for the daemon."""
+    found = []
+    for pid in provider_processes(daemon.process.pid):
+        with open(f"/proc/{pid}/environ", encoding="utf-8") as file:
+            found.append({entry.split("=", 1)[0] for entry in file.read().split("\0") if entry})
+    return found
+
+
 @test
-def a_daemon_started_with_a_tenants_variables_answers():
-    with Facetd(start=False, OPENCL_LAYERS="/some/layer.so", FACET_VGPU_DIR="/somewhere") as daemon:
-        daemon.start()
-        equal(daemon.get("/v1/health").status, 200)
+def a_tenants_variables_reach_no_provider_of_the_daemon():
+    """A daemon of a tenant's environment would otherwise run its own providers within that tenant's limits."""
+    tenants = {"OPENCL_LAYERS": "/some/layer.so", "FACET_VGPU_DIR": "/somewhere"}
+    with Simulated(FACET_LOG="info", **tenants) as daemon:
+        daemon.create(device="sim:0", mode="hard", compute_request_milli=500)
+        wait_until(lambda: variables_of_providers(daemon), "a process runs a provider")
+        for names in variables_of_providers(daemon):
+            equal(names & set(tenants), set(), "variables of the tenant")
+            equal("FACET_LOG" in names, True, "a variable that is passed on")
 
 
 @test

@@ -33,6 +33,15 @@ def state(text, when):
 
 
 @test
+def a_surplus_argument_of_opencl_burn_is_refused_by_name():
+    if not (BUILD / "examples" / "opencl_burn").exists():
+        raise Skip("opencl_burn is not built")
+    done = subprocess.run([BUILD / "examples" / "opencl_burn", "--seconds", "1", "more"], text=True, capture_output=True,
+                          check=False)
+    equal((done.returncode, done.stderr.splitlines()[0]), (2, "opencl_burn: 'more' is one argument too many"))
+
+
+@test
 def memory_really_moves_and_nothing_is_lost():
     text = run("memory")
     before, after = state(text, "before"), state(text, "after")

@@ -147,11 +147,12 @@ def describe_wrong(wrong, got, expected, inputs):
 
 
 def exact(results, index, expected, what, inputs=()):
-    """Expects equal numbers; a NaN equals every other NaN."""
+    """Expects equal bits, so that -0.0 is not 0.0; a NaN equals every other NaN, as OpenCL fixes no payload."""
     for who, got in results_of_each(results, index):
         expected = numpy.asarray(expected).astype(got.dtype, copy=False).reshape(got.shape)
         wrong = got != expected
         if got.dtype.kind == "f":
+            wrong |= numpy.signbit(got) != numpy.signbit(expected)
             wrong &= ~(numpy.isnan(got) & numpy.isnan(expected))
         if wrong.any():
             raise AssertionError(f"{who}, {what}: {wrong.sum()} of {wrong.size} wrong: "
@@ -188,12 +189,6 @@ def near(results, index, expected, bound, what, inputs=(), of=None):
         if wrong.any():
             raise AssertionError(f"{who}, {what}: {wrong.sum()} of {wrong.size} beyond {bound} ULP, the worst "
                                  f"{away[wrong].max():.4g}: " + describe_wrong(wrong, got, expected, inputs))
-
-
-def agree(results, index, what):
-    """Compares Facet with the other implementation number by number, without a reference."""
-    if OTHER in results and "Facet" in results:
-        exact({"Facet": results["Facet"]}, index, results[OTHER][index], f"{what}, against {OTHER}")
 
 
 def refused(name, *fragments, text=None):

@@ -241,6 +241,7 @@ static void test_a_thousand_launches_leave_nothing(void **state)
     char path[1024];
 
     (void)state;
+    print_message("# seed %u\n", world.seed);
     snprintf(path, sizeof path, "%s/facet-provider-cpu.so", getenv("FACET_BUILD_DIR"));
     const uint32_t files = open_files();
     assert_int_equal(facet_session_open(path, NULL, &world.session, &world.error), FACET_OK);

@@ -4,6 +4,7 @@
  * the libraries, libraries that are missing or too old, refusals, leaks. Never: opens a real library.
  */
 #include "tests/provider.h"
+#include "vendor/hip/execution.h"
 #include "vendor/hip/hipblaslt.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -282,15 +283,35 @@ static void an_old_library_multiplies_nothing(void **state)
     provider->device->close(world.instance);
 }
 
-static void operations_run_with_a_limit_and_with_bounds(void **state)
+/* The units of the stream that a library was given last, as the fake runtime has them. */
+static uint32_t units_of_stream(const char *variable, const char *function)
+{
+    hipError_t (*get_mask)(hipStream_t, uint32_t, uint32_t *);
+    uint32_t mask[32] = {0}, units = 0;
+    void *runtime = dlopen(getenv("FACET_ROCM_HIP"), RTLD_NOW | RTLD_LOCAL);
+
+    assert_non_null(runtime);
+    *(void **)&get_mask = dlsym(runtime, "hipExtStreamGetCUMask");
+    assert_int_equal(get_mask(seen_pointer(variable, function), 32, mask), hipSuccess);
+    dlclose(runtime);
+    for (int i = 0; i < 32; i++)
+        units += (uint32_t)__builtin_popcount(mask[i]);
+    return units;
+}
+
+/* In a context with a compute limit, and also when it has bounds, the libraries work on streams with so many units. */
+static void operations_run_within_a_limit_and_within_bounds(void **state)
 {
     use_libraries(NULL, NULL);
     struct facet_provider_instance *instance = open_provider();
     assert_int_equal(provider->limit->set_compute(instance, 0, "w", 250, NULL), FACET_OK);
     struct world world = open_world(instance);
     run_and_succeed(&world, gemm_of(&world, FACET_MATH_F32, 0));
+    assert_int_equal(units_of_stream("FACET_TEST_HIPBLASLT", "fake_hipblas_stream"), 76); /* a quarter of 304 */
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 1, NULL), FACET_OK);
     run_and_succeed(&world, attention_of(&world));
+    assert_int_equal(units_of_stream("FACET_TEST_HIPBLASLT", "fake_hipblas_stream"), 8);
+    assert_int_equal(units_of_stream("FACET_TEST_MIOPEN", "fake_miopen_stream"), 8);
     provider->device->close(instance);
 }
 
@@ -304,7 +325,7 @@ int main(void)
         cmocka_unit_test(a_library_that_is_missing_is_named),
         cmocka_unit_test(without_libraries_there_is_no_mathematics),
         cmocka_unit_test(an_old_library_multiplies_nothing),
-        cmocka_unit_test(operations_run_with_a_limit_and_with_bounds),
+        cmocka_unit_test(operations_run_within_a_limit_and_within_bounds),
     };
 
     load_provider("rocm");

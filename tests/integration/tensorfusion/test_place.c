@@ -45,7 +45,7 @@ static void a_base_writable_by_all_is_refused_and_a_folder_inside_a_sticky_one_i
     snprintf(inside, sizeof inside, "%s/facet", base);
     tf_listen();
     assert_int_equal(tf.LimiterInit(base), ACCEL_ERROR_OPERATION_FAILED);
-    assert_non_null(strstr(tf_log.last, "may be written by anybody (mode 0777)"));
+    assert_non_null(strstr(tf_log.last, "may be written by any user (mode 0777)"));
     assert_int_equal(tf.LimiterInit(inside), ACCEL_ERROR_OPERATION_FAILED);
     assert_non_null(strstr(tf_log.last, "expected 'chmod +t'"));
     assert_int_equal(stat(inside, &info), -1);

@@ -12,6 +12,16 @@
 static atomic_long countdown;  /* the number of the call that fails, from 1 on; 0 or less: no call fails */
 static atomic_bool has_failed; /* the call has failed */
 
+/* The buffer that __wrap_calloc() tries to free while it is copied, of `bytes`, to the host. The copy makes the only
+ * allocation of that size. */
+static struct {
+    struct facet_balancer *balancer;
+    size_t bytes; /* 0: none */
+    uint64_t buffer;
+    enum facet_status status;
+    struct facet_error error;
+} freed_meanwhile;
+
 static bool call_fails(void)
 {
     long left = atomic_load(&countdown);
@@ -33,6 +43,11 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size)
 {
+    if (freed_meanwhile.bytes && count * size == freed_meanwhile.bytes) {
+        freed_meanwhile.bytes = 0;
+        freed_meanwhile.status =
+            facet_balancer_free(freed_meanwhile.balancer, freed_meanwhile.buffer, &freed_meanwhile.error);
+    }
     return call_fails() ? NULL : __real_calloc(count, size);
 }
 
@@ -197,11 +212,46 @@ static void a_write_without_memory_leaves_the_content(void **state)
     }
 }
 
+/* A vGPU has room for one of two buffers: a task that needs the second makes the balancer copy the first to the host.
+ */
+static void a_buffer_that_is_copied_for_room_is_not_freed_meanwhile(void **state)
+{
+    static const uint32_t one[] = {1};
+    const struct facet_balancer_config config = {.size = sizeof config, .count = 1, .ids = one, .interval_ns = MS};
+    const size_t bytes = 9 * MIB;
+    uint64_t first, second, word = 0;
+    struct facet_balancer *balancer = NULL;
+
+    (void)state;
+    assert_int_equal(facet_balancer_open(world.driver, &config, &balancer, ERROR), FACET_OK);
+    assert_int_equal(facet_balancer_allocate(balancer, bytes, &first, ERROR), FACET_OK);
+    assert_int_equal(facet_balancer_allocate(balancer, bytes, &second, ERROR), FACET_OK);
+    assert_true(submit_task(balancer, first));
+    assert_int_equal(facet_balancer_wait(balancer, FACET_BALANCER_ALL, WAIT_NS, ERROR), FACET_OK);
+    freed_meanwhile.status = FACET_OK;
+    freed_meanwhile.balancer = balancer;
+    freed_meanwhile.buffer = first;
+    freed_meanwhile.bytes = bytes;
+    assert_true(submit_task(balancer, second));
+    assert_int_equal(facet_balancer_wait(balancer, FACET_BALANCER_ALL, WAIT_NS, ERROR), FACET_OK);
+    assert_int_equal(freed_meanwhile.bytes, 0); /* the copy was made */
+    assert_int_equal(freed_meanwhile.status, FACET_BUSY);
+    if (!strstr(freed_meanwhile.error.message, "its content is being copied off a vGPU: try again"))
+        fail_msg("%s", freed_meanwhile.error.message);
+    assert_int_equal(facet_balancer_read(balancer, first, 0, &word, sizeof word, ERROR), FACET_OK);
+    assert_int_equal(word, 1);
+    assert_int_equal(facet_balancer_free(balancer, first, ERROR), FACET_OK);
+    facet_balancer_close(balancer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_allocation_fails_in_turn, open_world, close_world),
-        cmocka_unit_test_setup_teardown(a_write_without_memory_leaves_the_content, open_world, close_world)};
+        cmocka_unit_test_setup_teardown(a_write_without_memory_leaves_the_content, open_world, close_world),
+        cmocka_unit_test_setup_teardown(a_buffer_that_is_copied_for_room_is_not_freed_meanwhile, open_world,
+                                        close_world),
+    };
 
     return cmocka_run_group_tests(tests, world_load, world_unload);
 }

@@ -359,11 +359,73 @@ static void compute_virtualization_can_be_off(void **state)
 #define USERS       64
 #define USER_ROUNDS effort(40, 10)
 
-static atomic_uint wrong_infos;
+static atomic_uint wrong_infos, wrong_answers, executions;
 
-/* Creates, uses and destroys vGPUs that other threads use, too, so that any of the calls may be refused. */
+/* Counts a status that is neither success, nor FACET_NOT_FOUND because another thread has destroyed the vGPU, nor one
+ * of the two that the call may also have here; FACET_OK stands for none. Prints the first of them. */
+static enum facet_status check_answer(const char *call, enum facet_status status, enum facet_status also,
+                                      enum facet_status or)
+{
+    if (status != FACET_OK && status != FACET_NOT_FOUND && status != also && status != or
+        &&atomic_fetch_add(&wrong_answers, 1) < 10)
+        print_error("# %s: %s\n", call, facet_status_name(status));
+    return status;
+}
+
+#define ANSWER(call, also, or) check_answer(#call, call, FACET_##also, FACET_## or)
+
+/* Another thread may have destroyed the vGPU and created it anew since `address` was allocated: then the memory, and
+ * the kernel, are not of this vGPU. */
+static uint64_t launch_in_shared_vgpu(uint32_t id, uint32_t stream, uint64_t address, struct facet_kernel **ret_kernel)
+{
+    struct facet_driver *driver = world.driver;
+    uint64_t value = 1, execution = 0;
+
+    ANSWER(facet_vgpu_fill(driver, id, address, 0, 4096, NULL), FROZEN, OUT_OF_RANGE);
+    if (ANSWER(facet_vgpu_load_kernel(driver, id, world.image, "add", ret_kernel, NULL), OK, OK) != FACET_OK)
+        return 0;
+    ANSWER(facet_kernel_set_memory(*ret_kernel, 0, address, NULL), OK, OK);
+    ANSWER(facet_kernel_set_value(*ret_kernel, 1, &value, sizeof value, NULL), OK, OK);
+    if (ANSWER(facet_vgpu_execute(driver, id, stream, *ret_kernel, &one_group, &execution, NULL), INVALID_ARGUMENT,
+               OUT_OF_RANGE) == FACET_OK)
+        atomic_fetch_add(&executions, 1);
+    return execution;
+}
+
+static void change_shared_vgpu(uint32_t id, uint32_t change, uint64_t execution)
+{
+    struct facet_driver *driver = world.driver;
+
+    switch (change) {
+    case 0:
+        ANSWER(facet_vgpu_destroy(driver, id, NULL), OK, OK);
+        break;
+    case 1:
+        ANSWER(facet_vgpu_pause(driver, id, NULL), TIMEOUT, OK);
+        ANSWER(facet_vgpu_resume(driver, id, NULL), OK, OK);
+        break;
+    case 2:
+        ANSWER(facet_vgpu_set_share(driver, id, 100, 1000, NULL), OK, OK);
+        ANSWER(facet_vgpu_set_bounds(driver, id, 1, 1, NULL), OK, OK);
+        break;
+    case 3:
+        ANSWER(facet_vgpu_cancel(driver, id, execution, NULL), OK, OK);
+        break;
+    case 4:
+        ANSWER(facet_vgpu_compact(driver, id, NULL, NULL, NULL), OK, OK);
+        break;
+    case 5:
+        ANSWER(facet_vgpu_wait(driver, id, 0, 1, NULL), OK, OK);
+        break;
+    default:
+        ANSWER(facet_vgpu_synchronize(driver, id, FACET_STREAM_ALL, WAIT_NS, NULL), FROZEN, OK);
+    }
+}
+
+/* Creates, uses and destroys vGPUs that other threads use, too, so that calls may be refused as they say. */
 static void *use_shared_vgpus(void *argument)
 {
+    struct facet_driver *driver = world.driver;
     uint64_t seed = (uintptr_t)argument * 2654435761u + 1;
 
     for (uint32_t i = 0; i < USER_ROUNDS; i++) {
@@ -372,47 +434,18 @@ static void *use_shared_vgpus(void *argument)
         struct facet_vgpu_config config = vgpu_config(id);
         struct facet_vgpu_info info = {.size = sizeof info};
         struct facet_kernel *kernel = NULL;
-        uint64_t address = 0, value = 1, execution = 0;
-        struct facet_driver *driver = world.driver;
+        uint64_t address = 0, execution = 0;
 
         config.memory_bytes = 4 * MIB;
-        if (facet_vgpu_allocate(driver, id, 4096, NULL, &address, NULL) == FACET_NOT_FOUND)
-            facet_vgpu_create(driver, &config, NULL, NULL);
+        if (ANSWER(facet_vgpu_allocate(driver, id, 4096, NULL, &address, NULL), OK, OK) == FACET_NOT_FOUND)
+            ANSWER(facet_vgpu_create(driver, &config, NULL, NULL), ALREADY_EXISTS, QUOTA);
         if (address)
-            facet_vgpu_fill(driver, id, address, 0, 4096, NULL);
-        if (address && facet_vgpu_load_kernel(driver, id, world.image, "add", &kernel, NULL) == FACET_OK) {
-            facet_kernel_set_memory(kernel, 0, address, NULL);
-            facet_kernel_set_value(kernel, 1, &value, sizeof value, NULL);
-            facet_vgpu_execute(driver, id, (uint32_t)(seed >> 40) % 2, kernel, &one_group, &execution, NULL);
-        }
-        switch ((seed >> 50) % 8) {
-        case 0:
-            facet_vgpu_destroy(driver, id, NULL);
-            break;
-        case 1:
-            facet_vgpu_pause(driver, id, NULL);
-            facet_vgpu_resume(driver, id, NULL);
-            break;
-        case 2:
-            facet_vgpu_set_share(driver, id, 100, 1000, NULL);
-            facet_vgpu_set_bounds(driver, id, 1, 1, NULL);
-            break;
-        case 3:
-            facet_vgpu_cancel(driver, id, execution, NULL);
-            break;
-        case 4:
-            facet_vgpu_compact(driver, id, NULL, NULL, NULL);
-            break;
-        case 5:
-            facet_vgpu_wait(driver, id, 0, 1, NULL);
-            break;
-        default:
-            facet_vgpu_synchronize(driver, id, FACET_STREAM_ALL, WAIT_NS, NULL);
-        }
-        if (facet_vgpu_get_info(driver, id, &info, NULL) == FACET_OK && info.id != id)
+            execution = launch_in_shared_vgpu(id, (uint32_t)(seed >> 40) % 2, address, &kernel);
+        change_shared_vgpu(id, (uint32_t)(seed >> 50) % 8, execution);
+        if (ANSWER(facet_vgpu_get_info(driver, id, &info, NULL), OK, OK) == FACET_OK && info.id != id)
             atomic_fetch_add(&wrong_infos, 1);
         if (address)
-            facet_vgpu_free(driver, id, address, NULL);
+            ANSWER(facet_vgpu_free(driver, id, address, NULL), OK, OK);
         facet_kernel_destroy(kernel);
     }
     return NULL;
@@ -429,6 +462,8 @@ static void many_threads_use_everything(void **state)
     for (int i = 0; i < USERS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(wrong_infos, 0);
+    assert_int_equal(wrong_answers, 0);
+    assert_true(executions > 0);
     for (uint32_t id = 1; id <= 6; id++)
         (void)facet_vgpu_destroy(world.driver, id, NULL);
     OK(facet_vgpu_list(world.driver, NULL, 0, &count, ERROR));

@@ -84,7 +84,7 @@ static void test_open_refuses_folders_that_others_can_change(void **state)
     assert_int_equal(chmod(inner, 0700), 0);
     assert_int_equal(chmod(outer, 0777), 0);
     assert_int_equal(facet_limiter_open(inner, &limiter, &error), FACET_PERMISSION);
-    assert_non_null(strstr(error.message, "may be written by anybody (mode 0777)"));
+    assert_non_null(strstr(error.message, "may be written by any user (mode 0777)"));
     assert_int_equal(rmdir(inner), 0);
     assert_int_equal(rmdir(outer), 0);
 }

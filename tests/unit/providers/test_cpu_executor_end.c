@@ -128,7 +128,7 @@ static void groups_of_a_destroyed_tenant_are_ended(void **state)
     cpu_executor_destroy(executor);
 }
 
-/* Nobody cancels the group: it is ended because it exceeds the time that any group may take. */
+/* No caller cancels the group: it is ended because it exceeds the time that any group may take. */
 static void a_group_that_exceeds_its_time_is_ended(void **state)
 {
     (void)state;

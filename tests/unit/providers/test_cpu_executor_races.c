@@ -169,10 +169,12 @@ static void no_launch_is_lost_between_random_clients(void **state)
     struct cpu_executor *executor = executor_of(4, NULL);
     pthread_t threads[CLIENTS];
     uint64_t unit_ns, busy_ns;
+    uint32_t seed = effort_seed(1);
     void *result;
 
+    print_message("# seed %u\n", seed);
     for (size_t i = 0; i < CLIENTS; i++) {
-        clients[i] = (struct client){.executor = executor, .seed = 0x9e3779b97f4a7c15u * (i + effort_seed(1))};
+        clients[i] = (struct client){.executor = executor, .seed = 0x9e3779b97f4a7c15u * (i + seed)};
         assert_int_equal(pthread_create(&threads[i], NULL, client_main, &clients[i]), 0);
     }
     for (size_t i = 0; i < CLIENTS; i++) {

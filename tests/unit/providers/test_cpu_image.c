@@ -172,6 +172,7 @@ static void a_misplaced_word_never_crashes(void **state)
     uint32_t random = effort_seed(1), steps = effort(20000, 2000);
     (void)state;
 
+    print_message("# seed %u\n", random);
     for (uint32_t i = 0; i < steps; i++) {
         uint64_t module = 0;
         size_t to = random_word(&random, words, size / sizeof *words);

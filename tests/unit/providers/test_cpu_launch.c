@@ -398,6 +398,7 @@ static void a_context_that_ends_at_any_moment_leaves_nothing(void **state)
     void *image = world_file("test-cpu-kernels.so", &size);
     (void)state;
 
+    print_message("# seed %u\n", seed);
     for (int i = 0; i < (int)effort(300, 50); i++)
         run_round(&seed, image, size);
     free(image);

@@ -7,6 +7,7 @@
 
 #include "vendor/cuda/cublaslt.h"
 #include "vendor/cuda/cudnn.h"
+#include "vendor/cuda/green.h"
 
 enum { SIDE = 3, BYTES = SIDE * SIDE * sizeof(float) };
 
@@ -175,8 +176,25 @@ static void memory_of_an_operation_that_waits_stays(void **state)
     provider->device->close(world.instance);
 }
 
-/* Operations succeed in a context that has a compute limit, and also when it has bounds. */
-static void operations_run_with_a_limit_and_with_bounds(void **state)
+/* The units of the stream that a library was given last, as the fake driver has them. */
+static uint32_t units_of_stream(const char *variable, const char *function)
+{
+    CUresult (*get_green)(CUstream, CUgreenCtx *), (*get_resource)(CUgreenCtx, CUdevResource *, CUdevResourceType);
+    CUdevResource resource = {0};
+    CUgreenCtx green = NULL;
+    void *driver = dlopen(getenv("FACET_TEST_CUDA"), RTLD_NOW | RTLD_LOCAL);
+
+    assert_non_null(driver);
+    *(void **)&get_green = dlsym(driver, "cuStreamGetGreenCtx");
+    *(void **)&get_resource = dlsym(driver, "cuGreenCtxGetDevResource");
+    assert_int_equal(get_green(seen_pointer(variable, function), &green), CUDA_SUCCESS);
+    assert_int_equal(get_resource(green, &resource, CU_DEV_RESOURCE_TYPE_SM), CUDA_SUCCESS);
+    dlclose(driver);
+    return resource.sm.smCount;
+}
+
+/* In a context with a compute limit, and also when it has bounds, the libraries work on streams with so many units. */
+static void operations_run_within_a_limit_and_within_bounds(void **state)
 {
     struct facet_provider_instance *instance = open_fake();
 
@@ -184,8 +202,12 @@ static void operations_run_with_a_limit_and_with_bounds(void **state)
     struct world world = enter_world(instance, "w");
     uint64_t at = allocate_area(&world);
     run_now(&world, gemm_of(at, FACET_MATH_F32, 0));
+    assert_int_equal(units_of_stream("FACET_CUDA_CUBLASLT", "fake_cublas_stream"), 40);
     assert_int_equal(provider->execution->set_bounds(instance, world.context, 8, 1, NULL), FACET_OK);
     run_now(&world, convolution_of(at, 0));
+    assert_int_equal(units_of_stream("FACET_CUDA_CUDNN", "fake_cudnn_stream"), 8);
+    run_now(&world, gemm_of(at, FACET_MATH_F32, 0));
+    assert_int_equal(units_of_stream("FACET_CUDA_CUBLASLT", "fake_cublas_stream"), 8);
     provider->device->close(instance);
 }
 
@@ -197,7 +219,7 @@ int main(void)
         cmocka_unit_test(a_library_that_is_missing_is_named),
         cmocka_unit_test(without_libraries_there_is_no_mathematics),
         cmocka_unit_test(memory_of_an_operation_that_waits_stays),
-        cmocka_unit_test(operations_run_with_a_limit_and_with_bounds),
+        cmocka_unit_test(operations_run_within_a_limit_and_within_bounds),
     };
 
     load_provider("cuda");

@@ -425,6 +425,7 @@ static void random_steps_never_overlap(void **state)
     unsigned seed = effort_seed(20);
     char worker[16];
 
+    print_message("# seed %u\n", seed);
     for (int step = 0; step < (int)effort(20000, 2000); step++) {
         unsigned choice = (unsigned)rand_r(&seed);
         uint32_t count;

@@ -518,27 +518,6 @@ static void test_each_failing_allocation_leaves_nothing(void **state)
 }
 
 /* Makes a configuration by several setters. Where memory runs out, a setter fails with no_memory. */
-static bool add_each_setting(void *context)
-{
-    struct facet_workload *workload = NULL;
-    struct facet_error error = {0};
-    bool done = facet_workload_create(&workload, &error) == FACET_OK &&
-                facet_workload_add_device_node(workload, "/dev/kfd", NULL, "rw", &error) == FACET_OK &&
-                facet_workload_set_device_numbers(workload, "/dev/kfd", 'c', 240, 0, &error) == FACET_OK &&
-                facet_workload_set_ulimit(workload, "memlock", -1, -1, &error) == FACET_OK &&
-                facet_workload_set_memory(workload, 1, 2, &error) == FACET_OK;
-
-    if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
-    facet_workload_destroy(workload);
-    return done;
-}
-
-static void test_setters_without_memory_fail_with_no_memory(void **state)
-{
-    assert_true(failing_loop(add_each_setting, NULL) > 100);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -554,7 +533,6 @@ int main(void)
         cmocka_unit_test(test_settings_that_a_form_cannot_express_are_named),
         cmocka_unit_test(test_cdi_without_edits_is_refused),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
-        cmocka_unit_test(test_setters_without_memory_fail_with_no_memory),
     };
 
     failing_begin();

@@ -14,7 +14,7 @@ struct storm_bag {
     CUdeviceptr pointers[OBJECTS];
     CUarray arrays[OBJECTS];
     CUmipmappedArray mipmapped[OBJECTS];
-    CUmemGenericAllocationHandle handles[OBJECTS];
+    CUmemGenericAllocationHandle handles[PAGE_COUNT];
     CUmemoryPool pools[2];
     CUdeviceptr addresses; /* PAGE_COUNT pages are reserved here */
     bool mapped[PAGE_COUNT];

@@ -278,6 +278,26 @@ static void a_kernel_that_does_nothing_is_noticed(void **state)
     assert_int_equal(facet_vendor_type_set(root, &vf, 557, &error), FACET_BAD_STATE);
 }
 
+/* Changes a count of virtual functions while the Nth write fails, or all writes from it on. Returns false if there are
+ * fewer writes, so that the change succeeds. */
+static bool change_with_failing_write(int from, int to, uint64_t nth, bool for_good, struct facet_error *error)
+{
+    kernel_set_virtuals(from);
+    put_text(GPU "sriov_numvfs", from == 0 ? "0" : from == 1 ? "1" : "2");
+    put_text(GPU "sriov_drivers_autoprobe", "1");
+    writes = 0;
+    fail_at = nth;
+    fail_for_good = for_good;
+    enum facet_status status = facet_sriov_set(root, &gpu, (uint32_t)to, FACET_SRIOV_NO_PROBE, error);
+    bool reached = writes >= nth;
+    fail_at = 0;
+    fail_for_good = false;
+    assert_int_equal(status == FACET_OK, !reached);
+    if (reached)
+        assert_says(*error, "0000:65:00.0");
+    return reached;
+}
+
 /* Changes each count of virtual functions into each other count, while each of the writes in turn fails once. */
 static void every_failing_write_leaves_the_state_as_it_was(void **state)
 {
@@ -286,22 +306,40 @@ static void every_failing_write_leaves_the_state_as_it_was(void **state)
             bool reached = from != to;
             for (uint64_t nth = 1; reached; nth++) {
                 struct facet_error error = {0};
-                kernel_set_virtuals(from);
-                put_text(GPU "sriov_numvfs", from == 0 ? "0" : from == 1 ? "1" : "2");
-                put_text(GPU "sriov_drivers_autoprobe", "1");
-                writes = 0;
-                fail_at = nth;
-                enum facet_status status = facet_sriov_set(root, &gpu, (uint32_t)to, FACET_SRIOV_NO_PROBE, &error);
-                reached = writes >= nth;
-                fail_at = 0;
-                assert_int_equal(status == FACET_OK, !reached);
+                reached = change_with_failing_write(from, to, nth, false, &error);
                 assert_int_equal(number_in(GPU "sriov_numvfs"), reached ? from : to);
                 assert_int_equal(number_in(GPU "sriov_drivers_autoprobe"), !reached && to > 0 ? 0 : 1);
-                if (reached)
-                    assert_says(error, "0000:65:00.0");
+                assert_null(strstr(error.message, "not undone"));
             }
         }
     }
+}
+
+/* While each of the writes in turn, and all later ones, fail, the message names what differs from before, and no more.
+ */
+static void every_state_that_writes_leave_for_good_is_named(void **state)
+{
+    unsigned counts = 0, probings = 0;
+
+    for (int from = 0; from < 3; from++) {
+        for (int to = 0; to < 3; to++) {
+            bool reached = from != to;
+            for (uint64_t nth = 1; reached; nth++) {
+                struct facet_error error = {0};
+                reached = change_with_failing_write(from, to, nth, true, &error);
+                if (!reached)
+                    continue;
+                const char *left = strstr(error.message, "not undone");
+                bool other_count = number_in(GPU "sriov_numvfs") != from;
+                bool other_probing = number_in(GPU "sriov_drivers_autoprobe") != 1;
+                assert_int_equal(left && strstr(left, "the number of virtual functions"), other_count);
+                assert_int_equal(left && strstr(left, "sriov_drivers_autoprobe"), other_probing);
+                counts += other_count;
+                probings += other_probing;
+            }
+        }
+    }
+    assert_true(counts > 0 && probings > 0);
 }
 
 static void a_step_that_cannot_be_undone_is_reported(void **state)
@@ -440,6 +478,7 @@ int main(void)
         TEST(functions_in_use_are_named_and_stay),
         TEST(a_kernel_that_does_nothing_is_noticed),
         TEST(every_failing_write_leaves_the_state_as_it_was),
+        TEST(every_state_that_writes_leave_for_good_is_named),
         TEST(a_step_that_cannot_be_undone_is_reported),
         TEST(mediated_devices_come_and_go),
         TEST(devices_that_cannot_be_made_are_named),
