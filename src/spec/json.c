@@ -46,6 +46,26 @@ enum facet_status facet_json_read(const char *text, size_t bytes, json_t **ret_j
     return FACET_OK;
 }
 
+json_t *facet_json_copy(const json_t *json)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)json);
+
+    if (json_object_size(copy) == json_object_size(json) && json_array_size(copy) == json_array_size(json))
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+json_t *facet_json_deep_copy(const json_t *json)
+{
+    json_t *copy = json_deep_copy(json);
+
+    if (!copy || json_equal(copy, json))
+        return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 /* json_dumps() drops bytes when memory runs out, so the text is measured first, and then written into our own
  * memory. */
 static char *dump_json(const json_t *json, size_t flags, size_t extra, size_t *ret_bytes)
@@ -102,23 +122,4 @@ bool facet_json_is_utf8(const char *text)
     while ((length = facet_text_character(text)) > 0)
         text += length;
     return *text == '\0';
-}
-
-/* Takes ownership of `copy`. */
-static json_t *take_whole_copy(json_t *copy, const json_t *json)
-{
-    if (copy && json_equal(copy, json))
-        return copy;
-    json_decref(copy);
-    return NULL;
-}
-
-json_t *facet_json_deep_copy(const json_t *json)
-{
-    return take_whole_copy(json_deep_copy((json_t *)(uintptr_t)json), json);
-}
-
-json_t *facet_json_copy(const json_t *json)
-{
-    return take_whole_copy(json_copy((json_t *)(uintptr_t)json), json);
 }

@@ -34,15 +34,14 @@ enum facet_status facet_json_write(const json_t *json, char **ret_text, struct f
 /* A text without blanks, to be freed; NULL when out of memory, or when `json` is NULL. */
 char *facet_json_compact(const json_t *json);
 
+/* Copies, and copies with all parts; NULL when out of memory. jansson's own functions then leave out some members. */
+json_t *facet_json_copy(const json_t *json);
+json_t *facet_json_deep_copy(const json_t *json);
+
 enum facet_status facet_json_no_memory(struct facet_error *error);
 
 /* Whether JSON can hold a text, which must be well-formed UTF-8; false for NULL. */
 bool facet_json_is_utf8(const char *text);
-
-/* A deep or a shallow copy; NULL when memory runs out or `json` is NULL. Without memory, jansson's own functions return
- * copies that lack members. */
-json_t *facet_json_deep_copy(const json_t *json);
-json_t *facet_json_copy(const json_t *json);
 
 /* The index of the item of an array whose `key` is `text`; the array's size when there is none. */
 size_t facet_json_find(const json_t *array, const char *key, const char *text);

@@ -7,16 +7,16 @@ Never: hides a failure. A call that does not answer FACET_OK raises Refused with
 import ctypes
 import os
 import tempfile
-from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char, c_char_p, c_int, c_size_t, c_uint16, c_uint32,
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint16, c_uint32,
                     c_uint64, c_void_p, cast, sizeof)
 from pathlib import Path
 
 import numpy
 
 import recorded
+from compiler import BUILD, CACHE_ENABLED, Compiler, Error, Missing, Refused, bind, call
 from images import expect_only_known_symbols
 
-BUILD = Path(os.environ.get("FACET_BUILD_DIR", "build")).resolve()
 TARGET = os.environ.get("FACET_TEST_TARGET", "host").encode()  # "host:" and an older processor is allowed, too
 # With a level of 0 to 3, sources are compiled to SPIR-V at that level, and the SPIR-V is compiled for this machine.
 SPIRV = os.environ.get("FACET_TEST_SPIRV")
@@ -25,34 +25,9 @@ DEADLINE_NS = 60_000_000_000
 IN_PROCESS = 1
 
 
-class Refused(Exception):
-    """A call's status and message."""
-
-    def __init__(self, call, status, message):
-        super().__init__(f"{call}: {message} ({status})")
-        self.status, self.message = status, message
-
-
-class Missing(Exception):
-    """This build cannot compile or run kernels; the text names the missing part."""
-
-
-class Error(Structure):
-    _fields_ = [("status", c_int), ("argument", c_char * 32), ("message", c_char * 360)]
-
-
 class SessionOptions(Structure):
     _fields_ = [("size", c_uint32), ("place", c_uint32), ("open_deadline_ns", c_uint64), ("call_deadline_ns", c_uint64),
                 ("abi_minor", c_uint16), ("reserved", c_uint16 * 3)]
-
-
-class CompilerOptions(Structure):
-    _fields_ = [("size", c_uint32), ("cache_mode", c_uint32), ("cache_dir", c_char_p), ("cache_bytes", c_uint64)]
-
-
-class CompileOptions(Structure):
-    _fields_ = [("size", c_uint32), ("source", c_uint32), ("optimize", c_uint32), ("check", c_uint32),
-                ("target", c_char_p), ("name", c_char_p), ("arguments", POINTER(c_char_p))]
 
 
 class Range(Structure):
@@ -116,40 +91,25 @@ class Provider(Structure):
                 ("snapshot", c_void_p), ("memory", POINTER(MemoryOps)), ("execution", POINTER(ExecutionOps))]
 
 
-def bind(library, name, answer, *arguments):
-    try:
-        function = getattr(library, name)
-    except AttributeError:
-        raise Missing(f"libfacet.so has no {name}") from None
-    function.restype, function.argtypes = answer, arguments
-    return function
-
-
-class Device:
-    """A session with the provider, a context and a stream of its first device, and a compiler without a cache."""
+class Device(Compiler):
+    """A session with the provider, a context and a stream of its first device, and a compiler with a cache of its own."""
 
     def __init__(self):
         self.temporary = tempfile.TemporaryDirectory(prefix="facet-oracle-")
         os.environ["FACET_CACHE_DIR"] = self.temporary.name
-        os.environ["FACET_LIB_DIR"] = str(BUILD)
         self.provider_file = BUILD / f"facet-provider-{PROVIDER}.so"
         for file in (BUILD / "libfacet.so", self.provider_file, BUILD / "facet-kernel-compiler.so"):
             if not file.exists() and not (recorded.REPLAY and "compiler" in file.name):
                 raise Missing(f"{file.name} was not built")
         if b"x86-64-v3" in TARGET and " avx2 " not in Path("/proc/cpuinfo").read_text():
             raise Missing(f"this processor has no AVX2, which images for {TARGET.decode()} need")
-        library = ctypes.CDLL(str(BUILD / "libfacet.so"))
-        error = POINTER(Error)
+        super().__init__(CACHE_ENABLED)
+        library, error = self.library, POINTER(Error)
         self.open = bind(library, "facet_session_open", c_int, c_char_p, POINTER(SessionOptions), POINTER(c_void_p),
                          error)
         self.get_provider = bind(library, "facet_session_provider", POINTER(Provider), c_void_p)
         self.get_instance = bind(library, "facet_session_instance", c_void_p, c_void_p)
-        self.compiler_create = bind(library, "facet_compiler_create", c_int, POINTER(CompilerOptions),
-                                    POINTER(c_void_p), error)
-        self.compile = bind(library, "facet_compile", c_int, c_void_p, c_char_p, c_size_t, POINTER(CompileOptions),
-                            POINTER(c_void_p), error)
         self.parse = bind(library, "facet_image_parse", c_int, c_char_p, c_size_t, POINTER(c_void_p), error)
-        self.get_bytes = bind(library, "facet_image_bytes", c_void_p, c_void_p, POINTER(c_size_t))
         self.find = bind(library, "facet_image_find", POINTER(HostKernel), c_void_p, c_char_p)
         self.load = bind(library, "facet_kernel_load", c_int, c_void_p, c_uint64, c_void_p, c_char_p, POINTER(c_void_p),
                          error)
@@ -161,7 +121,7 @@ class Device:
         self.start()
 
     def start(self):
-        self.session, self.compiler = c_void_p(), c_void_p()
+        self.session = c_void_p()
         self.context, self.stream = c_uint64(), c_uint64()
         options = SessionOptions(size=sizeof(SessionOptions), place=IN_PROCESS)
         call(self.open, str(self.provider_file).encode(), byref(options), byref(self.session))
@@ -170,7 +130,6 @@ class Device:
         self.memory, self.execution = provider.memory.contents, provider.execution.contents
         call(self.memory.create_context, self.instance, 0, None, b"oracle", byref(self.context))
         call(self.execution.create_stream, self.instance, self.context, byref(self.stream))
-        call(self.compiler_create, byref(CompilerOptions(size=sizeof(CompilerOptions))), byref(self.compiler))
 
     def alloc(self, data):
         """Allocates memory, copies `data` into it, and returns its address."""
@@ -187,18 +146,6 @@ class Device:
 
     def free(self, address):
         call(self.memory.free, self.instance, self.context, address)
-
-    def image_of(self, source, arguments, **options):
-        image = c_void_p()
-        listed = (c_char_p * (len(arguments) + 1))(*[text.encode() for text in arguments], None)
-        options = CompileOptions(size=sizeof(CompileOptions), name=b"oracle.cl",
-                                 arguments=cast(listed, POINTER(c_char_p)), **options)
-        call(self.compile, self.compiler, source, len(source), byref(options), byref(image))
-        return image
-
-    def bytes_of(self, image):
-        size = c_size_t()
-        return ctypes.string_at(self.get_bytes(image, byref(size)), size.value)
 
     def build(self, source, arguments, spirv=SPIRV):
         """Returns an image of the source for this machine. If `spirv` is a level, the image is made of the SPIR-V
@@ -242,13 +189,6 @@ class Device:
         call(self.execution.query, self.instance, self.context, self.stream, byref(state))
         if state.failed:
             raise Refused("launch", -state.failed, "the stream has failed")
-
-
-def call(function, *arguments):
-    error = Error()
-    status = function(*arguments, byref(error))
-    if status != 0:
-        raise Refused(getattr(function, "__name__", "operation"), status, error.message.decode(errors="replace"))
 
 
 class Program:

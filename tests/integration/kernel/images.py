@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of bench/kernels ("the set") and of the tests, compiled by `facet compile` for a target.
+"""The kernels of bench/kernels ("the set") and of the tests, compiled for a target.
 
 Owns: paths of sources and of the build; running a program that must succeed; checking a host image's symbols.
 Never: reads anything but symbols in an image.
 """
+import functools
 import glob
 import os
 import shutil
@@ -13,10 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
+from compiler import BUILD, Compiler
 from tap import Skip, equal
 
 ROOT = Path(__file__).resolve().parents[3]
-BUILD = Path(os.environ.get("FACET_BUILD_DIR", ROOT / "build")).resolve()
 KERNELS = sorted((ROOT / "bench" / "kernels").glob("*.cl"))
 # recursion.cl is left out, since no target accepts it.
 TEST_KERNELS = [path for path in sorted((ROOT / "tests" / "kernels").glob("*.cl")) if path.stem != "recursion"]
@@ -52,16 +53,21 @@ def skip_without_generator(target, environment):
         raise Skip(done.stderr.strip())
 
 
+@functools.cache
+def compiler():
+    return Compiler()
+
+
 def compile_all(target, folder, sources=None, level=3):
     """Compiles every kernel of the set, or of `sources`, for `target`; returns images' paths by sources' paths."""
     if not (BUILD / "facet-kernel-compiler.so").exists():
         raise Skip("this build has no kernel compiler")
-    environment = {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")}
-    skip_without_generator(target, environment)
+    skip_without_generator(target, {**os.environ, "FACET_CACHE_DIR": str(Path(folder) / "cache")})
+    compiler()
 
     def compile_one(source):
         image = Path(folder) / f"{source.stem}.{target.replace(':', '-')}"
-        output_of(BUILD / "facet", "compile", f"-O{level}", "--target", target, source, "-o", image, env=environment)
+        image.write_bytes(compiler().compile_quietly(source.read_bytes(), target, level, str(source)))
         return source, image
 
     with ThreadPoolExecutor(2) as pool:

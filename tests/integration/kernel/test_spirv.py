@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "command"))
-from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compile_all, find_tool, output_of, skip_without_generator
+from images import BUILD, KERNELS, ROOT, TEST_KERNELS, compile_all, compiler, find_tool, output_of, skip_without_generator
 from tap import Skip, contains, equal, main, test
 
 
@@ -39,7 +39,7 @@ def modules_of_all_levels_are_valid_and_can_be_read():
         with tempfile.TemporaryDirectory() as folder:
             for image in compile_all("spirv:1.2", folder, sources, level).values():
                 output_of(validator, image)
-                output_of(BUILD / "facet", "compile", "--no-cache", "-O0", image, "-o", os.devnull)
+                compiler().compile_quietly(image.read_bytes(), "host", 0, image.name)
 
 
 @test

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel of the virtual machines, and its modules.
 
-Owns: finding a kernel, and the modules that a module needs, in order. Never: installs or changes a kernel.
+Owns: finding a kernel, unpacking it, and the modules that a module needs, in order. Never: installs or changes a kernel.
 
 A kernel is a folder with boot/vmlinuz-VERSION and lib/modules/VERSION, which may be below usr: FACET_TEST_KERNEL,
 else build-kernel/ of the tree (tools/kernel makes it), else the kernel installed here.
@@ -9,11 +9,14 @@ else build-kernel/ of the tree (tools/kernel makes it), else the kernel installe
 import lzma
 import os
 import re
+import struct
+import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[3]
 SUFFIX = re.compile(r"\.ko(\.xz)?$")
 DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+PVH_ENTRY = struct.pack("<III4s", 4, 8, 18, b"Xen\0")  # a note's head: sizes of name and entry, its type, its name
 
 
 def _version_key(version):
@@ -46,6 +49,22 @@ class Kernel:
         path = self._files[name]
         return lzma.open(path).read() if path.suffix == ".xz" else path.read_bytes()
 
+    def unpacked(self, folder):
+        """The path of an image that QEMU starts without a guest that unpacks it, which takes an emulated processor more
+        time than all that follows. It is made once, in `folder`, and used by each later machine. If this kernel has no
+        such entry, or is not packed by xz, the path is that of the packed image."""
+        status = self.image.stat()
+        path = Path(folder) / f"vmlinux-{self.version}-{status.st_size}-{status.st_mtime_ns}"
+        if path.exists():
+            return path
+        image = _unpack(self.image.read_bytes())
+        if image is None or PVH_ENTRY not in image:
+            return self.image
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="vmlinux-", delete=False) as file:
+            file.write(image)
+        os.replace(file.name, path)  # machines that start at the same time may all make it
+        return path
+
     def _add(self, name, order):
         if name in order or name in self._builtin:
             return
@@ -62,6 +81,18 @@ class Kernel:
         for name in names:
             self._add(name.replace("-", "_"), order)
         return order
+
+
+def _unpack(image):
+    """The program in a kernel's image, or None. The offsets are those of Linux's Documentation/x86/boot.rst."""
+    if image[0x202:0x206] != b"HdrS":
+        return None
+    begin, size = struct.unpack_from("<II", image, 0x248)
+    begin += (image[0x1F1] + 1) * 512  # counted from the end of the part that runs in real mode
+    try:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(image[begin:begin + size])  # a word follows the stream
+    except lzma.LZMAError:
+        return None
 
 
 def _kernels_in(root):

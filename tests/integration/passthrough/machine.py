@@ -28,13 +28,15 @@ from report import Report
 
 HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("FACET_BUILD_DIR", kernels.SOURCE / "build"))
+PROGRAMS = BUILD / "tests" / "integration" / "passthrough"
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
 PCI_IDS = "/usr/share/misc/pci.ids"
 USUAL_MODULES = ["vfio-pci", "vfio_iommu_type1"]
-# On a busy host an emulated machine may wait long, which its kernel must not take for a broken timer.
+# On a busy host an emulated machine may wait long, which its kernel must not take for a broken timer. With programs at
+# the same addresses in each process (norandmaps), QEMU need not translate their code again for each process.
 KERNEL_ARGUMENTS = ("console=ttyS0 loglevel=3 panic=-1 random.trust_cpu=on intel_iommu=on iommu=nopt "
-                    "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1")
+                    "no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 norandmaps cryptomgr.notests")
 CONSOLE_TAIL = 30
 START_S = 20  # the time that QEMU needs to start and to end
 
@@ -88,7 +90,7 @@ class Machine:
         inside.add_program("/bin/facet", BUILD / "facet")
         if os.path.exists(PCI_IDS):
             inside.add_file(PCI_IDS, PCI_IDS)
-        inside.add_program("/bin/passthrough-guest", BUILD / "tests/integration/passthrough/passthrough-guest")
+        inside.add_program("/bin/passthrough-guest", PROGRAMS / "passthrough-guest")
         for program in self._programs:
             inside.add_program(shutil.which(program), shutil.which(program))  # it finds its parts by its own path
         for path, source in self._files.items():
@@ -102,7 +104,7 @@ class Machine:
                    for word in (["-drive", device[6:]] if device.startswith("drive:") else ["-device", device])]
         return [QEMU, "-accel", "tcg", "-machine", "q35,kernel-irqchip=split", "-cpu", "max", "-smp", "1",
                 "-m", str(self._memory_mib), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                "-kernel", str(self._kernel.image), "-initrd", str(self._folder / "initramfs"),
+                "-kernel", str(self._kernel.unpacked(PROGRAMS)), "-initrd", str(self._folder / "initramfs"),
                 "-append", KERNEL_ARGUMENTS,
                 "-device", "intel-iommu,intremap=on,caching-mode=on", *devices,
                 "-serial", f"file:{self._folder / 'console'}", "-serial", f"unix:{self._folder / 'report'}",
@@ -135,7 +137,8 @@ class Machine:
         return left
 
     def _follow(self, listener):
-        """Handles the guest's lines until QEMU closes the port by which the guest reports, at QEMU's end."""
+        """Handles the guest's lines until QEMU closes the port by which the guest reports, at QEMU's end. At its end the
+        guest waits for an answer before it switches itself off: QEMU must not end while an action talks to it."""
         rest = b""
         listener.settimeout(START_S)
         port = listener.accept()[0]
@@ -146,6 +149,8 @@ class Machine:
                 if not text:
                     break
                 rest = self._take(rest + text)
+                if self._report.ended:
+                    port.sendall(b"\n")
         self._take(rest + b"\n")
         self._process.wait(START_S)
 

@@ -13,6 +13,7 @@
 #include <facet/passthrough.h>
 
 #include "failing.h"
+#include "same_process.h"
 
 static enum facet_status judge_function(const struct facet_pci_snapshot *snapshot,
                                         const struct facet_pci_address *address,

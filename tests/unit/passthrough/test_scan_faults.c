@@ -15,6 +15,7 @@
 #include "machine.h"
 
 #include "failing.h"
+#include "same_process.h"
 
 static unsigned open_files(void)
 {

@@ -318,7 +318,7 @@ static bool create_hooks(void *context)
 
 static void test_each_failing_allocation_leaves_nothing(void **state)
 {
-    assert_true(failing_loop(create_hooks, NULL) > 30);
+    assert_true(failing_loop_of_reader(create_hooks, NULL) > 30);
 }
 
 int main(void)

@@ -520,9 +520,9 @@ static void test_each_failing_allocation_leaves_nothing(void **state)
 
     assert_int_equal(facet_spec_write(spec, &text, NULL), FACET_OK);
     facet_spec_destroy(spec);
-    assert_true(failing_loop(validate_document, NULL) > 20);
-    assert_true(failing_loop(build_and_write, NULL) > 100);
-    assert_true(failing_loop(read_and_view, text) > 100);
+    assert_true(failing_loop_of_reader(validate_document, NULL) > 20);
+    assert_true(failing_loop_of_reader(build_and_write, NULL) > 100);
+    assert_true(failing_loop_of_reader(read_and_view, text) > 100);
     free(text);
 }
 

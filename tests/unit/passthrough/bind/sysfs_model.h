@@ -271,8 +271,11 @@ static inline void model_return(struct model *model)
     char path[128];
 
     for (unsigned i = 0; i < 400; i++) {
-        snprintf(path, sizeof path, "%s/proc/%u", model->path, 900001 + i);
-        nftw(path, model_drop, 4, FTW_DEPTH | FTW_PHYS);
+        snprintf(path, sizeof path, "proc/%u/stat", 900001 + i);
+        if (unlinkat(model->root, path, 0) < 0)
+            continue;
+        snprintf(path, sizeof path, "proc/%u", 900001 + i);
+        unlinkat(model->root, path, AT_REMOVEDIR);
     }
 }
 

@@ -12,6 +12,8 @@
 
 #include "machine.h"
 
+#include "../same_process.h"
+
 enum { CALLS_MOST = 200 };
 
 /* ---- one run ---- */

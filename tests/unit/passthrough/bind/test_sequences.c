@@ -14,6 +14,8 @@
 
 #include "machine.h"
 
+#include "../same_process.h"
+
 /* ---- random numbers that are the same in each run ---- */
 
 static uint64_t next_random(uint64_t *seed)
