@@ -69,16 +69,18 @@ static bool is_same_reason(const json_t *a, const json_t *b)
 /* A reason that many functions share is printed once, with all of them. */
 static bool gather_reason(json_t *gathered, json_t *reason)
 {
-    json_t *item, *addresses;
+    json_t *item;
     size_t index;
 
     json_array_foreach (gathered, index, item)
         if (is_same_reason(item, reason))
             return json_array_append(json_object_get(item, "addresses"), json_object_get(reason, "address")) == 0;
-    item = json_copy(reason);
-    addresses = json_pack("[O]", json_object_get(reason, "address"));
-    json_object_set_new(item, "addresses", addresses);
-    return item && addresses && json_array_append_new(gathered, item) == 0;
+    item = json_copy(reason); /* it lacks members when memory runs out */
+    if (item && json_object_size(item) == json_object_size(reason) &&
+        json_object_set_new(item, "addresses", json_pack("[O]", json_object_get(reason, "address"))) == 0)
+        return json_array_append_new(gathered, item) == 0;
+    json_decref(item);
+    return false;
 }
 
 static json_t *gather_reasons(const json_t *verdicts)

@@ -196,7 +196,7 @@ static void folders_below_one_that_others_may_write_are_refused(void **state)
     assert_int_equal(chmod(in_folder("open"), 0777), 0);
     assert_int_equal(facet_path_make(in_folder("open/ours/run"), 0700, &error), FACET_PERMISSION);
     assert_non_null(strstr(error.message, in_folder("open, which leads to ")));
-    assert_non_null(strstr(error.message, "may be written by anybody (mode 0777)"));
+    assert_non_null(strstr(error.message, "may be written by any user (mode 0777)"));
     assert_int_equal(facet_path_trust_folder(in_folder("open/ours/run"), NULL), FACET_PERMISSION);
     assert_int_equal(facet_path_make(in_folder("open/new"), 0700, NULL), FACET_PERMISSION);
     assert_int_equal(access(in_folder("open/new"), F_OK), -1);
