@@ -534,73 +534,6 @@ static void test_each_failing_allocation_leaves_nothing(void **state)
     facet_workload_destroy(rendering.workload);
 }
 
-static enum facet_status set_one(struct facet_workload *workload, unsigned setting, struct facet_error *error)
-{
-    switch (setting) {
-    case 0:
-        return facet_workload_add_device_node(workload, "/dev/kfd", NULL, "rw", error);
-    case 1:
-        return facet_workload_set_device_numbers(workload, "/dev/kfd", 'c', 240, 0, error);
-    case 2:
-        return facet_workload_set_ulimit(workload, "memlock", -1, -1, error);
-    default:
-        return facet_workload_set_memory(workload, 1, 2, error);
-    }
-}
-
-enum { SETTINGS = 4 };
-
-static bool create_workload(void *context)
-{
-    struct facet_workload *workload = NULL;
-    struct facet_error error = {0};
-    enum facet_status status = facet_workload_create(&workload, &error);
-
-    assert_true(status == FACET_OK || (status == FACET_NO_MEMORY && !workload));
-    facet_workload_destroy(workload);
-    return status == FACET_OK;
-}
-
-/* Sets one more setting of a configuration. Where memory runs out, a setter fails with no_memory. */
-static bool add_setting(void *context)
-{
-    const struct {
-        struct facet_workload *workload;
-        unsigned setting;
-    } *adding = context;
-    struct facet_error error = {0};
-    bool done = set_one(adding->workload, adding->setting, &error) == FACET_OK;
-
-    if (!done && error.status != FACET_NO_MEMORY)
-        fail_msg("got %s (%s), expected no_memory", facet_status_name(error.status), error.message);
-    return done;
-}
-
-/* A setter that failed changed nothing, so the next attempt may work on the same configuration. */
-static void test_setters_without_memory_fail_with_no_memory(void **state)
-{
-    struct {
-        struct facet_workload *workload;
-        unsigned setting;
-    } adding = {0}, expected = {0};
-    char *text, *expected_text;
-
-    assert_true(failing_loop(create_workload, NULL) > 3);
-    assert_int_equal(facet_workload_create(&adding.workload, NULL), FACET_OK);
-    assert_int_equal(facet_workload_create(&expected.workload, NULL), FACET_OK);
-    for (; adding.setting < SETTINGS; adding.setting++, expected.setting++) {
-        uint64_t count = failing_record(add_setting, &expected);
-        assert_true(failing_loop_from(1, count, add_setting, &adding) > 100);
-        assert_int_equal(facet_workload_write(adding.workload, &text, NULL), FACET_OK);
-        assert_int_equal(facet_workload_write(expected.workload, &expected_text, NULL), FACET_OK);
-        assert_string_equal(text, expected_text);
-        free(text);
-        free(expected_text);
-    }
-    facet_workload_destroy(expected.workload);
-    facet_workload_destroy(adding.workload);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,7 +549,6 @@ int main(void)
         cmocka_unit_test(test_settings_that_a_form_cannot_express_are_named),
         cmocka_unit_test(test_cdi_without_edits_is_refused),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
-        cmocka_unit_test(test_setters_without_memory_fail_with_no_memory),
     };
 
     failing_begin();
