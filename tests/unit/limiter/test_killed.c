@@ -48,64 +48,65 @@ static void work_until_killed(const struct fixture *fixture, const struct report
 }
 
 /*
- * The way of the report so far. Each process goes the same way, so it runs at full speed to the last place that no
- * process reached twice on this way, and only from there step by step: otherwise the steps would be quadratic.
+ * The instructions of the report that earlier processes executed, in order. Each process executes the same ones. So it
+ * runs at full speed to the first occurrence of the newest address, and from there step by step: with steps alone,
+ * their number would grow with the square of the instructions.
  */
-struct way {
-    uint64_t places[STEPS_MAX]; /* the address of the instruction behind each step */
-    int count, last_new;
+struct trace {
+    uint64_t addresses[STEPS_MAX]; /* of the next instruction after each step */
+    int count, last_new;           /* last_new: index of the last address that occurred for the first time */
 };
 
 #ifdef __x86_64__
-static uint64_t place_of(pid_t child)
+static uint64_t next_address(pid_t child)
 {
     return (uint64_t)ptrace(PTRACE_PEEKUSER, child, offsetof(struct user, regs.rip), NULL);
 }
 
-static void note_place(struct way *way, pid_t child)
+static void record_address(struct trace *trace, pid_t child)
 {
-    uint64_t place = place_of(child);
+    uint64_t address = next_address(child);
 
-    for (int i = 0; i < way->count; i++)
-        if (way->places[i] == place) {
-            way->places[way->count++] = place;
+    for (int i = 0; i < trace->count; i++)
+        if (trace->addresses[i] == address) {
+            trace->addresses[trace->count++] = address;
             return;
         }
-    way->last_new = way->count;
-    way->places[way->count++] = place;
+    trace->last_new = trace->count;
+    trace->addresses[trace->count++] = address;
 }
 
-/* Runs the process to a breakpoint at the last new place. Returns the number of steps that this makes. */
-static int run_to_last_new(const struct way *way, pid_t child)
+/* Runs the process to a breakpoint at the last new address. Returns the number of steps that this makes. */
+static int run_to_last_new(const struct trace *trace, pid_t child)
 {
-    uint64_t place = way->last_new ? way->places[way->last_new] : 0;
+    uint64_t address = trace->last_new ? trace->addresses[trace->last_new] : 0;
     int status = 0;
 
-    if (!place)
+    if (!address)
         return 0;
-    long code = ptrace(PTRACE_PEEKTEXT, child, place, NULL);
-    assert_int_equal(ptrace(PTRACE_POKETEXT, child, place, (code & ~0xffL) | 0xcc), 0); /* int3 */
+    long code = ptrace(PTRACE_PEEKTEXT, child, address, NULL);
+    assert_int_equal(ptrace(PTRACE_POKETEXT, child, address, (code & ~0xffL) | 0xcc), 0); /* int3 */
     assert_int_equal(ptrace(PTRACE_CONT, child, NULL, NULL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
-    assert_int_equal(place_of(child), place + 1);
-    assert_int_equal(ptrace(PTRACE_POKETEXT, child, place, code), 0);
-    assert_int_equal(ptrace(PTRACE_POKEUSER, child, offsetof(struct user, regs.rip), place), 0);
-    return way->last_new;
+    assert_int_equal(next_address(child), address + 1);
+    assert_int_equal(ptrace(PTRACE_POKETEXT, child, address, code), 0);
+    assert_int_equal(ptrace(PTRACE_POKEUSER, child, offsetof(struct user, regs.rip), address), 0);
+    return trace->last_new;
 }
 #else
-static void note_place(struct way *way, pid_t child)
+static void record_address(struct trace *trace, pid_t child)
 {
 }
 
-static int run_to_last_new(const struct way *way, pid_t child)
+static int run_to_last_new(const struct trace *trace, pid_t child)
 {
     return 0;
 }
 #endif
 
 /* Kills the process after `steps` instructions. Returns false where it may not be traced. */
-static bool run_until_killed(const struct fixture *fixture, const struct report *report, struct way *way, int steps)
+static bool run_until_killed(const struct fixture *fixture, const struct report *report, struct trace *trace, int steps)
 {
     int status = 0;
 
@@ -117,12 +118,12 @@ static bool run_until_killed(const struct fixture *fixture, const struct report 
     if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_BE_TRACED)
         return false;
     assert_true(WIFSTOPPED(status));
-    for (int i = run_to_last_new(way, child); i < steps && !atomic_load(&shared->ended); i++) {
+    for (int i = run_to_last_new(trace, child); i < steps && !atomic_load(&shared->ended); i++) {
         assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFSTOPPED(status));
     }
-    note_place(way, child);
+    record_address(trace, child);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(facet_owner_reap(fixture->owner), 1);
@@ -131,13 +132,13 @@ static bool run_until_killed(const struct fixture *fixture, const struct report 
 
 static void check_charge(const struct fixture *fixture, const struct report *report)
 {
-    static struct way way;
+    static struct trace trace;
 
-    way.count = way.last_new = 0;
+    trace.count = trace.last_new = 0;
     for (int steps = 0; steps < STEPS_MAX; steps++) {
         struct facet_usage_totals before = fixture_totals(fixture);
 
-        if (!run_until_killed(fixture, report, &way, steps))
+        if (!run_until_killed(fixture, report, &trace, steps))
             skip();
         struct facet_usage_totals after = fixture_totals(fixture);
         uint64_t charged_ns = after.busy_ns - before.busy_ns;
