@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a kernel of the set on PoCL, or on the first CPU device that the ICD loader offers.
- * Never: keeps a compiled kernel beyond POCL_CACHE_DIR.
+ * Owns: a kernel of the set, run through OpenCL on the first CPU device that the ICD loader offers. That is PoCL's
+ * unless the loader lists another driver for processors before it. Never: stores a compiled kernel outside the folder
+ * that POCL_CACHE_DIR names.
  */
 #undef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 120

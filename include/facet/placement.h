@@ -24,8 +24,9 @@
  * `num_gpu` different GPUs of one node with `gpu_milli` free on each.
  *
  * Thread rule: one thread at a time for each fleet; different fleets are independent. Lists do not change once they are
- * read, and threads may share them. Errors, besides those named: FACET_INVALID_ARGUMENT, FACET_NO_MEMORY. Source: all
- * policies except first fit and the last are those of "Beware of Fragmentation" (FGD), USENIX ATC 2023.
+ * read, and threads may share them. Errors, besides those named: FACET_INVALID_ARGUMENT; FACET_OUT_OF_RANGE: a number
+ * beyond its bounds; FACET_NOT_FOUND: an unknown shape; FACET_NO_MEMORY. Source: all policies except first fit and the
+ * last are those of "Beware of Fragmentation" (FGD), USENIX ATC 2023.
  */
 #ifndef FACET_PLACEMENT_H
 #define FACET_PLACEMENT_H
@@ -107,7 +108,7 @@ FACET_API enum facet_status facet_fleet_create(const struct facet_fleet_config *
 FACET_API void facet_fleet_destroy(struct facet_fleet *fleet); /* NULL is fine */
 
 /* The number of the request's shape, which all equal requests share. Valid as long as the fleet. FACET_OUT_OF_RANGE:
- * gpu_milli or num_gpu. */
+ * cpu_milli, gpu_milli or num_gpu. */
 FACET_API enum facet_status facet_fleet_shape(struct facet_fleet *fleet, const struct facet_fleet_request *request,
                                               uint32_t *ret_shape, struct facet_error *error);
 
@@ -143,7 +144,8 @@ struct facet_fleet_move {
 /*
  * Makes room for a request that fits nowhere: moves at most `most` allocations of one node to other nodes, which the
  * policy chooses, allocates the request on that node, and lists the moves. All or nothing: FACET_QUOTA when there is no
- * such node. `ret_moves` has room for `most`; the caller carries the moves out before it uses the placement.
+ * such node. `most` is 1 to 64; `ret_moves` has room for `most`. The caller carries the moves out before it uses the
+ * placement.
  */
 FACET_API enum facet_status facet_fleet_migrate(struct facet_fleet *fleet, uint32_t shape, uint32_t most,
                                                 struct facet_fleet_move *ret_moves, uint32_t *ret_count,
@@ -232,7 +234,7 @@ struct facet_simulate_config {
     const uint32_t *loads_permille; /* rising; at most FACET_SIMULATE_LOADS */
     uint32_t load_count;
     uint32_t departures; /* 1: by creation_time and deletion_time */
-    uint32_t moves;      /* the most moves for one request that fits nowhere; 0: nothing is moved */
+    uint32_t moves;      /* the most moves for one request that fits nowhere, up to 64; 0: nothing is moved */
     uint32_t learn;      /* 1: the fleet gets no `mix` */
     uint32_t stretch;    /* with departures; default 1 */
     uint32_t reserved;

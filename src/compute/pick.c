@@ -161,8 +161,9 @@ void facet_pick_remove(struct facet_pick *pick, int entity)
     pick->guaranteed_milli -= pick->entities[entity].share.request_milli;
 }
 
-/* An entity earns no credit for a time without demand, or in which its cap held it back. */
-static void forfeit_credit(const struct facet_pick *pick, struct facet_pick_entity *entity)
+/* An entity that had no demand, or that its cap held back, cannot claim the turns of that time: its virtual time is at
+ * most comeback_ns behind the device's. */
+static void limit_lag(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
     if (pick->vtime_floor > pick->config.comeback_ns && entity->vtime < pick->vtime_floor - pick->config.comeback_ns)
         entity->vtime = pick->vtime_floor - pick->config.comeback_ns;
@@ -171,7 +172,7 @@ static void forfeit_credit(const struct facet_pick *pick, struct facet_pick_enti
 static void reopen_entity(const struct facet_pick *pick, struct facet_pick_entity *entity)
 {
     entity->emptied = false;
-    forfeit_credit(pick, entity);
+    limit_lag(pick, entity);
 }
 
 /* ---- caps ---- */
@@ -279,7 +280,7 @@ void facet_pick_set_want(struct facet_pick *pick, int number, enum facet_pick_wa
         return;
     if (entity->want == FACET_PICK_IDLE) {
         raise_floor(pick);
-        forfeit_credit(pick, entity);
+        limit_lag(pick, entity);
         entity->wanting_since = ++pick->sequence;
         set_insert(&pick->wanting, (uint32_t)number);
         pick->best_effort += is_best_effort(entity);

@@ -130,7 +130,8 @@ static const char *find_invalidating_hook(const struct run *run, struct facet_wo
     return "a hook";
 }
 
-/* Parts that are valid alone may conflict: this is reported while everything can still be undone. */
+/* Parts that are valid alone, and do not conflict, may be invalid together: this is reported while everything can still
+ * be undone. */
 static enum facet_status check_merged(const struct run *run, struct facet_workload *const *parts,
                                       const struct facet_workload *merged)
 {
@@ -232,7 +233,8 @@ static enum facet_status ask_terminate(const struct run *run, uint32_t index, st
         return name_failure(run, hook.name, "pre_terminate", status);
     if (answer.verdict != FACET_VERDICT_GO && answer.verdict != FACET_VERDICT_DEFER)
         return facet_error_argument(run->error, FACET_BAD_STATE, "verdict",
-                                    "hook '%.80s' denies the termination; expected the verdict go or defer", hook.name);
+                                    "hook '%.80s' gave verdict %" PRIu32 " at the termination; expected go or defer",
+                                    hook.name, answer.verdict);
     bool longer = worst->verdict == FACET_VERDICT_GO || answer.retry_ns > worst->retry_ns;
     if (answer.verdict == FACET_VERDICT_DEFER && longer) {
         *worst = answer;

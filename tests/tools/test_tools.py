@@ -193,8 +193,8 @@ PROGRAMS = {
                         "echo ok 1 - a"),
     "seldom": ("tap", "printf '1..1\\n'; echo >>runs; test $(wc -l <runs) = 2 || { echo not ok 1 - a; exit 1; }; "
                       "echo ok 1 - a"),
-    "reported": ("tap", "printf '1..1\\n'; echo >>runs; test $(wc -l <runs) != 1 || "
-                        "{ echo WARNING: ThreadSanitizer: data race >&2; exit 66; }; echo ok 1 - a"),
+    "sanitizer": ("tap", "printf '1..1\\n'; echo >>runs; test $(wc -l <runs) != 1 || "
+                         "{ echo WARNING: ThreadSanitizer: data race >&2; exit 66; }; echo ok 1 - a"),
 }
 
 
@@ -263,8 +263,8 @@ def test_count_a_test_that_passes_twice_alone_is_unsteady():
     assert count_results(["unsteady", "plain"]) == (1, 0, 0, 1)
 
 
-def test_count_a_test_that_fails_again_or_is_reported_as_failed():
-    for name in ("seldom", "reported"):
+def test_count_as_failed_a_test_that_fails_again_or_has_a_sanitizers_report():
+    for name in ("seldom", "sanitizer"):
         assert count_results([name, "plain"]) == (1, 1, 0, 0), name
     assert count_results(["unsteady", "bad", "dies", "plain-bad"])[3] == 0
 
@@ -323,7 +323,7 @@ def test_setup_refuses_an_unknown_goal():
 
 # ---- configure ----
 
-# A project that uses a header if it exists, and looks for it like this project.
+# A project that uses a header if it exists, and looks for it as Facet's meson.build does (find_header).
 PROJECT = """project('asks', 'c', meson_version: '>=1.0')
 cc = meson.get_compiler('c')
 find_header = FIND
@@ -512,7 +512,7 @@ def test_words_counts_each_phrase_by_room():
     assert rooms["include"]["words"] == 2
 
 
-def test_words_goal_is_one_for_each_thousand():
+def test_words_goal_is_one_for_each_thousand_and_at_least_three():
     for phrases, plain, kept in ((3, 0, True), (4, 0, False), (4, 4000, True), (5, 4000, False)):
         rooms = load("check-words").count([("src/base/a.c", "/* nobody */ int x; " * phrases + "/*" + " word" * plain + " */")])
         assert (load("check-words").above_goal(rooms) == {}) == kept, rooms
@@ -549,9 +549,9 @@ def test_documents_stay_short():
     assert not long, f"decisions of more than a page (530 words): {long}; the reasoning goes to docs/design/"
 
 
-def test_documents_name_their_subjects():
+def test_documents_have_no_phrase_that_check_words_counts():
     patterns = load("check-words").PATTERNS
-    known = {"CONTRIBUTING.md": 3, "0002-memory-is-the-sum-of-slots.md": 2, "docs/adr/README.md": 1}  # the rule, ADR 2
+    known = {"CONTRIBUTING.md": 3, "0002-memory-is-the-sum-of-slots.md": 2, "docs/adr/README.md": 1}  # CONTRIBUTING.md quotes such phrases
     for pattern in ("*.md", "docs/**/*.md", "integrations/*/README.md", "man/*.[1-8]"):
         for path in ROOT.glob(pattern):
             text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL).replace("|", " . ")

@@ -4,7 +4,8 @@
  *
  * Owns: the differences in LLVM's C interface, and in the conventions between clang and the generators. For LLVM 22
  * they are here, for LLVM 19 in llvm19.cc, which is built with LLVM 19 only.
- * Never: decides anything. Beside this file only the shims test LLVM's version.
+ * Never: decides anything. Beside this file, the C++ files behind shims.h, shape.c and lower_lanes.c test LLVM's
+ * version.
  */
 #ifndef FACET_KERNEL_COMPILE_LLVM_H
 #define FACET_KERNEL_COMPILE_LLVM_H

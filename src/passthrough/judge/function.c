@@ -29,7 +29,8 @@ void judge_function(struct judgement *judgement, const struct facet_pci_function
                       function->sriov_count);
     judgement_need_if_any(judgement, function, FACET_PCI_SRIOV);
     judgement_need_if_any(judgement, function, FACET_PCI_POWER);
-    /* Every process may read the header, which shows the type. judge_power() has a reason for a sleeping function. */
+    /* Any process may read the header, which shows the type. To read a sleeping function would wake it; judge_power()
+     * says whether that is a reason. */
     if (function->header_type == FACET_PCI_HEADER_UNKNOWN &&
         function->unread[FACET_PCI_CONFIG] != FACET_PCI_UNREAD_ASLEEP)
         judgement_need_attribute(judgement, function, FACET_PCI_CONFIG);
@@ -42,7 +43,9 @@ void judge_iommu(struct judgement *judgement, const struct facet_pci_function *f
     if (host->iommus == 0)
         judgement_add(judgement, function, FACET_PASSTHROUGH_NO_IOMMU, "this host has no IOMMU%s%s",
                       host->iommu_off == FACET_PCI_YES ? ": the kernel was told not to use one" : "",
-                      host->has_noiommu == FACET_PCI_YES ? " (the unsafe no-IOMMU mode of vfio is not used)" : "");
+                      host->has_noiommu == FACET_PCI_YES
+                          ? " (vfio's unsafe no-IOMMU mode is on, but Facet does not use it)"
+                          : "");
     else if (function->unread[FACET_PCI_GROUP] == FACET_PCI_UNREAD_ABSENT)
         judgement_add(judgement, function, FACET_PASSTHROUGH_NO_GROUP,
                       "is in no IOMMU group, though this host has an IOMMU");
