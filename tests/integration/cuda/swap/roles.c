@@ -2,7 +2,7 @@
 /*
  * Programs whose device memory may be swapped out: cuda-swap-roles ROLE
  *
- * Most roles fill a working set of 96 MiB. Many of them then wait for SIGTERM. Meanwhile the test starts another
+ * Most roles fill a working set of 48 MiB. Many of them then wait for SIGTERM. Meanwhile the test starts another
  * process, which takes the device's memory.
  *
  * Owns: the roles. Never: calls a function of Facet, or decides by time.
@@ -18,7 +18,7 @@
 #include "tests/integration/cuda/client.h"
 
 #define MIB               ((uint64_t)1 << 20)
-#define WORKING_SET_BYTES (96 * MIB)
+#define WORKING_SET_BYTES (48 * MIB)
 #define WORD_VALUE        77 /* of each word of the working set */
 
 #define CHECK(condition)                                                                                               \
@@ -106,7 +106,7 @@ static void role_facts(void)
     CHECK(pitch == 1024);
     OK(client.cuMemsetD8Async(pitched, 1, pitch * 2048, NULL));
     OK(client.cuMemGetInfo_v2(&free_bytes, &total));
-    CHECK(total == 128 * MIB /* the device's memory */ && free_bytes <= total);
+    CHECK(total == 64 * MIB /* the device's memory */ && free_bytes <= total);
     CHECK(client.cuMemAlloc_v2(&base, 2048 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
     OK(client.cuMemFree_v2(pitched));
     OK(client.cuMemFree_v2(pointer));

@@ -17,7 +17,7 @@
 #include "tests/integration/cuda/client.h"
 
 #define MIB               ((uint64_t)1 << 20)
-#define BLOCK             (24 * MIB)
+#define BLOCK             (12 * MIB)
 #define BLOCKS            64u
 #define SPOTS             16u  /* places in a block on which launches work in turn */
 #define WORDS             512u /* words of a spot */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device has 128 MiB; a context costs 2 MiB of it.
+ * The device has 64 MiB; a context costs 1 MiB of it.
  *
  * Owns: proofs that vGPUs whose memory together exceeds the device's keep their data and their addresses.
  * Never: asserts a time.
@@ -20,8 +20,8 @@
 #include "tests/integration/cuda/world.h"
 
 #define MIB             (UINT64_C(1) << 20)
-#define LIMIT           (1024 * MIB) /* ample: a context may be charged for neighbours' memory (memory/context.h) */
-#define WORKING_SET_MIB "96"
+#define LIMIT           (512 * MIB) /* ample: a context may be charged for neighbours' memory (memory/context.h) */
+#define WORKING_SET_MIB "48"
 #define LAUNCHES        "4000"
 #define KERNEL          "add_words_200us"
 #define WAIT_NS         (60 * FACET_NS_PER_S)
@@ -31,9 +31,9 @@ static struct world world;
 
 static int open_world(void **state)
 {
-    setenv("FAKE_CUDA_MEMORY", "128M", 1);
-    setenv("FAKE_CUDA_CONTEXT", "2M", 1);
-    setenv("FAKE_CUDA_COPY", "4G", 1);
+    setenv("FAKE_CUDA_MEMORY", "64M", 1);
+    setenv("FAKE_CUDA_CONTEXT", "1M", 1);
+    setenv("FAKE_CUDA_COPY", "2G", 1);
     setenv("FACET_SWAP_FACTOR", "4", 1); /* the scheduler gives short turns */
     if (!getenv("FAKE_CUDA_HOST"))
         setenv("FAKE_CUDA_HOST", "64G", 1);
@@ -80,12 +80,12 @@ static bool is_wholly_resident(int vgpu)
 {
     struct facet_usage_totals totals = world_totals(&world, vgpu);
 
-    return totals.swappable_bytes == 96 * MIB && totals.resident_bytes == totals.swappable_bytes;
+    return totals.swappable_bytes == 48 * MIB && totals.resident_bytes == totals.swappable_bytes;
 }
 
 static bool has_half_a_working_set(int vgpu)
 {
-    return world_totals(&world, vgpu).resident_bytes == 48 * MIB;
+    return world_totals(&world, vgpu).resident_bytes == 24 * MIB;
 }
 
 /* The test fails if `holds` does not return true within WAIT_NS. */
@@ -112,7 +112,7 @@ static bool has_no_memory(int vgpu)
 
 static bool has_its_working_set(int vgpu)
 {
-    return world_totals(&world, vgpu).memory_bytes >= 96 * MIB;
+    return world_totals(&world, vgpu).memory_bytes >= 48 * MIB;
 }
 
 static bool has_launched_thousands(int vgpu)
@@ -156,7 +156,7 @@ static void test_two_processes_that_each_need_three_quarters_keep_every_word(voi
     assert_no_memory_is_left(other);
 }
 
-/* Any three working sets of 36 MiB leave room for a context, whose memory is never swapped and does not wait for room
+/* Any three working sets of 18 MiB leave room for a context, whose memory is never swapped and does not wait for room
  * (ADR 21). */
 static void test_four_processes_in_two_vgpus_keep_every_word(void **state)
 {
@@ -164,7 +164,7 @@ static void test_four_processes_in_two_vgpus_keep_every_word(void **state)
     pid_t pids[4];
 
     for (int i = 0; i < 4; i++)
-        pids[i] = start_tenant(i % 2 ? one : other, "36", "2000", KERNEL);
+        pids[i] = start_tenant(i % 2 ? one : other, "18", "2000", KERNEL);
     for (int i = 0; i < 4; i++)
         assert_int_equal(world_wait(pids[i]), 0);
 }
@@ -172,7 +172,7 @@ static void test_four_processes_in_two_vgpus_keep_every_word(void **state)
 static void test_programs_that_fit_are_never_swapped(void **state)
 {
     int one = world_add_oversubscribed(&world, LIMIT, 0), other = world_add_oversubscribed(&world, LIMIT, 0);
-    pid_t pids[] = {start_tenant(one, "48", "1000000", KERNEL), start_tenant(other, "48", "1000000", KERNEL)};
+    pid_t pids[] = {start_tenant(one, "24", "1000000", KERNEL), start_tenant(other, "24", "1000000", KERNEL)};
 
     wait_until(has_half_a_working_set, one);
     wait_until(has_half_a_working_set, other);
@@ -219,7 +219,7 @@ static void test_without_host_memory_a_program_is_refused_and_nothing_is_lost(vo
 
 static int open_world_without_host_memory(void **state)
 {
-    setenv("FAKE_CUDA_HOST", "16M", 1);
+    setenv("FAKE_CUDA_HOST", "8M", 1);
     return open_world(state);
 }
 
