@@ -14,6 +14,7 @@
 #include "device/node.h"
 #include "limiter/entrance_cuda.h"
 #include "limiter/entrance_hip.h"
+#include "limiter/refused.h"
 #include "limiter/tenant.h"
 
 struct building {
@@ -218,6 +219,25 @@ static enum facet_status add_path(struct facet_workload *workload, const char *p
     return facet_workload_add_mount(workload, &mount, error);
 }
 
+/*
+ * Adds the vGPU's segment. Its folder is read-only, and over it lie the files that tenants write: so a container's root
+ * cannot change the limits, or remove a file.
+ */
+static enum facet_status add_segment(struct facet_workload *workload, const char *segment, struct facet_error *error)
+{
+    static const char *const written[] = {"usage", "bell", FACET_REFUSED_FILE};
+    enum facet_status status = add_path(workload, segment, false, error);
+
+    for (size_t i = 0; status == FACET_OK && i < sizeof written / sizeof *written; i++) {
+        char path[FACET_PATH_SIZE];
+
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", segment, written[i]) >= sizeof path)
+            return facet_error_set(error, FACET_OUT_OF_RANGE, "path of segment folder '%s' is too long", segment);
+        status = add_path(workload, path, true, error);
+    }
+    return status;
+}
+
 /* Adds the variables of the lines "NAME=value". */
 static enum facet_status add_lines(struct facet_workload *workload, const struct vgpu_environment *environment,
                                    struct facet_error *error)
@@ -321,7 +341,7 @@ enum facet_status workload_enter(struct facet_workload *workload, const struct v
     if (status == FACET_OK)
         status = add_path(workload, layer, false, error);
     if (status == FACET_OK)
-        status = add_path(workload, vgpu->segment, true, error);
+        status = add_segment(workload, vgpu->segment, error);
     if (status == FACET_OK && alone)
         status = add_lines(workload, &vgpu->environment, error);
     if (status == FACET_OK)

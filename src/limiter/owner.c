@@ -174,6 +174,8 @@ static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *
     owner->usage = usage;
     if (status == FACET_OK && linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
         status = facet_error_errno(error, errno, "linking doorbell '%s'", bell_path);
+    if (status == FACET_OK)
+        status = facet_refused_make(dir_fd, error);
     if (status != FACET_OK)
         return status;
     fill_policy(owner->policy, spec);

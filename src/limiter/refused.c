@@ -61,6 +61,14 @@ static int open_file(const char *dir, int flags)
     return dir_fd < 0 ? -1 : openat(dir_fd, FACET_REFUSED_FILE, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
+enum facet_status facet_refused_make(int dir_fd, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd =
+        openat(dir_fd, FACET_REFUSED_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+
+    return fd < 0 ? facet_error_errno(error, errno, "creating segment file '%s'", FACET_REFUSED_FILE) : FACET_OK;
+}
+
 /* Returns the file's size; -1: it is not a regular file. */
 static off_t size_of(int fd)
 {

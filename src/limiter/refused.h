@@ -13,10 +13,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <facet/error.h>
+
 #define FACET_REFUSED_FILE        "refused"
 #define FACET_REFUSED_RECORD_SIZE 512u
 #define FACET_REFUSED_REASON_SIZE 500u  /* of a record's text, with its terminating 0 */
 #define FACET_REFUSED_RECORDS_MAX 4096u /* further records are not counted */
+
+/* Makes the file, without records, unless there is one: a container whose view of the folder is read-only writes to the
+ * file, and cannot make it. */
+enum facet_status facet_refused_make(int dir_fd, struct facet_error *error);
 
 /* Adds a record; does nothing if the file cannot be written. */
 void facet_refused_note(const char *dir, const char *reason);

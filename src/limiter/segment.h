@@ -10,8 +10,10 @@
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
  *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
  *   belief   the owner alone uses it: which numbers of `usage` it believes (owner_belief.c)
- *   refused  a record of each process that could not enter the vGPU (refused.h); missing while there is none
- * The owner (owner.h) is the daemon, or a host program that limits its own work (facet/limiter.h).
+ *   refused  a record of each process that could not enter the vGPU (refused.h)
+ * A container has the folder read-only, and over it `usage`, `bell` and `refused` writable (apps/facetd/workload.c):
+ * its root can change no word of `policy`, and remove no file. The owner (owner.h) is the daemon, or a host program
+ * that limits its own work (facet/limiter.h).
  *
  * Rules that make it correct when any process is killed between any two instructions:
  *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel

@@ -128,6 +128,34 @@ static void put_groups(struct facet_rendering *rendering, json_t *edits)
         rendering->failed = true;
 }
 
+static bool any_has(const json_t *items, const char *member)
+{
+    size_t index;
+    json_t *item;
+
+    json_array_foreach (items, index, item)
+        if (json_object_get(item, member))
+            return true;
+    return false;
+}
+
+/*
+ * The least version of CDI that has all that the document uses, because a reader refuses versions that it does not
+ * know: podman 4.3 reads versions up to 0.5.0. From the list of changes in CDI's specification.
+ */
+static const char *least_version(const json_t *edits, const char *kind, const char *device)
+{
+    const char *class = strchr(kind, '/');
+
+    if (json_object_get(edits, "additionalGids"))
+        return "0.7.0";
+    if (class && strchr(class, '.'))
+        return "0.6.0";
+    if (any_has(json_object_get(edits, "deviceNodes"), "hostPath") || !isalpha((unsigned char)device[0]))
+        return "0.5.0";
+    return any_has(json_object_get(edits, "mounts"), "type") ? "0.4.0" : "0.3.0";
+}
+
 void facet_render_cdi(struct facet_rendering *rendering)
 {
     const struct facet_render_options *options = rendering->options;
@@ -140,13 +168,11 @@ void facet_render_cdi(struct facet_rendering *rendering)
     if (edits && json_object_size(edits) == 0)
         rendering->refused = "a CDI device needs an environment, device nodes, mounts or groups; there is none";
     leave_all(rendering, left + 1, sizeof left / sizeof left[0] - 1, "CDI has no place for it");
-    /* CDI has groups since 0.7.0; a document without groups is for older readers, too. */
-    facet_render_set(rendering, "", "cdiVersion",
-                     json_string(json_object_get(edits, "additionalGids") ? "0.7.0" : "0.6.0"));
-    facet_render_set(rendering, "", "kind", json_string(options->cdi_kind ? options->cdi_kind : "facet.dev/workload"));
-    facet_render_append(rendering, EDITS,
-                        json_pack("{s:s, s:O}", "name", options->cdi_device ? options->cdi_device : "default",
-                                  "containerEdits", edits));
+    const char *kind = options->cdi_kind ? options->cdi_kind : "facet.dev/workload";
+    const char *device = options->cdi_device ? options->cdi_device : "default";
+    facet_render_set(rendering, "", "cdiVersion", json_string(least_version(edits, kind, device)));
+    facet_render_set(rendering, "", "kind", json_string(kind));
+    facet_render_append(rendering, EDITS, json_pack("{s:s, s:O}", "name", device, "containerEdits", edits));
 }
 
 /* A process on the host sees the host's files, so nodes and files under the host's paths need no setting. */

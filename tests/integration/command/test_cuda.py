@@ -6,11 +6,12 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 
 from cuda import CONTEXT, FAKES, GIB, GPU, SMI, TENANT, TOO_MUCH_MIB, CudaPlace
 from place import BUILD, SOURCE, wait_until
-from tap import contains, equal, main, test
+from tap import Skip, contains, equal, main, test
 
 KINDS = ("plain", "managed", "pool", "virtual", "array")
 
@@ -360,7 +361,10 @@ def a_reservation_rendered_for_containers_mounts_the_libraries():
         docker = place.json("place", "show", "job", "--render", "docker", "--json")["rendered"]["configuration"]
         mounts = {mount["Source"]: (mount["Target"], mount.get("ReadOnly", False))
                   for mount in docker["HostConfig"]["Mounts"]}
-        equal((mounts[folder], mounts[segment]), ((folder, True), (segment, False)))
+        equal((mounts[folder], mounts[segment]), ((folder, True), (segment, True)))
+        written = sorted(source for source in mounts if source.startswith(segment + "/"))
+        equal((written, {mounts[file] for file in written}), ([f"{segment}/{name}" for name in ("bell", "refused", "usage")],
+                                                              {(file, False) for file in written}))
         env = dict(pair.split("=", 1) for pair in docker["Env"])
         equal((env["LD_PRELOAD"], env["FACET_VGPU_DIR"]),
               (f"{folder}/libcuda.so.1:{folder}/libnvidia-ml.so.1", segment))
@@ -371,6 +375,63 @@ def a_reservation_rendered_for_containers_mounts_the_libraries():
             text = json.dumps(place.json("place", "show", "job", "--render", form, "--json")["rendered"])
             contains(text, f"LD_LIBRARY_PATH={folder}")
             contains(text, f'"{folder}"')
+
+
+# Makes the mounts of a CDI document, as a container runtime does, with the same paths as on the host. Then tries as root
+# to change the segment, and prints what succeeded; then runs the program that the further arguments name.
+IN_CONTAINER = """
+import errno, json, os, subprocess, sys
+segment, document, *program = sys.argv[1:]
+for mount in json.loads(document)["devices"][0]["containerEdits"]["mounts"]:
+    if os.path.exists(mount["hostPath"]):
+        subprocess.run(["mount", "--bind", mount["hostPath"], mount["containerPath"]], check=True)
+        if "ro" in mount["options"]:
+            subprocess.run(["mount", "-o", "remount,bind,ro", mount["containerPath"]], check=True)
+done = []
+def attempt(name, action):
+    try:
+        action()
+        done.append(name)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EBUSY):
+            raise
+os.chdir(segment)
+attempt("write policy", lambda: open("policy", "r+b"))
+attempt("truncate policy", lambda: os.truncate("policy", 0))
+attempt("chmod policy", lambda: os.chmod("policy", 0o666))
+attempt("make a file", lambda: open("new", "wb"))
+for name in sorted(os.listdir()):
+    attempt(f"remove {name}", lambda: os.unlink(name))
+    attempt(f"rename {name}", lambda: os.rename(name, "renamed"))
+    attempt(f"replace {name}", lambda: os.replace("usage", name) if name != "usage" else os.replace("bell", name))
+    attempt(f"link {name}", lambda: os.link(name, "linked"))
+print(json.dumps(done), flush=True)
+sys.exit(subprocess.run(program).returncode)
+"""
+
+
+@test
+def root_in_a_container_changes_no_limit_and_removes_no_file():
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
+        raise Skip("only root may make the mounts of a container")
+    with CudaPlace() as place:
+        equal(place.facet("place", "--slot", "cuda.device=0.5", "--name", "job").returncode, 0)
+        equal(place.facet("vgpu", "create", "--name", "a", "--reservation", "job", "-m", "10G").returncode, 0)
+        segment = place.json("vgpu", "show", "a", "--json")["segment"]
+        rendered = place.json("place", "show", "job", "--render", "cdi", "--json")["rendered"]["configuration"]
+        given = dict(pair.split("=", 1) for pair in rendered["devices"][0]["containerEdits"]["env"])
+        env = {**place.env, **given, "FACET_REAL_CUDA": os.path.join(place.env["LD_LIBRARY_PATH"], "libcuda.so.1"),
+               "FACET_REAL_NVML": os.path.join(place.env["LD_LIBRARY_PATH"], "libnvidia-ml.so.1")}
+        outside = {name: env.pop(name) for name in ("LD_PRELOAD", "LD_LIBRARY_PATH")}  # for the program alone
+        done = subprocess.run(["unshare", "-m", sys.executable, "-c", IN_CONTAINER, segment, json.dumps(rendered), "env",
+                               *(f"{name}={value}" for name, value in outside.items()),
+                               TENANT, "grab", "plain", "512", TOO_MUCH_MIB, "0"],
+                              env=env, capture_output=True, text=True, timeout=60, check=False)
+        equal(done.returncode, 0, done.stderr)
+        attacks, grabbed = map(json.loads, done.stdout.splitlines())
+        equal(attacks, [], "what root could do to the segment")
+        equal(9 * GIB < grabbed["granted_bytes"] <= 10 * GIB, True, f"{grabbed} of 10 GiB")
+        equal(place.json("vgpu", "show", "a", "--json")["memory_limit_bytes"], 10 * GIB)
 
 
 # Programs that docs/cuda.md runs, and the commands that stand in for them.

@@ -70,6 +70,8 @@ static struct facet_workload *make_workload(void)
     return workload;
 }
 
+#define CONFIGURATION(members) "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\"," members "}"
+
 static void assert_json(const char *got, const char *expected)
 {
     json_t *a = json_loads(got, 0, NULL), *b = json_loads(expected, 0, NULL);
@@ -208,6 +210,42 @@ static void test_cdi_form_is_rendered(void **state)
     facet_workload_destroy(workload);
 }
 
+/* A reader refuses a document of a version that it does not know. */
+static void test_cdi_has_the_least_version_that_has_all_that_is_used(void **state)
+{
+    static const struct {
+        const char *members, *kind, *device, *version;
+    } cases[] = {
+        {"\"environment\":{\"A\":\"1\"}", "facet.dev/gpu", "a", "0.3.0"},
+        {"\"mounts\":[{\"type\":\"bind\",\"source\":\"/t\",\"target\":\"/t\",\"permission\":\"rw\"}]", "facet.dev/gpu",
+         "a", "0.3.0"},
+        {"\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"/t\",\"permission\":\"rw\"}]", "facet.dev/gpu", "a", "0.4.0"},
+        {"\"device_nodes\":[{\"path\":\"/dev/a\"}]", "facet.dev/gpu", "a", "0.3.0"},
+        {"\"device_nodes\":[{\"path\":\"/dev/a\",\"host_path\":\"/dev/a\"}]", "facet.dev/gpu", "a", "0.5.0"},
+        {"\"environment\":{\"A\":\"1\"}", "facet.dev/gpu", "0", "0.5.0"},
+        {"\"environment\":{\"A\":\"1\"}", "facet.dev/gpu.half", "a", "0.6.0"},
+        {"\"group_ids\":[44]", "facet.dev/gpu", "a", "0.7.0"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct facet_render_options options = {
+            .size = sizeof options, .cdi_kind = cases[i].kind, .cdi_device = cases[i].device};
+        char configuration[512], expected[64];
+        struct facet_workload *workload;
+        struct facet_error error;
+        char *text;
+
+        snprintf(configuration, sizeof configuration, CONFIGURATION("%s"), cases[i].members);
+        snprintf(expected, sizeof expected, "\"cdiVersion\":\"%s\"", cases[i].version);
+        assert_int_equal(facet_workload_read(configuration, strlen(configuration), &workload, &error), FACET_OK);
+        assert_int_equal(facet_workload_render(workload, FACET_RENDER_CDI, &options, &text, NULL, &error), FACET_OK);
+        if (!strstr(text, expected))
+            fail_msg("case %zu: expected %s in %s", i, expected, text);
+        free(text);
+        facet_workload_destroy(workload);
+    }
+}
+
 static void test_plain_form_is_rendered(void **state)
 {
     struct facet_workload *workload;
@@ -337,8 +375,6 @@ static void test_wrong_settings_are_refused(void **state)
     facet_workload_destroy(w);
 }
 
-#define CONFIGURATION(members) "{\"format\":\"facet-accelerator-workload\",\"version\":\"1.0\"," members "}"
-
 /* A setting that a container engine would misunderstand or refuse is refused here. */
 static void test_ambiguous_settings_are_refused(void **state)
 {
@@ -391,7 +427,7 @@ static void test_settings_that_a_form_cannot_express_are_named(void **state)
         {CONFIGURATION("\"no_new_privileges\":true,\"x-note\":1"), FACET_RENDER_DOCKER, "no_new_privileges", "{}"},
         {CONFIGURATION("\"device_nodes\":[{\"path\":\"/dev/a\",\"x-note\":1,\"file_mode\":384}]"), FACET_RENDER_CDI,
          "device_nodes",
-         "{\"cdiVersion\":\"0.6.0\",\"kind\":\"facet.dev/workload\",\"devices\":[{\"name\":\"default\","
+         "{\"cdiVersion\":\"0.3.0\",\"kind\":\"facet.dev/workload\",\"devices\":[{\"name\":\"default\","
          "\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/a\"}]}}]}"},
         {CONFIGURATION("\"ulimits\":{\"as\":{\"soft\":1,\"hard\":1}}"), FACET_RENDER_DOCKER, "ulimits", "{}"},
         {CONFIGURATION("\"mounts\":[{\"type\":\"tmpfs\",\"target\":\"/t\",\"permission\":\"rw\",\"options\":["
@@ -548,6 +584,7 @@ int main(void)
         cmocka_unit_test(test_ambiguous_settings_are_refused),
         cmocka_unit_test(test_settings_that_a_form_cannot_express_are_named),
         cmocka_unit_test(test_cdi_without_edits_is_refused),
+        cmocka_unit_test(test_cdi_has_the_least_version_that_has_all_that_is_used),
         cmocka_unit_test(test_each_failing_allocation_leaves_nothing),
     };
 
