@@ -86,14 +86,16 @@ static void read_answer(int from, char *text, size_t size)
 }
 
 /*
- * Called after the answer or the deadline. If there is no pidfd, the child had ended already, and the host program may
- * have reaped it, so that its pid may be another process's: then the child is not killed.
+ * Called after the answer or the deadline. The host program may have reaped the child, so that its pid may be another
+ * process's. Without a pidfd (no descriptor was left) the child is killed only if it is still this process's child.
  */
 static void end_child(pid_t child, int process)
 {
     if (process >= 0) {
         pidfd_send_signal(process, SIGKILL, NULL, 0);
         close(process);
+    } else if (waitpid(child, NULL, WNOHANG) == 0) {
+        kill(child, SIGKILL);
     }
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
