@@ -6,7 +6,7 @@
  *
  * TRACE.csv has the columns of Orion's traces: Name,Profile,Memory_footprint,SM_usage,Duration (ns). TRACE.json has the
  * form of REEF's traces: "kernels" with launch dimensions; their latencies (us) are in TRACE.profile.json beside it.
- * Without --fit each kernel takes its recorded time, to schedule recorded work. With --fit one cost is fitted for each
+ * Without --fit each launch takes exactly its recorded time. With --fit one cost is fitted for each
  * kernel name, and the output shows how well the model explains the single launches. FACET_SIM_PROFILE chooses the
  * machine (default h100). Time is stepped, so an hour is replayed in a moment.
  *
@@ -29,9 +29,9 @@
 
 #include <facet/provider.h>
 
-#define PROBE_CYCLES    UINT64_C(100000) /* cycles for each work-group of a kernel whose cost is not yet fitted */
-#define RECORDED_MAX_NS ((UINT64_C(1) << 40) - 1)
-#define WAIT_NS         UINT64_C(60000000000)
+#define PROBE_CYCLES UINT64_C(100000)          /* cycles for each work-group of a kernel whose cost is not yet fitted */
+#define COST_MAX     ((UINT64_C(1) << 40) - 1) /* the simulator's largest cycles_per_group, and duration_ns */
+#define WAIT_NS      UINT64_C(60000000000)
 
 struct record {
     size_t name; /* index into names */
@@ -99,7 +99,7 @@ static size_t name_index(struct trace *trace, const char *text)
 
 static void add_record(struct trace *trace, const char *name, uint64_t groups, uint64_t ns)
 {
-    if (groups < 1 || groups > INT32_MAX || ns < 1 || ns > RECORDED_MAX_NS)
+    if (groups < 1 || groups > INT32_MAX || ns < 1 || ns > COST_MAX)
         refuse("kernel %zu (%s): %" PRIu64 " groups, %" PRIu64 " ns: expected at least 1 of each, below 2^31 and 2^40",
                trace->record_count + 1, name, groups, ns);
     trace->records = grow(trace->records, trace->record_count, sizeof *trace->records);
@@ -165,6 +165,17 @@ static json_t *load_latencies(const char *path)
     return load_json(beside);
 }
 
+static uint64_t read_dimension(const char *path, size_t kernel, const json_t *dimension, json_int_t most)
+{
+    json_int_t blocks = json_integer_value(dimension);
+
+    if (blocks < 1 || blocks > most)
+        refuse("%s: kernels[%zu]: expected launch dimensions of 1 to %" JSON_INTEGER_FORMAT
+               ", got %" JSON_INTEGER_FORMAT,
+               path, kernel, most, blocks);
+    return (uint64_t)blocks;
+}
+
 static void read_json(const char *path, struct trace *trace)
 {
     json_t *document = load_json(path), *profile = load_latencies(path), *kernel;
@@ -182,7 +193,7 @@ static void read_json(const char *path, struct trace *trace)
         if (!name || json_array_size(dimensions) != 6 || !json_is_integer(latency) || json_integer_value(latency) < 0)
             refuse("%s: kernels[%zu]: expected a name with a latency, and 6 launch dimensions", path, i);
         for (size_t axis = 0; axis < 3; axis++)
-            groups *= (uint64_t)json_integer_value(json_array_get(dimensions, axis)) & UINT16_MAX;
+            groups *= read_dimension(path, i, json_array_get(dimensions, axis), axis == 0 ? INT32_MAX : UINT16_MAX);
         add_record(trace, name, groups, (uint64_t)json_integer_value(latency) * 1000);
     }
     json_decref(document);
@@ -203,7 +214,7 @@ static void read_trace(const char *path, struct trace *trace)
 
 /* --- the device --- */
 
-/* The provider beside this program, as built or as installed. */
+/* The simulator's provider: in the folder above this program's, as in a build folder, else the installed one. */
 static const char *default_provider(void)
 {
     static char path[PATH_MAX + 64];
@@ -352,7 +363,7 @@ static void fit_costs(struct trace *trace)
         struct name *name = &trace->names[i];
         double cycles = (double)name->cycles * (double)name->recorded_ns / (double)name->modelled_ns;
 
-        name->cycles = cycles < 1 ? 1 : cycles > (double)RECORDED_MAX_NS ? RECORDED_MAX_NS : (uint64_t)cycles;
+        name->cycles = cycles < 1 ? 1 : cycles > (double)COST_MAX ? COST_MAX : (uint64_t)cycles;
     }
 }
 
