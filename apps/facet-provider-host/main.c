@@ -25,8 +25,8 @@ static bool is_socket(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
 }
 
-/* Whether a session started this process: its sockets are then on the descriptors that it passes. The arguments (the
- * provider, the ABI, the session's process number) are for people who look at a list of processes. */
+/* Whether a session started this process: its sockets are then on the descriptors that it passes. The arguments are the
+ * provider's path, the ABI's minor version, and the session's process number, which only people read. */
 static bool is_started_by_a_session(int count)
 {
     return count == 4 && is_socket(FACET_CONTROL_FD) && is_socket(FACET_SUPERVISOR_FD);

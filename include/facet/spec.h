@@ -29,8 +29,8 @@
  * is counted in bytes is at most 9,223,372,036,854 bytes (8.3 TiB). Sizes are bytes. No number is a floating-point
  * number.
  *
- * The translation table of Backend.AI's proposal "Redefining Accelerator Metadata", row by row, and the names in the
- * interface after it (BEP-1016):
+ * The translation table of Backend.AI's proposal "Redefining Accelerator Metadata", row by row. A function's name in
+ * parentheses is that of the later interface, BEP-1016; a header in parentheses declares the functions before it:
  *     get_metadata, available_slots -> get_resource_spec    facet_spec_get_slot(), facet_spec_write()
  *         (configurable_slots: slots with and without an amount)
  *     list_devices                                          facet_spec_get_device(); facet_spec_legacy_devices()
@@ -251,8 +251,8 @@ struct facet_spec_device {
     uint64_t shared_mem_per_core;
     uint64_t memory_channels;
     uint64_t memory_size;      /* legacy. Put without its bit: the value of total_memory */
-    uint64_t processing_units; /* legacy. Put without its bit: the count of the first of `units`, or of the units that
-                                  the document has */
+    uint64_t processing_units; /* legacy. Put without its bit: the count of the device's first unit: of `units`, or
+                                  if that is NULL, of those that the document has */
     const struct facet_spec_unit *units; /* the kind that represents the device's compute power first */
     const struct facet_spec_precision *precisions;
     const struct facet_spec_partitioning *partitionings;

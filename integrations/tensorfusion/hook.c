@@ -47,7 +47,7 @@ static AccelResult check_request(struct facade_call *call, const char *process, 
     return ACCEL_SUCCESS;
 }
 
-/* The next part on the device behind `after`, in the order of the workers; the first part if `after` is NULL. */
+/* The part of device `uuid` that follows `after` in the order of the workers; the first one if `after` is NULL. */
 static const struct tf_part *next_part(const char *uuid, const struct tf_part *after)
 {
     bool found_previous = !after;
@@ -152,7 +152,8 @@ AccelResult CheckAndRecordComputeOps(const char *processId, const char *deviceUU
     return facade_leave(&call, record_compute(&call, processId, deviceUUID, computeTokens, record));
 }
 
-/* The ABI does not name the worker of the process, so the device must have only one worker. */
+/* The ABI does not name the worker of the process. So a process that is in no worker yet can be added only if the device
+ * has just one. A memory check of 0 bytes tells whether the process is in a worker. */
 static AccelResult add_process(struct facade_call *call, const char *uuid, const char *process)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};

@@ -90,12 +90,14 @@ static bool prepare_process(void)
     return fork_handled;
 }
 
-static bool attach_tenants(void)
+static bool attach_tenant(void)
 {
     struct facet_error error;
 
     if (!prepare_process())
-        facet_error_set(&error, FACET_NO_MEMORY, "no memory to prepare the process for its vGPU");
+        facet_error_set(&error, FACET_NO_MEMORY,
+                        "the process cannot be prepared for its vGPU: no memory, or its libraries cannot be "
+                        "opened again");
     else if (facet_tenant_attach(vgpu_dir, &facet_cl_process.tenant, &error) == FACET_OK)
         return true;
     facet_entry_refused(vgpu_dir, &error);
@@ -108,7 +110,7 @@ struct facet_tenant *facet_cl_tenant_attach(void)
 
     pthread_mutex_lock(&attach_lock);
     if (atomic_load(&facet_cl_process.state) == STATE_NEW) {
-        bool attached = attach_tenants();
+        bool attached = attach_tenant();
         atomic_store_explicit(&facet_cl_process.state, attached ? STATE_ATTACHED : STATE_FAILED, memory_order_release);
     }
     bool attached = atomic_load(&facet_cl_process.state) == STATE_ATTACHED;

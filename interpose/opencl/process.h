@@ -3,9 +3,10 @@
  * This process as a tenant: it attaches at the first call that needs a vGPU, and again after fork.
  *
  * Owns: the tenant, the layer's locks across fork, and memory charges that remember which process made them.
- * Never: prints, exits, or works in a constructor.
+ * Never: exits, works in a constructor, or prints more than the one line of a process that cannot enter its vGPU.
  *
- * Lock order: attach, push, account, map. Each is held for a few instructions and never while OpenCL is called.
+ * Lock order: attach, push, account, map. The attach lock is held while the segment's files are mapped, the others for
+ * a few instructions; none is held while OpenCL is called.
  */
 #ifndef FACET_OPENCL_PROCESS_H
 #define FACET_OPENCL_PROCESS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: a file for each GPU, which records the holders of its partitions. The driver makes all partitions of a mode
- * when the GPU enters that mode, and does not know holders.
+ * Owns: a file for each GPU, which records which of its partitions are taken, and a unique name for each of these. The
+ * driver makes all partitions of a mode when the GPU enters that mode, and does not know which are taken.
  * Never: uses a record of another mode than the GPU's: after a restart of the machine the GPU is in its default mode.
  *
  * The file is FACET_ROCM_STATE/rocm-<pci address>; without the variable the folder is Facet's runtime folder

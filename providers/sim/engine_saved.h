@@ -58,7 +58,9 @@ struct saved_module {
 };
 
 struct saved_stream {
-    uint64_t number, failed, launched, completed, busy_ns;
+    uint64_t number;
+    uint64_t failed; /* the negated status of its first failed launch; 0: none failed */
+    uint64_t launched, completed, busy_ns;
     uint64_t queued; /* launches that follow */
 };
 
@@ -69,12 +71,13 @@ struct saved_launch {
 
 struct saved_reservation {
     uint64_t address, bytes;
-    uint64_t plain;
+    uint64_t plain; /* 1: made by alloc, with pages of its own mapped as one; 0: reserved */
 };
 
 struct saved_mapping {
     uint64_t address, bytes;
-    uint64_t pages, offset;
+    uint64_t pages;  /* the number of the page object */
+    uint64_t offset; /* in it */
 };
 
 #endif

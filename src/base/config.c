@@ -159,14 +159,15 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
     [FACET_SETTING_PARALLEL] = {.name = "parallel",
                                 .variable = "FACET_PARALLEL",
                                 .fallback = "0",
-                                .help = "how many vGPUs may be on a device at a time; 0 is the policy's own",
+                                .help = "how many vGPUs may use a device at a time; 0 is the policy's own",
                                 .parse = parse_number,
                                 .max = 128},
     [FACET_SETTING_SWAP_FACTOR] = {.name = "swap_factor",
                                    .variable = "FACET_SWAP_FACTOR",
                                    .fallback = "20",
-                                   .help = "an oversubscribed vGPU keeps memory that was brought in for so many times "
-                                           "as long as that took; 0: it keeps none",
+                                   .help =
+                                       "how long an oversubscribed vGPU keeps its memory on the device, in multiples "
+                                       "of the time that moving it there took; 0: until others need the room",
                                    .parse = parse_number,
                                    .max = 10000},
     [FACET_SETTING_SWAP_PATIENCE_S] = {.name = "swap_patience_s",
@@ -184,8 +185,8 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
                                    .max = 86400},
     [FACET_SETTING_KEEP_ENV] = {.name = "keep_env",
                                 .variable = "FACET_KEEP_ENV",
-                                .help = "names of further variables, separated by commas, with which a private daemon "
-                                        "and the lists of devices open drivers: LD_LIBRARY_PATH,OCL_ICD_*",
+                                .help = "further variables that a private daemon and the commands that list devices "
+                                        "give to drivers; names separated by commas: LD_LIBRARY_PATH,OCL_ICD_*",
                                 .parse = parse_names},
 };
 

@@ -12,15 +12,16 @@
  * clients that do not have their whole set there either, then idle clients, then clients whose turn is over. Each gives
  * no more than is missing.
  *
- * A client keeps its memory for `turn_factor` times as long as bringing it in took, and longer by weight. So moving
+ * The active client of least weight keeps its memory for `turn_factor` times as long as bringing it in took, the others
+ * longer in proportion to their weight. So moving
  * never takes more than about 1/turn_factor of the time, however large the sets and however fast the bus. A client that
  * asks for more memory within its turn goes before the clients that wait for a turn. As long as everything fits, no
  * client is asked to give way.
  *
- * A client that was asked and has given nothing for `patience_ns` is stuck: it is stopped, holds a capture open, or its
- * kernels do not end. It is still asked, but no longer waited for: other clients are asked in its place. When none is
- * left, the client that is being brought in is told so (FACET_RESIDENCE_LAST), so that the next client can have its
- * turn.
+ * A client that was asked and has given nothing for `patience_ns` is stuck: for example, its program was stopped by a
+ * signal or holds a capture open, or its kernels do not end. It is still asked, but no longer waited for: other clients
+ * are asked in its place. When none is left, the client that is being brought in is told so (FACET_RESIDENCE_LAST), so
+ * that the next client can have its turn.
  *
  * Times are nanoseconds of one monotonic clock. Not thread-safe: one scheduler calls it.
  */

@@ -70,7 +70,7 @@ void facet_check_bounds(struct facet_check *check, const struct facet_check_kern
 bool facet_check_kernel_add_stream(struct facet_check *check, const struct facet_check_kernel *kernel,
                                    struct facet_check_kernel *ret_second);
 
-/* How long to wait for a kernel of a few thousand words. */
+/* The longest that a check waits for its launches and operations: far longer than any of them takes. */
 #define FACET_CHECK_KERNEL_NS UINT64_C(5000000000)
 
 #endif

@@ -32,10 +32,7 @@ enum facet_status facet_target_read(const char *text, struct facet_target *ret_t
 /* The family's name, such as "ptx". */
 const char *facet_target_family_name(enum facet_target_family family);
 
-/*
- * The common name of the target facet_target_name(index): "RDNA 3, Radeon RX 7900". "" when it has none; NULL past the
- * end.
- */
+/* A few words for people about the target facet_target_name(index): "RDNA 3: RX 7900, Pro W7900". NULL past the end. */
 const char *facet_target_about(uint32_t index);
 
 #endif

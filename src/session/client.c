@@ -261,7 +261,8 @@ enum facet_status facet_client_close(struct facet_client *client, struct facet_e
     close_channels(client);
     pthread_mutex_unlock(&client->lock);
     if (!was_open) {
-        facet_child_end(&client->child, 0, how, sizeof how); /* the child was started, but never reported as open */
+        /* A child that has not reported the session open may still run; one that was lost or refused has ended. */
+        facet_child_end(&client->child, 0, how, sizeof how);
         return FACET_OK;
     }
 

@@ -12,7 +12,8 @@ struct facet_workload {
     json_t *root;
 };
 
-/* Merges a configuration, or some of its members, into *root. On failure *root stays as it is. */
+/* Merges a configuration, or some of its members, into *root. On failure *root stays as it is. The names are those of
+ * the two sides in the message of a conflict. */
 enum facet_status facet_merge_configuration(json_t **root, const char *into_name, const json_t *from,
                                             const char *from_name, struct facet_error *error);
 
@@ -41,7 +42,7 @@ void facet_render_append(struct facet_rendering *rendering, const char *path, js
  * `inside`, else on the host. */
 void facet_render_environment(struct facet_rendering *rendering, const char *path, bool inside);
 
-/* Stands for the number 2^64-1 in rendered JSON. */
+/* Stands for the number 2^64-1 while JSON is rendered; the returned text has the number in its place. */
 #define FACET_RENDER_UNLIMITED "facet:no-limit:18446744073709551615"
 
 /* A new reference to `value`, NULL when it is absent. */

@@ -26,7 +26,7 @@ struct engine_double {
     const char *worker;    /* name in use, or NULL */
     uint64_t next_ns;      /* when the next operation completes */
     uint64_t advanced_ns;  /* the latest time given to sim_engine_advance() */
-    unsigned lost;         /* devices given to sim_engine_lose() */
+    unsigned lost;         /* how often sim_engine_lose() was called */
 };
 extern struct engine_double engine_double;
 
