@@ -8,16 +8,16 @@ import time
 import cuda_launch
 import harness
 
-DEVICE_MIB = 128
-SET_MIB = 96
+DEVICE_MIB = 64
+SET_MIB = 48
 KERNEL = "add_words_1000us"
-COPY = "1G"  # bytes per second between device and host: a set takes 0.1 s, and 60 GB over PCIe 5.0 take 1 s
+COPY = "512M"  # bytes per second between device and host: a set takes 0.1 s, and 60 GB over PCIe 5.0 take 1 s
 SECONDS_EACH = 8
 WAYS = {"one after the other": ("20", False), "in turns": ("20", True), "without turns": ("0", True)}
 
 
 def environment(bench, factor):
-    return {**cuda_launch.environment(bench), "FAKE_CUDA_MEMORY": f"{DEVICE_MIB}M", "FAKE_CUDA_CONTEXT": "2M",
+    return {**cuda_launch.environment(bench), "FAKE_CUDA_MEMORY": f"{DEVICE_MIB}M", "FAKE_CUDA_CONTEXT": "1M",
             "FAKE_CUDA_COPY": COPY, "FACET_SWAP_FACTOR": factor}
 
 

@@ -385,8 +385,8 @@ segment, document, *program = sys.argv[1:]
 for mount in json.loads(document)["devices"][0]["containerEdits"]["mounts"]:
     if os.path.exists(mount["hostPath"]):
         subprocess.run(["mount", "--bind", mount["hostPath"], mount["containerPath"]], check=True)
-        if "ro" in mount["options"]:
-            subprocess.run(["mount", "-o", "remount,bind,ro", mount["containerPath"]], check=True)
+        access = "ro" if "ro" in mount["options"] else "rw"
+        subprocess.run(["mount", "-o", f"remount,bind,{access}", mount["containerPath"]], check=True)
 done = []
 def attempt(name, action):
     try:

@@ -373,7 +373,7 @@ def a_configuration_is_rendered_or_names_the_members_left_out():
         equal(json.loads(done.stdout)["process"]["rlimits"],
               [{"type": "RLIMIT_MEMLOCK", "soft": 2**64 - 1, "hard": 2**64 - 1}])
         done = place.facet("spec", "render", "--to", "cdi", "--partial", "--cdi", "facet.dev/gpu=v1", "w.json")
-        equal((json.loads(done.stdout)["kind"], json.loads(done.stdout)["cdiVersion"]), ("facet.dev/gpu", "0.5.0"))
+        equal((json.loads(done.stdout)["kind"], json.loads(done.stdout)["cdiVersion"]), ("facet.dev/gpu", "0.3.0"))
         for arguments in (["--to", "k8s"], ["--to", "cdi", "--cdi", "x"], []):
             equal(place.facet("spec", "render", *arguments, "w.json").returncode, 2)
         equal(place.facet("spec", "render", "--to", "cdi", "--partial", "--cdi", "x=y", "w.json").returncode, 1)

@@ -78,6 +78,7 @@ static void test_a_foreign_file_holds_no_reason(void **state)
     char reason[FACET_REFUSED_REASON_SIZE], path[256];
 
     path_of(fixture, path, sizeof path);
+    assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("/dev/zero", path), 0);
     facet_refused_note(fixture->dir, "no");
     assert_int_equal(refusal_count(fixture->dir, reason), -1);
@@ -149,6 +150,20 @@ static void test_the_folder_is_removed_with_its_reason(void **state)
     assert_int_equal(access(fixture->dir, F_OK), -1);
 }
 
+/* A segment of an earlier daemon may lack the file, and a container needs it as a place to mount on. */
+static void test_the_file_is_there_when_a_segment_is_made_or_adopted(void **state)
+{
+    struct fixture *fixture = *state;
+    char path[256];
+
+    path_of(fixture, path, sizeof path);
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(unlink(path), 0);
+    facet_owner_close(fixture->owner);
+    assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -161,6 +176,7 @@ int main(void)
         TEST(test_the_folder_is_removed_with_its_reason),
         TEST(test_damaged_records_are_not_believed),
         TEST(test_no_part_of_a_record_is_written),
+        TEST(test_the_file_is_there_when_a_segment_is_made_or_adopted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,7 @@ static void test_cdi_has_the_least_version_that_has_all_that_is_used(void **stat
         char *text;
 
         snprintf(configuration, sizeof configuration, CONFIGURATION("%s"), cases[i].members);
-        snprintf(expected, sizeof expected, "\"cdiVersion\":\"%s\"", cases[i].version);
+        snprintf(expected, sizeof expected, "\"cdiVersion\": \"%s\"", cases[i].version);
         assert_int_equal(facet_workload_read(configuration, strlen(configuration), &workload, &error), FACET_OK);
         assert_int_equal(facet_workload_render(workload, FACET_RENDER_CDI, &options, &text, NULL, &error), FACET_OK);
         if (!strstr(text, expected))

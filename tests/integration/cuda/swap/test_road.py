@@ -19,11 +19,11 @@ NO_MEMORY = 3  # the program's exit status when the driver refuses a call
 
 def set_machine(place):
     place.env.update(LD_LIBRARY_PATH=os.environ["FACET_TEST_CUDA_FAKE"], FAKE_CUDA_STATE=place.path("machine"),
-                     FAKE_CUDA_MEMORY="128M", FAKE_CUDA_CONTEXT="2M", FAKE_CUDA_COPY="4G")
+                     FAKE_CUDA_MEMORY="64M", FAKE_CUDA_CONTEXT="1M", FAKE_CUDA_COPY="2G")
 
 
 def start_tenant(place, *options, launches="3000"):
-    return place.start("run", "-d", "cuda:0", "-m", "128M", *options, "--", TENANT, "80", launches, "add_words_200us")
+    return place.start("run", "-d", "cuda:0", "-m", "64M", *options, "--", TENANT, "40", launches, "add_words_200us")
 
 
 @test
@@ -45,8 +45,8 @@ def without_oversubscription_the_second_program_is_refused_memory():
         set_machine(place)
         first = start_tenant(place, "--name", "one", launches="100000")
         wait_until(lambda: place.facet("vgpu", "show", "one").returncode == 0 and
-                   place.json("vgpu", "show", "one", "--json").get("memory_used_bytes", 0) >= 80 << 20,
-                   "the first program holds 80 MiB")
+                   place.json("vgpu", "show", "one", "--json").get("memory_used_bytes", 0) >= 40 << 20,
+                   "the first program holds 40 MiB")
         second = start_tenant(place)
         second.communicate(timeout=120)
         equal(second.returncode, NO_MEMORY)
@@ -58,10 +58,10 @@ def without_oversubscription_the_second_program_is_refused_memory():
 def creating_a_vgpu_that_others_make_no_room_for_prints_a_warning():
     with Place(real=True) as place:
         set_machine(place)
-        equal(place.facet("vgpu", "create", "--name", "one", "-d", "cuda:0", "-m", "96M", "--oversubscribe").stderr, "")
-        equal(place.facet("vgpu", "create", "--name", "two", "-d", "cuda:0", "-m", "16M").stderr, "",
+        equal(place.facet("vgpu", "create", "--name", "one", "-d", "cuda:0", "-m", "48M", "--oversubscribe").stderr, "")
+        equal(place.facet("vgpu", "create", "--name", "two", "-d", "cuda:0", "-m", "8M").stderr, "",
               "a warning although all vGPUs fit")
-        contains(place.facet("vgpu", "create", "--name", "three", "-d", "cuda:0", "-m", "64M").stderr,
+        contains(place.facet("vgpu", "create", "--name", "three", "-d", "cuda:0", "-m", "32M").stderr,
                  "make room for each other, not for this one")
 
 
