@@ -152,8 +152,8 @@ AccelResult CheckAndRecordComputeOps(const char *processId, const char *deviceUU
     return facade_leave(&call, record_compute(&call, processId, deviceUUID, computeTokens, record));
 }
 
-/* The ABI does not name the worker of the process. So a process that is in no worker yet can be added only if the device
- * has just one. A memory check of 0 bytes tells whether the process is in a worker. */
+/* The ABI does not name the worker of the process. So a process that is in no worker yet can be added only if the
+ * device has just one. A memory check of 0 bytes tells whether the process is in a worker. */
 static AccelResult add_process(struct facade_call *call, const char *uuid, const char *process)
 {
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
