@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -171,6 +172,19 @@ static enum facet_status exchange_once(struct client *client, const char *method
     return transport_error(client, &failure, error);
 }
 
+/* Whether systemd starts the machine's daemon, whose folder is `folder`: a private daemon would take its place. */
+static bool is_services_folder(const char *folder)
+{
+    static const char *const enabled[] = {"/etc/systemd/system/sockets.target.wants/facetd.socket",
+                                          "/etc/systemd/system/multi-user.target.wants/facetd.service"};
+    struct stat link;
+
+    for (size_t i = 0; i < sizeof enabled / sizeof *enabled; i++)
+        if (strcmp(folder, FACET_PATH_MACHINE_RUNTIME) == 0 && lstat(enabled[i], &link) == 0)
+            return true;
+    return false;
+}
+
 /*
  * Makes one exchange. When no daemon listens, none has seen the request: this starts one and makes the request again.
  * Of two daemons that start at once, one exits without a message while the other may not listen yet; hence the loop.
@@ -183,6 +197,11 @@ static enum facet_status exchange_or_start(struct client *client, const char *me
 
     if (!client->unreachable || !client->may_start)
         return status;
+    if (is_services_folder(client->folder))
+        return facet_error_set(error, FACET_IO,
+                               "no daemon listens on %s, and its service is enabled; 'systemctl start facetd.socket' "
+                               "starts it",
+                               client->socket_path);
     status = daemon_start(error);
     if (status != FACET_OK)
         return status;

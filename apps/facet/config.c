@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: `facet config`. Never: changes a setting; all come from the environment. */
+/* Owns: `facet config`. Never: changes a setting: they come from the environment, and the daemon's also from its file.
+ */
 #include "base/config.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include <facet/session.h>
 
+#include "../facetd/conf.h"
 #include "base/paths.h"
 #include "base/variables.h"
 #include "command.h"
@@ -138,7 +140,50 @@ static json_t *unknown_json(void)
     return list;
 }
 
-static int print_json(const struct command *self)
+/* ---- the daemon's file ---- */
+
+/* The file, and what is wrong with it. */
+struct daemon_file {
+    struct conf conf;
+    struct facet_error error; /* status FACET_OK: nothing */
+};
+
+static void read_daemon_file(const char *path, struct daemon_file *ret_file)
+{
+    ret_file->error.status = FACET_OK;
+    (void)conf_read(path, &ret_file->conf, &ret_file->error);
+}
+
+/* Whether this user may not read the file, which is no fault of the file. */
+static bool is_hidden(const struct daemon_file *file)
+{
+    return file->error.status == FACET_PERMISSION && !file->conf.exists;
+}
+
+static json_t *daemon_file_json(const struct daemon_file *file)
+{
+    json_t *values = json_object();
+
+    for (uint32_t id = 0; id < FACET_SETTING_COUNT; id++)
+        if (file->conf.values[id][0])
+            json_object_set_new(values, facet_config_setting(id)->name, json_string(file->conf.values[id]));
+    return json_pack("{s:s, s:b, s:o, s:s*}", "path", file->conf.path, "exists", file->conf.exists, "settings", values,
+                     "reason", file->error.status != FACET_OK ? file->error.message : NULL);
+}
+
+static void print_daemon_file(const struct daemon_file *file)
+{
+    if (is_hidden(file))
+        printf("\nA daemon that is not private reads a file: %s\n", file->error.message);
+    if (!file->conf.exists)
+        return;
+    printf("\nA daemon that is not private reads %s:\n", file->conf.path);
+    for (uint32_t id = 0; id < FACET_SETTING_COUNT; id++)
+        if (file->conf.values[id][0])
+            printf("%*s%s = %s\n", INDENT, "", facet_config_setting(id)->name, file->conf.values[id]);
+}
+
+static int print_json(const struct command *self, const struct daemon_file *file)
 {
     json_t *list = json_array(), *variables = json_array();
     struct row row;
@@ -146,8 +191,8 @@ static int print_json(const struct command *self)
 
     for (uint32_t i = 0; row_at(i, &row); i++)
         failed |= json_array_append_new(row.setting ? list : variables, row_json(&row));
-    json_t *settings =
-        json_pack("{s:o, s:o, s:o}", "settings", list, "variables", variables, "unknown", unknown_json());
+    json_t *settings = json_pack("{s:o, s:o, s:o, s:o}", "settings", list, "variables", variables, "unknown",
+                                 unknown_json(), "daemon_file", daemon_file_json(file));
     int status = settings && !failed ? command_print_json(settings) : command_out_of_memory(self);
     json_decref(settings);
     return status;
@@ -198,10 +243,13 @@ static void print_help(void)
 }
 
 /* Prints a line for each refused value. Returns the exit status of the first. */
-static int refuse_invalid(const struct command *self)
+static int refuse_invalid(const struct command *self, const struct daemon_file *file)
 {
     int status = EXIT_DONE;
     struct row row;
+
+    if (file->error.status != FACET_OK && !is_hidden(file))
+        status = command_refuse(self, false, &file->error, NULL);
 
     for (uint32_t i = 0; row_at(i, &row); i++)
         if (strcmp(row.from, "invalid") == 0) {
@@ -213,33 +261,49 @@ static int refuse_invalid(const struct command *self)
 
 static int run_config(const struct command *self, int argc, char **argv)
 {
+    static const struct option words[] = {
+        COMMAND_OPTION_JSON, COMMAND_OPTION_HELP, {"file", required_argument, NULL, 'f'}, COMMAND_OPTION_END};
+    const char *path = CONF_DEFAULT_PATH;
+    struct daemon_file file;
     bool json = false;
-    int status = EXIT_DONE;
+    int option;
 
-    if (!command_options_plain(self, argc, argv, &json, &status))
-        return status;
+    while ((option = command_option(self, argc, argv, ":h", words)) != -1) {
+        if (option == OPTION_JSON)
+            json = true;
+        else if (option == 'f')
+            path = optarg;
+        else
+            return option == 'h' ? command_help(self) : EXIT_USAGE;
+    }
     if (!command_operands(self, argc, argv, 0, 0, ""))
         return EXIT_USAGE;
-    status = json ? print_json(self) : print_table(self);
-    if (status == EXIT_DONE && !json)
+    read_daemon_file(path, &file);
+    int status = json ? print_json(self, &file) : print_table(self);
+    if (status == EXIT_DONE && !json) {
+        print_daemon_file(&file);
         print_help();
+    }
     if (status == EXIT_DONE)
         unknown_warn(self);
-    return status == EXIT_DONE ? refuse_invalid(self) : status;
+    return status == EXIT_DONE ? refuse_invalid(self, &file) : status;
 }
 
 const struct command command_config = {
     .name = "config",
-    .help = "usage: facet config [--json]\n"
+    .help = "usage: facet config [--json] [--file FILE]\n"
             "\n"
             "Shows every setting, its value now and where that comes from. Settings are\n"
             "environment variables. Those of providers, interposers and integrations follow.\n"
+            "A daemon that is not private also reads " CONF_DEFAULT_PATH ", whose\n"
+            "values are shown if there is such a file; the daemon's variables go before it.\n"
             "A private daemon has the settings and the providers' variables of whoever\n"
             "started it, and of other variables what FACET_KEEP_ENV names.\n"
             "\n"
             "A value that its reader refuses is shown as invalid, with the reason; a name\n"
             "that begins with FACET_ and is none of these as unknown.\n"
             "\n"
-            "  --json    print them as JSON\n",
+            "  --json       print them as JSON\n"
+            "  --file FILE  check and show FILE instead of " CONF_DEFAULT_PATH "\n",
     .run = run_config,
 };

@@ -28,6 +28,7 @@ struct daemon {
 };
 
 struct call {
+    uint32_t uid;    /* of the calling process */
     const char *ref; /* the part of the path that names a vGPU or device; empty when the path has none */
     bool force;
     uint64_t after;     /* of events: only those with a higher number are wanted */

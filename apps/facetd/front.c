@@ -45,7 +45,8 @@ struct front {
     front_serve_func serve;
     void *context;
     pthread_t thread;
-    _Atomic bool stopping;
+    bool accepts; /* the thread runs */
+    _Atomic bool closed, stopping;
     _Atomic unsigned callers;
     struct waiting waiting;
 };
@@ -254,7 +255,7 @@ static void *front_main(void *argument)
     struct front *front = argument;
     struct pollfd ready[] = {{.fd = front->listener, .events = POLLIN}, {.fd = front->wake, .events = POLLIN}};
 
-    while (!atomic_load(&front->stopping)) {
+    while (!atomic_load(&front->closed)) {
         /* Connections above the bound wait in the socket's backlog, until an idle one is hung up on. */
         bool full = atomic_load(&front->callers) >= front->connections_most;
 
@@ -295,8 +296,18 @@ enum facet_status front_start(int fd, unsigned connections_most, front_serve_fun
         free(front);
         return facet_error_errno(error, result, "starting the server");
     }
+    front->accepts = true;
     *ret_front = front;
     return FACET_OK;
+}
+
+void front_stop_accepting(struct front *front)
+{
+    atomic_store(&front->closed, true);
+    eventfd_write(front->wake, 1);
+    if (front->accepts)
+        pthread_join(front->thread, NULL);
+    front->accepts = false;
 }
 
 void front_stop(struct front *front)
@@ -304,8 +315,7 @@ void front_stop(struct front *front)
     if (!front)
         return;
     atomic_store(&front->stopping, true);
-    eventfd_write(front->wake, 1);
-    pthread_join(front->thread, NULL);
+    front_stop_accepting(front);
     while (atomic_load(&front->callers))
         sleep_for(POLL_NS);
     close(front->listener);
@@ -318,5 +328,10 @@ unsigned front_connections(struct front *front)
 {
     struct pollfd waiting = {.fd = front->listener, .events = POLLIN};
 
-    return atomic_load(&front->callers) + (poll(&waiting, 1, 0) > 0);
+    return front_accepted(front) + (poll(&waiting, 1, 0) > 0);
+}
+
+unsigned front_accepted(const struct front *front)
+{
+    return atomic_load(&front->callers);
 }

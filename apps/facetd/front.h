@@ -20,10 +20,15 @@ typedef void (*front_serve_func)(void *context, int fd);
 enum facet_status front_start(int fd, unsigned connections_most, front_serve_func serve, void *context,
                               struct front **ret_front, struct facet_error *error);
 
+/* Accepts no more connections: they wait in the socket's backlog. Those that were accepted are still read and handed
+ * on. */
+void front_stop_accepting(struct front *front);
+
 /* Accepts no more connections, and hangs up on those that were not handed on. NULL is allowed. */
 void front_stop(struct front *front);
 
-/* How many connections wait to be accepted, or have not sent all of their head. */
+/* How many connections wait to be accepted, or have not sent all of their head; how many of them were accepted. */
 unsigned front_connections(struct front *front);
+unsigned front_accepted(const struct front *front);
 
 #endif

@@ -21,12 +21,14 @@
 #include "base/surroundings.h"
 #include "base/variables.h"
 #include "bus_error.h"
+#include "conf.h"
 #include "detach.h"
 #include "limiter/tenant.h"
 #include "lock.h"
 #include "measured.h"
 #include "options.h"
 #include "server.h"
+#include "service.h"
 
 #define TICK_NS         (500 * FACET_NS_PER_MS) /* the interval of the main loop */
 #define TAKE_OVER_NS    (30 * FACET_NS_PER_S)   /* in which another daemon must answer or end */
@@ -55,6 +57,7 @@ struct main_loop {
     uint64_t idle_exit_ns; /* UINT64_MAX: never */
     uint64_t idle_since_ns, calls;
     bool has_no_program_device; /* private, and programs can run on no device */
+    bool starts_again;          /* the loop ended because the configuration is to be read again */
 };
 
 /* Whether no program can run and no vGPU has a device. Such a daemon ends: the next one may find new devices. */
@@ -133,7 +136,24 @@ static enum facet_status keep_reachable(struct main_loop *loop, struct facet_err
     return status;
 }
 
-static enum facet_status serve_until_signal(struct main_loop *loop, struct facet_error *error)
+/*
+ * On SIGHUP the daemon starts again, because most settings are read at the start. A file with an error changes nothing.
+ */
+static bool may_start_again(const struct options *options)
+{
+    struct facet_error error;
+    struct conf conf;
+
+    if (options->private || conf_read(options->config, &conf, &error) == FACET_OK)
+        return true;
+    facet_log(FACET_LOG_ERROR, "the settings stay as they were: %s", error.message);
+    service_notify_reloading();
+    service_notify("READY=1");
+    return false;
+}
+
+static enum facet_status serve_until_signal(const struct options *options, struct main_loop *loop,
+                                            struct facet_error *error)
 {
     const struct timespec tick = facet_ns_timespec(TICK_NS);
     enum facet_status status;
@@ -145,10 +165,15 @@ static enum facet_status serve_until_signal(struct main_loop *loop, struct facet
         registry_tidy(loop->daemon->registry, facet_clock_now_ns());
         audit_look(loop->daemon->audit, loop->daemon, facet_clock_now_ns());
         status = keep_reachable(loop, error);
+        loop->starts_again = signal == SIGHUP && may_start_again(options);
+        if (signal == SIGHUP && !loop->starts_again)
+            signal = -1;
     } while (signal < 0 && status == FACET_OK && !must_leave(loop));
     if (status != FACET_OK)
         return status;
-    if (signal > 0)
+    if (loop->starts_again)
+        facet_log(FACET_LOG_INFO, "reading %s again; vGPUs and their programs stay", options->config);
+    else if (signal > 0)
         facet_log(FACET_LOG_INFO, "stopping on signal %d; vGPUs and their programs stay", signal);
     else
         facet_log(FACET_LOG_INFO, "leaving: there was nothing to do");
@@ -173,16 +198,24 @@ static void on_restart(void *registry, const struct facet_provider_record *provi
 }
 
 static enum facet_status serve_registry(const struct options *options, struct daemon *daemon, struct main_loop *loop,
-                                        struct ready *ready, struct facet_error *error)
+                                        struct ready *ready, int *ret_listener, struct facet_error *error)
 {
     sessions_on_restart(daemon->sessions, on_restart, daemon->registry);
     registry_tidy(daemon->registry, facet_clock_now_ns());
-    enum facet_status status = server_start(options->socket, daemon, &loop->server, error);
+    const struct server_socket socket = {options->socket, options->socket_fd, options->socket_is_passed};
+    enum facet_status status = server_start(&socket, daemon, &loop->server, error);
     if (status != FACET_OK)
         return status;
     facet_log(FACET_LOG_INFO, "ready on '%s'", options->socket);
     ready_succeeded(ready);
-    status = serve_until_signal(loop, error);
+    service_notify("READY=1");
+    status = serve_until_signal(options, loop, error);
+    if (status == FACET_OK && loop->starts_again) {
+        service_notify_reloading();
+        *ret_listener = server_stop_serving(loop->server);
+        return FACET_OK;
+    }
+    service_notify("STOPPING=1");
     server_stop(loop->server);
     return status;
 }
@@ -218,9 +251,12 @@ static bool takes_programs(const struct facet_device_table *devices)
     return found;
 }
 
-/* Starts all parts in order, serves, and stops the parts, also when a later one cannot start. */
+/*
+ * Starts all parts in order, serves, and stops the parts, also when a later one cannot start. *ret_listener is the
+ * socket if the daemon is to start again, else it stays.
+ */
 static enum facet_status serve_clients(const struct options *options, const sigset_t *signals, int lock,
-                                       struct ready *ready, struct facet_error *error)
+                                       struct ready *ready, int *ret_listener, struct facet_error *error)
 {
     struct daemon daemon = {.started_ns = facet_clock_now_ns(), .private = options->private};
     struct main_loop loop = {.daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals};
@@ -240,7 +276,7 @@ static enum facet_status serve_clients(const struct options *options, const sigs
     if (status == FACET_OK)
         status = registry_open(options->runtime, options->state, &parts, &daemon.registry, error);
     if (status == FACET_OK)
-        status = serve_registry(options, &daemon, &loop, ready, error);
+        status = serve_registry(options, &daemon, &loop, ready, ret_listener, error);
     sessions_stop(daemon.sessions); /* while the registry exists, which they notify of restarts */
     scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
@@ -259,6 +295,11 @@ static enum facet_status serve_clients(const struct options *options, const sigs
 static enum facet_status take_lock(const struct options *options, int *ret_fd, struct facet_error *error)
 {
     uint64_t until = facet_clock_now_ns() + TAKE_OVER_NS;
+
+    if (options->lock_fd >= 0) {
+        *ret_fd = options->lock_fd;
+        return FACET_OK;
+    }
     enum facet_status status = lock_take(options->runtime, ret_fd, error);
 
     while (status == FACET_BUSY && options->private && facet_clock_now_ns() < until) {
@@ -335,18 +376,38 @@ static enum facet_status go_to_background(const struct options *options, struct 
 {
     char log[FACET_PATH_SIZE + 16];
 
-    if (options->foreground)
+    if (options->foreground || options->lock_fd >= 0) /* an earlier program of this process went there */
         return FACET_OK;
     snprintf(log, sizeof log, "%s/facetd.log", options->runtime);
     return detach(log, ready, error);
 }
 
+/* Gives this process the settings of the configuration file, and the socket of the service manager, if there are any.
+ */
+static enum facet_status read_service(struct options *options, struct conf *conf, struct facet_error *error)
+{
+    enum facet_status status = FACET_OK;
+
+    if (!options->private)
+        status = conf_read(options->config, conf, error);
+    if (status == FACET_OK)
+        status = conf_apply(conf, error);
+    if (status != FACET_OK || options->socket_fd >= 0)
+        return status;
+    status = service_socket(&options->socket_fd, options->socket, sizeof options->socket, error);
+    options->socket_is_passed = options->socket_fd >= 0;
+    return status;
+}
+
 static enum facet_status run_daemon(struct options *options, struct ready *ready, struct facet_error *error)
 {
-    FACET_CLEANUP_FD int lock = -1;
+    FACET_CLEANUP_FD int lock = -1, listener = -1;
+    struct conf conf = {.exists = false};
     sigset_t signals;
 
     enum facet_status status = prepare_process(options, &signals, error);
+    if (status == FACET_OK)
+        status = read_service(options, &conf, error);
     if (status == FACET_OK)
         status = options_resolve(options, error);
     if (status == FACET_OK)
@@ -359,7 +420,11 @@ static enum facet_status run_daemon(struct options *options, struct ready *ready
         return status;
     warn_of_surroundings(options);
     warn_of_variables();
-    return serve_clients(options, &signals, lock, ready, error);
+    status = serve_clients(options, &signals, lock, ready, &listener, error);
+    if (status != FACET_OK || listener < 0)
+        return status;
+    conf_withdraw(&conf); /* the file's new values could else not take their place */
+    return service_start_again(options, lock, listener, error);
 }
 
 int main(int argc, char **argv)

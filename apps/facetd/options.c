@@ -11,13 +11,14 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "conf.h"
 
 enum {
     EXIT_USAGE = 2,
 };
 
 static const char help[] =
-    "usage: facetd [--foreground] [--private] [--socket PATH] [--ready-fd N]\n"
+    "usage: facetd [--foreground] [--private] [--config FILE] [--socket PATH] [--ready-fd N]\n"
     "\n"
     "Keeps the virtual GPUs of this machine: hands them out, shares device time among them, and remembers them.\n"
     "Goes to the background; answers on <runtime folder>/facetd.sock.\n"
@@ -25,18 +26,22 @@ static const char help[] =
     "  --foreground     stay in this terminal, log to standard error\n"
     "  --private        leave when there has been nothing to do for FACET_IDLE_EXIT_S seconds; exit quietly when\n"
     "                   another facetd serves already\n"
+    "  --config FILE    read settings there instead of " CONF_DEFAULT_PATH "; --private reads none\n"
     "  --socket PATH    answer there instead\n"
     "  --ready-fd N     write an empty line to descriptor N when ready, or one line that says why not\n"
     "  --version        print the version\n"
     "  --help           print this\n"
     "\n"
-    "Settings are environment variables: see facetd(8).\n";
+    "SIGHUP reads the file again. A service manager may pass the socket. Settings are also environment\n"
+    "variables, which go before the file: see facetd(8).\n";
 
 static const struct option long_options[] = {
     {"foreground", no_argument, NULL, 'f'},
     {"private", no_argument, NULL, 'p'},
+    {"config", required_argument, NULL, 'c'},
     {"socket", required_argument, NULL, 's'},
     {"ready-fd", required_argument, NULL, 'r'},
+    {"resume", required_argument, NULL, 'R'}, /* by service_start_again() alone */
     {"version", no_argument, NULL, 'V'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -69,11 +74,21 @@ static int read_descriptor(const char *text)
     return (int)fd;
 }
 
-static void read_socket(const char *text, struct options *options)
+static void read_path(const char *text, char path[FACET_PATH_SIZE], const char *refusal)
 {
-    if (text[0] != '/' || strlen(text) >= sizeof options->socket)
-        usage_error("--socket: expected an absolute path");
-    snprintf(options->socket, sizeof options->socket, "%s", text);
+    if (text[0] != '/' || strlen(text) >= FACET_PATH_SIZE)
+        usage_error(refusal);
+    snprintf(path, FACET_PATH_SIZE, "%s", text);
+}
+
+static void read_resume(const char *text, struct options *options)
+{
+    int passed, end = 0;
+
+    if (sscanf(text, "%d,%d,%d%n", &options->lock_fd, &options->socket_fd, &passed, &end) != 3 || text[end] ||
+        fcntl(options->lock_fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(options->socket_fd, F_SETFD, FD_CLOEXEC) < 0)
+        usage_error("--resume: only facetd itself may use this option");
+    options->socket_is_passed = passed;
 }
 
 static void read_option(int option, struct options *options)
@@ -85,8 +100,14 @@ static void read_option(int option, struct options *options)
     case 'p':
         options->private = true;
         break;
+    case 'c':
+        read_path(optarg, options->config, "--config: expected an absolute path");
+        break;
     case 's':
-        read_socket(optarg, options);
+        read_path(optarg, options->socket, "--socket: expected an absolute path");
+        break;
+    case 'R':
+        read_resume(optarg, options);
         break;
     case 'r':
         options->ready_fd = read_descriptor(optarg);
@@ -103,7 +124,7 @@ static void read_option(int option, struct options *options)
 
 void options_read(int argc, char **argv, struct options *ret_options)
 {
-    struct options options = {.ready_fd = -1};
+    struct options options = {.ready_fd = -1, .config = CONF_DEFAULT_PATH, .lock_fd = -1, .socket_fd = -1};
     int option;
 
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)

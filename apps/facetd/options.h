@@ -8,10 +8,15 @@
 #include "base/paths.h"
 
 struct options {
-    bool private;    /* end when there is nothing to do, and silently when another daemon serves */
-    bool foreground; /* stay in this process and terminal */
-    int ready_fd;    /* receives the result of starting (detach.h); -1 when not requested */
+    bool private;                 /* end when there is nothing to do, and silently when another daemon serves */
+    bool foreground;              /* stay in this process and terminal */
+    int ready_fd;                 /* receives the result of starting (detach.h); -1 when not requested */
+    char config[FACET_PATH_SIZE]; /* the configuration file; a private daemon reads none */
     char socket[FACET_PATH_SIZE];
+    /* The lock and the socket of this process's earlier program (service_start_again()), or the service manager's
+     * socket; -1: the daemon takes the lock and makes the socket itself. */
+    int lock_fd, socket_fd;
+    bool socket_is_passed; /* the service manager's: its file stays when the daemon ends */
     char runtime[FACET_PATH_SIZE];
     char state[FACET_PATH_SIZE];
 };

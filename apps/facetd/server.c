@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,11 +30,16 @@ enum {
     FULL_PAUSE_NS = 5 * 1000 * 1000, /* how often a new connection looks for room among CONNECTIONS_MAX */
 };
 
+/* For calls that are being answered when the daemon starts again. */
+#define FINISH_MOST_NS (5 * FACET_NS_PER_S)
+
 struct server {
     const struct daemon *daemon;
     struct MHD_Daemon *http;
     struct front *front;
-    dev_t device; /* of the socket's file */
+    int listener;    /* the front's */
+    bool keeps_file; /* the socket's file is the service manager's */
+    dev_t device;    /* of the socket's file */
     ino_t inode;
     char path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char hidden[FACET_PATH_SIZE];
@@ -176,6 +182,21 @@ static enum MHD_Result read_argument(void *context, enum MHD_ValueKind kind, con
     return arguments->status == FACET_OK ? MHD_YES : MHD_NO;
 }
 
+static int descriptor_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+/* The user of the calling process, which the front has let in; UINT32_MAX, which is no user's, if it cannot be read. */
+static uint32_t uid_of(struct MHD_Connection *connection)
+{
+    struct ucred peer = {.uid = UINT32_MAX};
+    socklen_t size = sizeof peer;
+
+    getsockopt(descriptor_of(connection), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.uid;
+}
+
 /* Runs the endpoint, when all of the request has arrived. */
 static enum MHD_Result answer_call(const struct server *server, struct MHD_Connection *connection,
                                    const struct exchange *exchange)
@@ -189,6 +210,7 @@ static enum MHD_Result answer_call(const struct server *server, struct MHD_Conne
         return send_error(connection, refusal_http(arguments.status), &arguments.error, NULL);
 
     const struct call call = {
+        .uid = uid_of(connection),
         .ref = exchange->route.ref,
         .force = arguments.force,
         .after = arguments.after,
@@ -228,11 +250,6 @@ static enum MHD_Result collect_body(struct exchange *exchange, const char *data,
     exchange->size += *size;
     *size = 0;
     return MHD_YES;
-}
-
-static int descriptor_of(struct MHD_Connection *connection)
-{
-    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
 /* Answers a complete request. From then on the connection waits for its caller to read. */
@@ -423,24 +440,26 @@ static bool serve_on_socket(struct server *server, int fd)
     if (front_start(fd, CONNECTIONS_MAX, on_head, server, &front, NULL) != FACET_OK)
         return false;
     server->front = front;
+    server->listener = fd;
     server->device = file.st_dev;
     server->inode = file.st_ino;
     return true;
 }
 
-enum facet_status server_start(const char *path, const struct daemon *daemon, struct server **ret_server,
-                               struct facet_error *error)
+enum facet_status server_start(const struct server_socket *socket, const struct daemon *daemon,
+                               struct server **ret_server, struct facet_error *error)
 {
-    int fd = -1;
+    int fd = socket->fd;
 
-    enum facet_status status = open_socket(path, &fd, error);
+    enum facet_status status = fd < 0 ? open_socket(socket->path, &fd, error) : FACET_OK;
     if (status != FACET_OK)
         return status;
     struct server *server = calloc(1, sizeof *server);
     if (server) {
         server->daemon = daemon;
-        snprintf(server->path, sizeof server->path, "%s", path);
-        snprintf(server->hidden, sizeof server->hidden, "%s.leaving", path);
+        server->keeps_file = socket->is_passed;
+        snprintf(server->path, sizeof server->path, "%s", socket->path);
+        snprintf(server->hidden, sizeof server->hidden, "%s.leaving", socket->path);
         waiting_init(&server->waiting);
         server->http = start_http(server);
     }
@@ -452,11 +471,21 @@ enum facet_status server_start(const char *path, const struct daemon *daemon, st
         free(server);
         if (fd >= 0)
             close(fd);
-        unlink(path);
-        return facet_error_set(error, FACET_INTERNAL, "cannot start serving on '%s'", path);
+        if (!socket->is_passed)
+            unlink(socket->path);
+        return facet_error_set(error, FACET_INTERNAL, "cannot start serving on '%s'", socket->path);
     }
     *ret_server = server;
     return FACET_OK;
+}
+
+static void stop_serving(struct server *server)
+{
+    atomic_store(&server->stopping, true);
+    front_stop(server->front);
+    MHD_stop_daemon(server->http);
+    waiting_clear(&server->waiting);
+    free(server);
 }
 
 void server_stop(struct server *server)
@@ -464,14 +493,10 @@ void server_stop(struct server *server)
     if (!server)
         return;
     /* Removes the file first, so that a new caller starts another daemon, which waits for this one's lock. */
-    if (is_our_file(server, server->path))
+    if (!server->keeps_file && is_our_file(server, server->path))
         unlink(server->path);
     unlink(server->hidden);
-    atomic_store(&server->stopping, true);
-    front_stop(server->front);
-    MHD_stop_daemon(server->http);
-    waiting_clear(&server->waiting);
-    free(server);
+    stop_serving(server);
 }
 
 bool server_is_reachable(const struct server *server)
@@ -491,6 +516,7 @@ enum facet_status server_rebind(struct server *server, struct facet_error *error
         unlink(server->path);
         return facet_error_set(error, FACET_INTERNAL, "cannot serve on '%s' again", server->path);
     }
+    server->keeps_file = false;
     front_stop(old_front);
     return FACET_OK;
 }
@@ -505,14 +531,51 @@ bool server_show(struct server *server)
     return rename(server->hidden, server->path) == 0;
 }
 
-unsigned server_connections(struct server *server)
+/* The connections that the library has. */
+static unsigned handed_connections(const struct server *server)
 {
-    /* Read in the order in which connections move on, so that each is counted at least once. */
-    unsigned in_front = front_connections(server->front), unstarted = atomic_load(&server->unstarted);
+    unsigned unstarted = atomic_load(&server->unstarted);
 
     if (unstarted && facet_clock_now_ns() - atomic_load(&server->last_handed_ns) > IDLE_TIMEOUT_S * FACET_NS_PER_S)
         unstarted = 0; /* the library had no memory for them */
-    return in_front + unstarted + atomic_load(&server->connections);
+    return unstarted + atomic_load(&server->connections);
+}
+
+unsigned server_connections(struct server *server)
+{
+    /* Read in the order in which connections move on, so that each is counted at least once. */
+    unsigned in_front = front_connections(server->front);
+
+    return in_front + handed_connections(server);
+}
+
+/* Lets the callers that were accepted get their answers; the socket's backlog keeps later ones. */
+static void finish_callers(struct server *server)
+{
+    uint64_t until_ns = facet_clock_now_ns() + FINISH_MOST_NS;
+    const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
+
+    front_stop_accepting(server->front);
+    while (facet_clock_now_ns() < until_ns) {
+        unsigned in_front = front_accepted(server->front); /* read first, like in server_connections() */
+
+        if (in_front + handed_connections(server) == 0)
+            return;
+        nanosleep(&pause, NULL);
+    }
+}
+
+int server_stop_serving(struct server *server)
+{
+    int listener = fcntl(server->listener, F_DUPFD_CLOEXEC, 0);
+
+    if (listener < 0) {
+        server_stop(server);
+        return -1;
+    }
+    finish_callers(server);
+    stop_serving(server);
+    return listener;
 }
 
 uint64_t server_calls(const struct server *server)

@@ -15,15 +15,26 @@
 
 struct server; /* opaque */
 
+/* The socket on which a server listens. */
+struct server_socket {
+    const char *path;
+    int fd;         /* a socket that listens on `path` already, which the server then owns; -1: the server makes it */
+    bool is_passed; /* `fd` is the service manager's: its file stays when the server stops */
+};
+
 /*
- * Listens on `path` and serves. Only the holder of the daemon's lock may call it: a stale socket file is replaced. A
- * file that is no socket, or one with a listener, is refused. `daemon` must outlive the server.
+ * Listens on the socket and serves. Only the holder of the daemon's lock may call it: a stale socket file is replaced.
+ * A file that is no socket, or one with a listener, is refused. `daemon` must outlive the server.
  */
-enum facet_status server_start(const char *path, const struct daemon *daemon, struct server **ret_server,
-                               struct facet_error *error);
+enum facet_status server_start(const struct server_socket *socket, const struct daemon *daemon,
+                               struct server **ret_server, struct facet_error *error);
 
 /* Finishes the calls under way, closes all connections and removes the socket's file. NULL is allowed. */
 void server_stop(struct server *server);
+
+/* Like server_stop(), but the socket goes on listening: callers wait until a later server_start() takes the descriptor,
+ * which is returned. -1: no descriptor was left, and the socket is closed. */
+int server_stop_serving(struct server *server);
 
 /*
  * For ending without turning a caller away: hide the socket, so that no new caller comes; wait until the last

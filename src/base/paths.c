@@ -64,7 +64,7 @@ enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_e
     if (status != FACET_NOT_FOUND)
         return status;
     if (geteuid() == 0)
-        return path_print(ret_path, size, error, "/run/facet");
+        return path_print(ret_path, size, error, FACET_PATH_MACHINE_RUNTIME);
     const char *base = absolute_path_in("XDG_RUNTIME_DIR");
     if (base)
         return path_print(ret_path, size, error, "%s/facet", base);

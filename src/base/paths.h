@@ -25,6 +25,9 @@
 /* Longest path we build; sun_path (108) bounds the socket's path, which is checked where it is bound. */
 #define FACET_PATH_SIZE 1024
 
+/* The runtime folder of root's daemon, which is the machine's, unless a setting names another. */
+#define FACET_PATH_MACHINE_RUNTIME "/run/facet"
+
 enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_error *error);
 enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_error *error);
 enum facet_status facet_path_cache(char *ret_path, size_t size, struct facet_error *error);

@@ -79,6 +79,26 @@ def config_shows_where_values_come_from():
             contains(page, f".It Ev {variable}\n")
 
 
+@test
+def config_checks_the_daemons_file():
+    with Place() as place:
+        path = place.path("facetd.conf")
+        equal(place.json("config", "--json", "--file", path)["daemon_file"], {"path": path, "exists": False, "settings": {}})
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("[facetd]\nslice_us = 700\nlog = debug\n")
+        done = place.json("config", "--json", "--file", path)
+        equal(done["daemon_file"], {"path": path, "exists": True, "settings": {"slice_us": "700", "log": "debug"}})
+        equal({row["variable"]: row["from"] for row in done["settings"]}["FACET_SLICE_US"], "default", "of this command")
+        contains(place.facet("config", "--file", path).stdout,
+                 f"A daemon that is not private reads {path}:\n    log = debug\n    slice_us = 700\n")
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("parallel = 1000\n")
+        for arguments in ([], ["--json"]):
+            done = place.facet("config", "--file", path, *arguments)
+            equal(done.returncode, 2, done.stdout)
+            contains(done.stderr, f"{path}:4: FACET_PARALLEL '1000': expected 0 to 128")
+
+
 # Texts in installed files that look like variables of Facet, but are names of constants or variables of containers.
 NO_VARIABLES = re.compile("FACET_(CAN_[A-Z_]+|HANDLE|OWNER|RESERVATION|GLOBAL_DEVICE_IDS|MEMORY_LIMITS|RESOURCE_VIRTUALIZED)")
 

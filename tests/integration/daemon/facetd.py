@@ -71,6 +71,7 @@ class Facetd:
         self.runtime = os.path.join(self.base, "run")
         self.state = os.path.join(self.base, "state")
         self.socket = os.path.join(self.runtime, "facetd.sock")
+        self.config = os.path.join(self.base, "facetd.conf")
         self.environment = {
             "PATH": os.environ["PATH"], "HOME": self.base, "FACET_RUNTIME_DIR": self.runtime,
             "FACET_STATE_DIR": self.state, "FACET_PROVIDER_PATH": PROVIDER, "FACET_LOG": "info", **environment}
@@ -92,13 +93,15 @@ class Facetd:
         if self.owns_base:
             shutil.rmtree(self.base, ignore_errors=True)
 
-    def launch(self, *arguments, prefix=(), **keywords):
+    def launch(self, *arguments, prefix=(), further_fds=(), **keywords):
         """Starts a foreground facetd; returns it and the descriptor on which it writes its verdict: a line break once
         it is ready, or the reason why it does not start."""
-        read_end, write_end = os.pipe()
+        read_end, low_end = os.pipe()
+        write_end = fcntl.fcntl(low_end, fcntl.F_DUPFD_CLOEXEC, 20)  # the first numbers may be for sockets
+        os.close(low_end)
         process = subprocess.Popen(
-            [*prefix, FACETD, "--foreground", "--ready-fd", str(write_end), *arguments], env=self.environment,
-            pass_fds=[write_end], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            [*prefix, FACETD, "--foreground", "--config", self.config, "--ready-fd", str(write_end), *arguments],
+            env=self.environment, pass_fds=[write_end, *further_fds], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, **keywords)
         os.close(write_end)
         return process, read_end

@@ -26,6 +26,7 @@ from place import BUILD, SOURCE  # noqa: E402
 from tap import Skip, contains, equal, main, test  # noqa: E402
 
 CANNOT_RUN = {
+    r"systemctl ": "needs a machine that systemd started",
     r"make\b": "installs packages; builds, tests or measures for minutes to hours",
     r"cc -o app app\.c ": "needs 'make install'; the test examples/installed does it",
     r"(\./build/)?facet pci (plan|show|bind|attach|detach)\b.*\b01:00": "needs that device, and root; "
