@@ -82,6 +82,7 @@ enum long_option {
     OPTION_RENDER,
     OPTION_RESERVATION,
     OPTION_OVERSUBSCRIBE,
+    OPTION_LABEL,
 };
 
 #define COMMAND_OPTION_HELP                                                                                            \

@@ -44,6 +44,11 @@ bool request_option(struct request *request, int option, const char *value)
     case OPTION_OVERSUBSCRIBE:
         request->oversubscribe = true;
         return true;
+    case OPTION_LABEL:
+        if (request->label_count < FACET_LABELS_MOST)
+            request->labels[request->label_count] = value;
+        request->label_count++;
+        return true;
     case OPTION_NAME:
         request->name = value;
         return true;
@@ -69,6 +74,7 @@ const char *request_first_given(const struct request *request)
            : request->idle_freeze   ? "--idle-freeze"
            : request->reservation   ? "--reservation"
            : request->oversubscribe ? "--oversubscribe"
+           : request->label_count   ? "--label"
            : request->name          ? "--name"
                                     : NULL;
 }
@@ -118,6 +124,35 @@ static enum facet_status parse_memory(const char *text, uint64_t device_bytes, u
     return status;
 }
 
+/* A key that is too long is cut to a length that is still too long. */
+const char *request_split_label(const char *text, char ret_key[FACET_LABEL_KEY_MOST + 2])
+{
+    size_t length = strcspn(text, "=");
+
+    snprintf(ret_key, FACET_LABEL_KEY_MOST + 2, "%.*s", (int)length, text);
+    return text[length] ? text + length + 1 : NULL;
+}
+
+static enum facet_status check_labels(const struct request *request, struct facet_error *error)
+{
+    char key[FACET_LABEL_KEY_MOST + 2];
+    enum facet_status status = FACET_OK;
+
+    if (request->label_count > FACET_LABELS_MOST)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "label", "label: given %u times, expected at most %u",
+                                    request->label_count, FACET_LABELS_MOST);
+    for (uint32_t i = 0; i < request->label_count && status == FACET_OK; i++) {
+        const char *value = request_split_label(request->labels[i], key);
+
+        if (!value)
+            status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "label", "label '%.100s': expected KEY=VALUE",
+                                          request->labels[i]);
+        else
+            status = value[0] ? facet_label_check(key, value, error) : facet_label_check_key(key, strlen(key), error);
+    }
+    return status;
+}
+
 enum facet_status request_check(const struct request *request, struct facet_error *error)
 {
     uint64_t bytes, seconds;
@@ -134,7 +169,7 @@ enum facet_status request_check(const struct request *request, struct facet_erro
         status = facet_parse_priority(request->priority, "priority", &number, error);
     if (status == FACET_OK && request->idle_freeze)
         status = parse_seconds(request->idle_freeze, &seconds, error);
-    return status;
+    return status == FACET_OK ? check_labels(request, error) : status;
 }
 
 static bool device_is(const json_t *device, size_t index, const char *text)
@@ -222,6 +257,21 @@ static enum facet_status set_amounts(const struct request *request, struct clien
     return failed ? facet_error_set(error, FACET_NO_MEMORY, "cannot build a request") : FACET_OK;
 }
 
+/* An empty value is sent, too: the daemon refuses it, and 'facet vgpu set' has replaced it before. */
+static int set_labels(json_t *body, const struct request *request)
+{
+    char key[FACET_LABEL_KEY_MOST + 2];
+    json_t *labels = json_object();
+    int failed = 0;
+
+    for (uint32_t i = 0; i < request->label_count; i++) {
+        const char *value = request_split_label(request->labels[i], key);
+
+        failed |= json_object_set_new(labels, key, json_string(value));
+    }
+    return failed | json_object_set_new(body, "labels", labels);
+}
+
 enum facet_status request_body(const struct request *request, struct client *client, const char *device,
                                json_t **ret_body, struct facet_error *error)
 {
@@ -239,6 +289,8 @@ enum facet_status request_body(const struct request *request, struct client *cli
     failed |= set_text(body, "reservation", request->reservation);
     if (request->oversubscribe)
         failed |= json_object_set_new(body, "oversubscribe", json_true());
+    if (!failed && request->label_count && set_labels(body, request) != 0)
+        return facet_error_set(error, FACET_NO_MEMORY, "cannot build a request");
     if (failed)
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device", "device '%s': not UTF-8",
                                     request->device ? request->device : "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of -d, -m, -c, --mode, --template, --priority, --idle-freeze, --reservation, --oversubscribe and --name,
- * and the JSON they become.
+ * The values of -d, -m, -c, --mode, --template, --priority, --idle-freeze, --reservation, --oversubscribe, --label and
+ * --name, and the JSON they become.
  *
  * Owns: checking as much as possible before a daemon is asked or started.
  * Never: prints, or enforces a limit.
@@ -11,18 +11,22 @@
 
 #include <stdbool.h>
 
+#include "base/label.h"
 #include "client.h"
 
 /* As typed; NULL = not given. Borrowed from argv. */
 struct request {
     const char *device, *memory, *compute, *mode, *template_id, *priority, *name, *idle_freeze, *reservation;
     bool oversubscribe;
+    const char *labels[FACET_LABELS_MOST]; /* "KEY=VALUE" */
+    uint32_t label_count;                  /* may be above FACET_LABELS_MOST: request_check() refuses that */
 };
 
 #define REQUEST_LIMIT_LETTERS "m:c:"
 #define REQUEST_LIMIT_WORDS                                                                                            \
     {"memory", required_argument, NULL, 'm'}, {"compute", required_argument, NULL, 'c'},                               \
         {"idle-freeze", required_argument, NULL, OPTION_IDLE_FREEZE},                                                  \
+        {"label", required_argument, NULL, OPTION_LABEL},                                                              \
     {                                                                                                                  \
         "priority", required_argument, NULL, OPTION_PRIORITY                                                           \
     }
@@ -44,6 +48,10 @@ bool request_has_limits(const struct request *request);
 
 /* The first option given, as typed ("--memory"); NULL when none was. */
 const char *request_first_given(const struct request *request);
+
+/* Splits "KEY=VALUE"; the key is copied, the value points into `text`. NULL: it has no '='; then the key is all of it.
+ */
+const char *request_split_label(const char *text, char ret_key[FACET_LABEL_KEY_MOST + 2]);
 
 /* All checks that need no device. */
 enum facet_status request_check(const struct request *request, struct facet_error *error);

@@ -501,8 +501,8 @@ const struct command command_run = {
     .name = "run",
     .help = "usage: facet run [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]] [--mode MODE]\n"
             "                 [--template T] [--priority P] [--idle-freeze S] [--name NAME]\n"
-            "                 [--reservation R] [--oversubscribe] [--report FILE] [-v]\n"
-            "                 [--] COMMAND [ARGUMENT...]\n"
+            "                 [--reservation R] [--oversubscribe] [--label KEY=VALUE]\n"
+            "                 [--report FILE] [-v] [--] COMMAND [ARGUMENT...]\n"
             "       facet run --vgpu VGPU... [--report FILE] [-v] [--] COMMAND [ARGUMENT...]\n"
             "\n"
             "Runs an unmodified program in a virtual GPU of its own, or in one that exists.\n"
@@ -523,6 +523,8 @@ const struct command command_run = {
             "      --oversubscribe      swap its memory to the host's when others need the\n"
             "                           device's, so that quotas may sum above it (CUDA)\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n"
+            "      --label KEY=VALUE    a mark to find it by ('facet vgpu list --label KEY');\n"
+            "                           repeat it for several\n"
             "      --vgpu VGPU          in this virtual GPU (name or id); several: repeat it\n"
             "      --report FILE        write what was used, as JSON; - is standard output\n"
             "  -v, --verbose            say which virtual GPU it is, and then what was used\n"
@@ -536,6 +538,6 @@ const struct command command_run = {
             "\n"
             "  facet run -m 256M -c 30 -- clinfo\n"
             "  facet run -c 20:50 --report use.json -- clinfo\n",
-    .repeats = (const char *const[]){"--vgpu", NULL},
+    .repeats = (const char *const[]){"--vgpu", "--label", NULL},
     .run = run_run,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: `facet vgpu` and its verbs. Never: decides anything; the daemon does. */
 #include <stdio.h>
+#include <string.h>
 
 #include "command.h"
 #include "request.h"
@@ -74,9 +75,32 @@ static int run_create(const struct command *self, int argc, char **argv)
     return EXIT_DONE;
 }
 
+static bool has_label(const json_t *vgpu, const char *wanted)
+{
+    char key[FACET_LABEL_KEY_MOST + 2];
+    const char *value = request_split_label(wanted, key);
+    const char *present = json_string_value(json_object_get(json_object_get(vgpu, "labels"), key));
+
+    return present && (!value || strcmp(present, value) == 0);
+}
+
+/* Removes from the answer the vGPUs that lack a label of the request. */
+static void keep_labelled(json_t *answer, const struct request *request)
+{
+    json_t *vgpus = json_object_get(answer, "vgpus");
+
+    for (size_t i = json_array_size(vgpus); i-- > 0;)
+        for (uint32_t k = 0; k < request->label_count; k++)
+            if (!has_label(json_array_get(vgpus, i), request->labels[k])) {
+                json_array_remove(vgpus, i);
+                break;
+            }
+}
+
 static int run_list(const struct command *self, int argc, char **argv)
 {
-    static const struct option words[] = {COMMON_WORDS, COMMAND_OPTION_END};
+    static const struct option words[] = {
+        {"label", required_argument, NULL, OPTION_LABEL}, COMMON_WORDS, COMMAND_OPTION_END};
     struct options options = {0};
     struct facet_error error = {0};
     CLIENT_CLEANUP struct client client = {0};
@@ -87,11 +111,20 @@ static int run_list(const struct command *self, int argc, char **argv)
         return status;
     if (!command_operands(self, argc, argv, 0, 0, ""))
         return EXIT_USAGE;
+    if (options.request.label_count > FACET_LABELS_MOST)
+        return command_usage(self, "--label: given %u times, expected at most %u", options.request.label_count,
+                             FACET_LABELS_MOST);
     if (client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call(&client, "GET", "/v1/vgpus", NULL, &answer, &error) != FACET_OK)
         return refuse_with_advice(self, &options, &error, &client);
+    keep_labelled(answer, &options.request);
     if (options.json)
         return command_print_json(answer);
+    if (json_array_size(json_object_get(answer, "vgpus")) == 0 && options.request.label_count) {
+        fprintf(stderr, "no virtual GPU has %s%s\n", options.request.label_count > 1 ? "all of these labels" : "label ",
+                options.request.label_count > 1 ? "" : options.request.labels[0]);
+        return EXIT_DONE;
+    }
     if (json_array_size(json_object_get(answer, "vgpus")) == 0) {
         fprintf(stderr, "no virtual GPUs; 'facet vgpu create' makes one, 'facet run' makes its own\n");
         return EXIT_DONE;
@@ -137,6 +170,26 @@ static int run_resume(const struct command *self, int argc, char **argv)
     return call_one_vgpu(self, argc, argv, "POST", "/resume", NULL);
 }
 
+/* The daemon replaces all labels, so that the present ones are sent, too. */
+static enum facet_status merge_labels(const json_t *before, const struct request *request, json_t *body,
+                                      struct facet_error *error)
+{
+    json_t *labels = json_deep_copy(json_object_get(before, "labels"));
+    char key[FACET_LABEL_KEY_MOST + 2];
+    int failed = labels == NULL;
+
+    for (uint32_t i = 0; i < request->label_count; i++) {
+        const char *value = request_split_label(request->labels[i], key);
+
+        if (value[0])
+            failed |= json_object_set_new(labels, key, json_string(value));
+        else
+            json_object_del(labels, key); /* a label that is not there need not be removed */
+    }
+    failed |= json_object_set_new(body, "labels", labels);
+    return failed ? facet_error_set(error, FACET_NO_MEMORY, "cannot build a request") : FACET_OK;
+}
+
 /* A percentage of memory means the vGPU's own device, which only the daemon knows. */
 static enum facet_status patch_vgpu(struct client *client, const char *ref, const struct request *request,
                                     json_t **ret_vgpu, struct facet_error *error)
@@ -146,6 +199,8 @@ static enum facet_status patch_vgpu(struct client *client, const char *ref, cons
 
     if (status == FACET_OK)
         status = request_body(request, client, view_text(before, "device"), &body, error);
+    if (status == FACET_OK && request->label_count)
+        status = merge_labels(before, request, body, error);
     if (status == FACET_OK)
         status = client_call_vgpu(client, "PATCH", ref, "", body, ret_vgpu, error);
     return status;
@@ -165,7 +220,7 @@ static int run_set(const struct command *self, int argc, char **argv)
     if (!command_operands(self, argc, argv, 1, 1, "the vGPU"))
         return EXIT_USAGE;
     if (!request_first_given(&options.request))
-        return command_usage(self, "nothing to set; give -m, -c, --priority or --idle-freeze");
+        return command_usage(self, "nothing to set; give -m, -c, --priority, --idle-freeze or --label");
     if (request_check(&options.request, &error) != FACET_OK ||
         client_open(&client, !options.no_start, &error) != FACET_OK ||
         patch_vgpu(&client, argv[optind], &options.request, &vgpu, &error) != FACET_OK)
@@ -205,12 +260,14 @@ static int run_destroy(const struct command *self, int argc, char **argv)
     "      --no-start           do not start a daemon when none is running\n"                                          \
     "      --json               print the daemon's answer, as JSON\n"
 
+static const char *const repeats_label[] = {"--label", NULL};
+
 static const struct command create = {
     .name = "vgpu create",
     .help = "usage: facet vgpu create [-d DEVICE] [-m MEMORY] [-c REQUEST[:LIMIT]]\n"
             "                         [--mode MODE] [--template T] [--priority P]\n"
             "                         [--idle-freeze S] [--reservation R] [--name NAME]\n"
-            "                         [--oversubscribe] [--json]\n"
+            "                         [--oversubscribe] [--label KEY=VALUE] [--json]\n"
             "\n"
             "Creates a virtual GPU that stays until it is destroyed, across restarts of the\n"
             "daemon and of the machine, and prints its name. Programs run in it through\n"
@@ -229,17 +286,22 @@ static const struct command create = {
             "                           and as much by default; hard cannot have more\n"
             "      --oversubscribe      swap its memory to the host's when others need the\n"
             "                           device's, so that quotas may sum above it (CUDA)\n"
-            "      --name NAME          default vgpu-1, vgpu-2, ...\n" COMMON_HELP,
+            "      --name NAME          default vgpu-1, vgpu-2, ...\n"
+            "      --label KEY=VALUE    a mark to find it by ('facet vgpu list --label KEY');\n"
+            "                           repeat it for several\n" COMMON_HELP,
+    .repeats = repeats_label,
     .run = run_create,
 };
 
 static const struct command list = {
     .name = "vgpu list",
-    .help = "usage: facet vgpu list [--no-start] [--json]\n"
+    .help = "usage: facet vgpu list [--label KEY[=VALUE]] [--no-start] [--json]\n"
             "\n"
             "Lists the virtual GPUs: the share asked for (REQUEST:CAP), the share measured\n"
             "over the last second, memory used and its limit, and the processes inside.\n"
-            "\n" COMMON_HELP,
+            "\n"
+            "      --label KEY[=VALUE]  only those with this label; repeat it for several\n" COMMON_HELP,
+    .repeats = repeats_label,
     .run = run_list,
 };
 
@@ -255,7 +317,7 @@ static const struct command show = {
 static const struct command set = {
     .name = "vgpu set",
     .help = "usage: facet vgpu set VGPU [-m MEMORY] [-c REQUEST[:LIMIT]] [--priority P]\n"
-            "                          [--idle-freeze S]\n"
+            "                          [--idle-freeze S] [--label KEY=VALUE]\n"
             "\n"
             "Changes limits while programs run. A memory quota below what is in use refuses\n"
             "new allocations until enough is freed. Memory and compute of the modes hard and\n"
@@ -264,7 +326,9 @@ static const struct command set = {
             "  -m, --memory MEMORY      quota: 512M, 2G, 50%\n"
             "  -c, --compute REQ[:LIM]  guaranteed share and cap: 30, 0.3, 30:60\n"
             "      --priority P         low, normal or high\n"
-            "      --idle-freeze S      freeze after S seconds without a launch; 0: never\n" COMMON_HELP,
+            "      --idle-freeze S      freeze after S seconds without a launch; 0: never\n"
+            "      --label KEY=VALUE    add or change this label; KEY= removes it\n" COMMON_HELP,
+    .repeats = repeats_label,
     .run = run_set,
 };
 

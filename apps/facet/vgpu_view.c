@@ -3,10 +3,12 @@
 #include "vgpu_view.h"
 
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/label.h"
 #include "view.h"
 
 /* For a value that is not measured, or is implausible. */
@@ -164,6 +166,29 @@ static bool add_counts(struct libscols_table *card, const json_t *vgpu)
     return complete && (!view_number(vgpu, "refused_processes") || view_card_add(card, "refused processes", number));
 }
 
+static bool add_owner(struct libscols_table *card, const json_t *vgpu)
+{
+    char text[VIEW_SIZE * 2];
+    const struct passwd *user = getpwuid((uid_t)view_number(vgpu, "owner_uid"));
+
+    snprintf(text, sizeof text, "%.40s %" PRIu64, user ? user->pw_name : "user", view_number(vgpu, "owner_uid"));
+    return !view_has(vgpu, "owner_uid") || view_card_add(card, "owner", text);
+}
+
+static bool add_labels(struct libscols_table *card, const json_t *vgpu)
+{
+    char text[FACET_LABEL_KEY_MOST + FACET_LABEL_VALUE_MOST + 2];
+    bool complete = true;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (json_object_get(vgpu, "labels"), key, value) {
+        snprintf(text, sizeof text, "%s=%s", key, json_string_value(value) ? json_string_value(value) : "");
+        complete = complete && view_card_add(card, "label", text);
+    }
+    return complete;
+}
+
 static bool add_created(struct libscols_table *card, const json_t *vgpu)
 {
     time_t seconds = (time_t)(view_number(vgpu, "created_ns") / FACET_NS_PER_S);
@@ -194,7 +219,8 @@ int vgpu_print_card(const struct command *self, const json_t *vgpu)
         view_card_add(card, "kept",
                       json_is_true(json_object_get(vgpu, "ephemeral")) ? "until its last process leaves"
                                                                        : "until destroyed") &&
-        add_created(card, vgpu) && view_card_add(card, "segment", view_text(vgpu, "segment")) &&
+        add_owner(card, vgpu) && add_labels(card, vgpu) && add_created(card, vgpu) &&
+        view_card_add(card, "segment", view_text(vgpu, "segment")) &&
         (!view_has(vgpu, "warning") || view_card_add(card, "warning", view_text(vgpu, "warning")));
     return complete && scols_print_table(card) == 0 ? EXIT_DONE : command_out_of_memory(self);
 }

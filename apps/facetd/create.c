@@ -186,6 +186,8 @@ static void fill_row(const struct request *request, const struct facet_device_re
     row->ephemeral = request->ephemeral;
     row->idle_freeze_s = request->idle_freeze_s;
     row->oversubscribe = request->oversubscribe;
+    row->owner_uid = request->owner_uid;
+    snprintf(row->labels, sizeof row->labels, "%s", request->labels);
     row->created_ns = registry_wall_clock_ns();
 }
 

@@ -18,6 +18,16 @@ static void set_integer(json_t *object, const char *member, uint64_t integer)
     json_object_set_new(object, member, json_integer(facet_integer(integer)));
 }
 
+static json_t *labels_json(const char *lines)
+{
+    json_t *object = json_object();
+    struct facet_label_line label;
+
+    for (size_t at = 0; facet_label_next(lines, &at, &label);)
+        json_object_setn_new(object, label.key, label.key_length, json_stringn(label.value, label.value_length));
+    return object;
+}
+
 static void set_row(json_t *object, const struct vgpu_row *row)
 {
     set_text(object, "id", row->id);
@@ -35,6 +45,8 @@ static void set_row(json_t *object, const struct vgpu_row *row)
     json_object_set_new(object, "oversubscribe", json_boolean(row->oversubscribe));
     if (row->reservation[0])
         set_text(object, "reservation", row->reservation);
+    set_integer(object, "owner_uid", row->owner_uid);
+    json_object_set_new(object, "labels", labels_json(row->labels));
     set_integer(object, "created_ns", row->created_ns);
 }
 
@@ -186,6 +198,7 @@ enum facet_status endpoint_vgpu_create(const struct daemon *daemon, const struct
     struct vgpu_info info;
 
     enum facet_status status = request_parse(call->body, call->body_size, REQUEST_ALL, &request, error);
+    request.owner_uid = call->uid;
     if (status == FACET_OK)
         status = registry_create(daemon->registry, &request, &info, error);
     return status == FACET_OK ? answer_vgpu(daemon, 201, &info, ret_answer, error) : status;

@@ -193,6 +193,29 @@ static enum facet_status read_idle_freeze(const json_t *value, const char *membe
     return status;
 }
 
+static enum facet_status read_labels(const json_t *value, const char *member, struct request *request,
+                                     struct facet_error *error)
+{
+    const char *key, *text = NULL;
+    size_t used = 0;
+    json_t *label;
+
+    if (!json_is_object(value))
+        return wrong_type(value, member, "an object", error);
+    if (json_object_size(value) > FACET_LABELS_MOST)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, member, "%s: %zu, expected at most %u", member,
+                                    json_object_size(value), FACET_LABELS_MOST);
+    json_object_foreach ((json_t *)(uintptr_t)value, key, label) {
+        enum facet_status status = read_string(label, member, &text, error);
+        if (status == FACET_OK)
+            status = facet_label_check(key, text, error);
+        if (status != FACET_OK)
+            return status;
+        used += (size_t)snprintf(request->labels + used, sizeof request->labels - used, "%s=%s\n", key, text);
+    }
+    return FACET_OK;
+}
+
 static const struct member {
     const char *name;
     uint32_t bit;
@@ -210,6 +233,7 @@ static const struct member {
     {"idle_freeze_s", REQUEST_IDLE_FREEZE, read_idle_freeze},
     {"reservation", REQUEST_RESERVATION, read_reservation},
     {"oversubscribe", REQUEST_OVERSUBSCRIBE, read_oversubscribe},
+    {"labels", REQUEST_LABELS, read_labels},
 };
 
 enum { MEMBER_COUNT = sizeof members / sizeof members[0] };

@@ -16,6 +16,8 @@
 
 #include <facet/limits.h>
 
+#include "base/label.h"
+
 /* Bodies above this are refused before they are read as JSON. */
 #define REQUEST_BODY_MAX ((size_t)64 * 1024)
 
@@ -33,10 +35,12 @@ enum request_member {
     REQUEST_IDLE_FREEZE = 1u << 9,
     REQUEST_RESERVATION = 1u << 10,
     REQUEST_OVERSUBSCRIBE = 1u << 11,
+    REQUEST_LABELS = 1u << 12,
 };
-#define REQUEST_ALL     0xfffu
+#define REQUEST_ALL     0x1fffu
 #define REQUEST_COMPUTE (REQUEST_COMPUTE_REQUEST | REQUEST_COMPUTE_LIMIT)
-#define REQUEST_CHANGE  (REQUEST_MEMORY_LIMIT | REQUEST_COMPUTE | REQUEST_PRIORITY | REQUEST_IDLE_FREEZE)
+#define REQUEST_CHANGE                                                                                                 \
+    (REQUEST_MEMORY_LIMIT | REQUEST_COMPUTE | REQUEST_PRIORITY | REQUEST_IDLE_FREEZE | REQUEST_LABELS)
 
 /* The longest idle time that freezes: a year. */
 #define REQUEST_IDLE_FREEZE_MAX (365u * 24 * 3600)
@@ -52,6 +56,8 @@ struct request {
     uint32_t idle_freeze_s;
     char reservation[FACET_NAME_SIZE]; /* id or name of the reservation that the vGPU is in; empty: none */
     bool oversubscribe;
+    char labels[FACET_LABELS_SIZE]; /* "key=value\n" for each */
+    uint32_t owner_uid;             /* the calling process's user; not a member of the body */
 };
 
 /*

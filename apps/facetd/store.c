@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "store_schema.h"
 
@@ -289,6 +290,8 @@ static void bind_row(sqlite3_stmt *statement, const struct vgpu_row *row)
     bind_integer(statement, ":idle_freeze", row->idle_freeze_s);
     bind_text(statement, ":reservation", row->reservation);
     bind_integer(statement, ":oversubscribe", row->oversubscribe);
+    bind_integer(statement, ":owner", row->owner_uid);
+    bind_text(statement, ":labels", row->labels);
 }
 
 enum facet_status store_insert(struct store *store, const struct vgpu_row *row, struct facet_error *error)
@@ -300,11 +303,11 @@ enum facet_status store_insert(struct store *store, const struct vgpu_row *row, 
         "INSERT INTO vgpu (id, name, device_id, device_uuid, device_name, memory_limit_bytes,"
         " compute_request_milli, compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state,"
         " template, start, partition_uuid, address, slice_memory_bytes, slice_compute_milli,"
-        " slice_compute_units, idle_freeze_s, reservation, oversubscribe)"
+        " slice_compute_units, idle_freeze_s, reservation, oversubscribe, owner, labels)"
         " VALUES (:id, :name, :device_id, :device_uuid, :device_name, :memory, :request, :limit, :mode,"
         " :priority, :ephemeral, :frozen, :created, :state, :template, :start, :partition, :address,"
         " :slice_memory, :slice_milli, :slice_units, :idle_freeze, :reservation,"
-        " :oversubscribe);",
+        " :oversubscribe, :owner, :labels);",
         "creating a vGPU", &statement, error);
     if (status != FACET_OK)
         return status;
@@ -338,7 +341,7 @@ enum facet_status store_update(struct store *store, const struct vgpu_row *row, 
         " compute_request_milli = :request, compute_limit_milli = :limit, priority = :priority,"
         " frozen = :frozen, state = :state, start = :start, partition_uuid = :partition, address = :address,"
         " slice_memory_bytes = :slice_memory, slice_compute_milli = :slice_milli,"
-        " slice_compute_units = :slice_units, idle_freeze_s = :idle_freeze WHERE id = :id;",
+        " slice_compute_units = :slice_units, idle_freeze_s = :idle_freeze, labels = :labels WHERE id = :id;",
         doing, &statement, error);
     if (status != FACET_OK)
         return status;
@@ -391,6 +394,9 @@ static void copy_row(sqlite3_stmt *statement, struct vgpu_row *row)
     row->idle_freeze_s = (uint32_t)sqlite3_column_int64(statement, 21);
     copy_text(statement, 22, row->reservation, sizeof row->reservation);
     row->oversubscribe = sqlite3_column_int(statement, 23) != 0;
+    int64_t owner = sqlite3_column_int64(statement, 24);
+    row->owner_uid = owner < 0 ? (uint32_t)geteuid() : (uint32_t)owner;
+    copy_text(statement, 25, row->labels, sizeof row->labels);
 }
 
 /* Checks an id, which names a folder, and a name, which appears in metrics: the database may have been edited. */
@@ -428,6 +434,30 @@ static enum facet_status check_numbers(const struct store *store, sqlite3_stmt *
     return FACET_OK;
 }
 
+static enum facet_status check_labels(const struct store *store, const struct vgpu_row *row, int bytes,
+                                      struct facet_error *error)
+{
+    struct facet_error reason = {0};
+    struct facet_label_line label;
+    bool good = bytes < (int)sizeof row->labels && bytes == (int)strlen(row->labels);
+    size_t at = 0;
+
+    while (good && facet_label_next(row->labels, &at, &label)) {
+        char key[FACET_LABEL_KEY_MOST + 1], value[FACET_LABEL_VALUE_MOST + 1];
+
+        good = label.key_length < sizeof key && label.value_length < sizeof value;
+        if (!good)
+            break;
+        snprintf(key, sizeof key, "%.*s", (int)label.key_length, label.key);
+        snprintf(value, sizeof value, "%.*s", (int)label.value_length, label.value);
+        good = facet_label_check(key, value, &reason) == FACET_OK;
+    }
+    if (good && at == (size_t)bytes)
+        return FACET_OK;
+    return facet_error_set(error, FACET_CORRUPT, "opening: database '%s': labels of vGPU '%s' are malformed; %s",
+                           store->path, row->id, advice_for(FACET_CORRUPT));
+}
+
 static enum facet_status append_row(const struct store *store, sqlite3_stmt *statement, struct vgpu_row **rows,
                                     size_t *count, struct facet_error *error)
 {
@@ -440,7 +470,9 @@ static enum facet_status append_row(const struct store *store, sqlite3_stmt *sta
     copy_row(statement, &grown[*count]);
     const struct vgpu_row *row = &grown[(*count)++];
     enum facet_status status = check_numbers(store, statement, error);
-    return status == FACET_OK ? check_identity(store, "vGPU", row->id, row->name, error) : status;
+    if (status == FACET_OK)
+        status = check_identity(store, "vGPU", row->id, row->name, error);
+    return status == FACET_OK ? check_labels(store, row, sqlite3_column_bytes(statement, 25), error) : status;
 }
 
 enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, size_t *ret_count,
@@ -456,7 +488,7 @@ enum facet_status store_load(struct store *store, struct vgpu_row **ret_rows, si
         "SELECT id, name, device_id, device_uuid, device_name, memory_limit_bytes, compute_request_milli,"
         " compute_limit_milli, mode, priority, ephemeral, frozen, created_ns, state, template, start,"
         " partition_uuid, address, slice_memory_bytes, slice_compute_milli, slice_compute_units,"
-        " idle_freeze_s, reservation, oversubscribe FROM vgpu ORDER BY position;",
+        " idle_freeze_s, reservation, oversubscribe, owner, labels FROM vgpu ORDER BY position;",
         "reading", &statement, error);
     while (status == FACET_OK && (code = sqlite3_step(statement)) == SQLITE_ROW)
         status = append_row(store, statement, &rows, &count, error);

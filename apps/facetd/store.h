@@ -17,6 +17,8 @@
 
 #include <facet/limits.h>
 
+#include "base/label.h"
+
 #define STORE_FILE "facet.db"
 
 #define VGPU_ID_SIZE 17 /* 16 hexadecimal digits */
@@ -58,6 +60,8 @@ struct vgpu_row {
     uint32_t idle_freeze_s;         /* frozen after being idle for this time; 0: never */
     char reservation[VGPU_ID_SIZE]; /* the id of the reservation that it is in; empty: none */
     bool oversubscribe;             /* its memory may be swapped; fixed at creation */
+    uint32_t owner_uid;             /* the user who made it */
+    char labels[FACET_LABELS_SIZE]; /* label.h */
 };
 
 /* A reservation (reservation.h), whose text holds the request and the grant. */

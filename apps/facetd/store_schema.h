@@ -3,7 +3,7 @@
 #ifndef FACETD_STORE_SCHEMA_H
 #define FACETD_STORE_SCHEMA_H
 
-#define SCHEMA_VERSION 4
+#define SCHEMA_VERSION 5
 #define APPLICATION_ID 1178817584 /* "FCT0": distinguishes this database from any other */
 
 #define TEXT_OF(number)  TEXT_OF_(number)
@@ -62,6 +62,13 @@ static const char *const steps[SCHEMA_VERSION] = {
     "BEGIN IMMEDIATE;"
     "ALTER TABLE vgpu ADD COLUMN oversubscribe INTEGER NOT NULL DEFAULT 0 CHECK (oversubscribe IN (0, 1));"
     "PRAGMA user_version = 4;"
+    "COMMIT;",
+
+    /* -1: made by a daemon that did not write its owner down, who is the daemon's own user */
+    "BEGIN IMMEDIATE;"
+    "ALTER TABLE vgpu ADD COLUMN owner INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE vgpu ADD COLUMN labels TEXT NOT NULL DEFAULT '';"
+    "PRAGMA user_version = 5;"
     "COMMIT;",
 };
 

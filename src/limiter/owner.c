@@ -299,7 +299,7 @@ enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_sp
     if (status == FACET_OK)
         status = facet_owner_belief_open(owner, dir_fd, error);
     if (status == FACET_OK)
-        facet_refused_make(dir_fd, NULL); /* if another file is there, facet_refused_read() says so */
+        status = facet_refused_make(dir_fd, error);
     if (status != FACET_OK) {
         facet_owner_close(owner);
         facet_error_prefix(error, "segment folder %s", dir);

@@ -63,8 +63,12 @@ static int open_file(const char *dir, int flags)
 
 enum facet_status facet_refused_make(int dir_fd, struct facet_error *error)
 {
+    struct stat present;
+
+    if (fstatat(dir_fd, FACET_REFUSED_FILE, &present, AT_SYMLINK_NOFOLLOW) == 0)
+        return FACET_OK; /* facet_refused_read() judges it */
     FACET_CLEANUP_FD int fd =
-        openat(dir_fd, FACET_REFUSED_FILE, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+        openat(dir_fd, FACET_REFUSED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 
     return fd < 0 ? facet_error_errno(error, errno, "creating segment file '%s'", FACET_REFUSED_FILE) : FACET_OK;
 }

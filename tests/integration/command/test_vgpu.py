@@ -82,6 +82,29 @@ def set_sends_only_changed_members():
 
 
 @test
+def labels_mark_and_find_vgpus():
+    with Place(real=True) as place:
+        place.facet("vgpu", "create", "--name", "a", "--label", "job=17", "--label", "team=x=y z", "-d", "opencl:0")
+        place.facet("vgpu", "create", "--name", "b", "--label", "job=18", "-d", "opencl:0")
+        listed = lambda *labels: [vgpu["name"] for vgpu in place.json("vgpu", "list", "--json", *labels)["vgpus"]]
+        equal((listed("--label", "job"), listed("--label", "job=17"), listed("--label", "team=x=y z")),
+              (["a", "b"], ["a"], ["a"]))
+        equal((listed("--label", "job=18", "--label", "team"), listed("--label", "jo")), ([], []))
+        contains(place.facet("vgpu", "list", "--label", "jo").stderr, "no virtual GPU has label jo")
+        contains(place.facet("vgpu", "show", "a").stdout, "team=x=y z")
+        equal(place.facet("vgpu", "set", "a", "--label", "job=", "--label", "stage=done").returncode, 0)
+        equal(place.json("vgpu", "show", "a", "--json")["labels"], {"team": "x=y z", "stage": "done"})
+        for label, said in (("job", "expected KEY=VALUE"), ("=x", "expected a key"), ("a b=c", "expected a key"),
+                            ("a=\t", "expected a value"), ("a=" + "x" * 64, "expected a value")):
+            done = place.facet("vgpu", "set", "a", "--label", label)
+            equal(done.returncode, 2, label)
+            contains(done.stderr, said)
+        contains(place.facet("vgpu", "create", "--label", "a=").stderr, "expected a value of 1 to 63")
+        many = [word for i in range(17) for word in ("--label", f"k{i}=v")]
+        contains(place.facet("vgpu", "create", *many).stderr, "given 17 times, expected at most 16")
+
+
+@test
 def freeze_and_resume_change_the_state():
     with Place() as place:
         create_two_vgpus(place)

@@ -102,7 +102,7 @@ def a_vgpu_that_asks_for_nothing_gets_the_defaults():
                     "segment": os.path.join(daemon.runtime, "vgpu", vgpu["id"])}
         equal({member: vgpu[member] for member in expected}, expected)
         equal("warning" in vgpu, False)
-        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "usage"])
+        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "refused", "usage"])
 
 
 @test
@@ -142,6 +142,30 @@ def a_change_changes_only_named_members():
         equal((after["compute_request_milli"], after["compute_limit_milli"], after["priority"]), (200, 700, "low"))
         equal(after["memory_limit_bytes"], before["memory_limit_bytes"])
         equal(daemon.call("PATCH", "/v1/vgpus/a", {}).json["compute_limit_milli"], 700)
+
+
+@test
+def labels_are_kept_until_a_change_replaces_them():
+    labels = {"job": "17", "example.org/team": "vision, audio = all", "z" * 63: "~" * 63}
+    with Facetd() as daemon:
+        equal(daemon.create(name="plain")["labels"], {})
+        equal(daemon.create(name="a", labels=labels)["labels"], labels)
+        most = {f"key{i:060d}": "x" * 63 for i in range(16)}
+        equal(daemon.call("PATCH", "/v1/vgpus/plain", {"labels": most}).json["labels"], most)
+        refused = daemon.call("PATCH", "/v1/vgpus/plain", {"labels": {**most, "one": "more"}})
+        equal((refused.status, refused.error["argument"]), (400, "labels"))
+        daemon.restart()
+        equal([daemon.get(f"/v1/vgpus/{name}").json["labels"] for name in ("a", "plain")], [labels, most])
+        equal(daemon.call("PATCH", "/v1/vgpus/a", {"priority": "low"}).json["labels"], labels)
+        equal(daemon.call("PATCH", "/v1/vgpus/a", {"labels": {}}).json["labels"], {})
+
+
+@test
+def a_vgpu_belongs_to_the_calling_user():
+    with Facetd() as daemon:
+        equal(daemon.create(name="a")["owner_uid"], os.geteuid())
+        daemon.restart()
+        equal(daemon.get("/v1/vgpus/a").json["owner_uid"], os.geteuid())
 
 
 @test

@@ -327,7 +327,7 @@ def after_a_reboot_persistent_vgpus_are_back():
         equal(daemon.names(), ["kept"])
         again = daemon.get("/v1/vgpus/kept").json
         equal((again["id"], again["state"], again["compute_request_milli"]), (vgpu["id"], "frozen", 250))
-        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "usage"])
+        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "refused", "usage"])
 
 
 @test

@@ -136,7 +136,8 @@ def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
             raise Skip("the layer is not built")
         equal(got["workload"]["environment"], {"OPENCL_LAYERS": layer, "FACET_VGPU_DIR": vgpu["segment"]})
         equal([(mount["source"], mount["permission"]) for mount in got["workload"]["mounts"]],
-              [(layer, "ro"), (vgpu["segment"], "rw")])
+              [(layer, "ro"), (vgpu["segment"], "ro"),
+               *((os.path.join(vgpu["segment"], name), "rw") for name in ("usage", "bell", "refused"))])
         equal(got["rendered"]["left"], [])
         daemon.create(reservation="job", name="second")
         got = daemon.get(f"{PATH}/job").json

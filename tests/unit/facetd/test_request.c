@@ -38,7 +38,7 @@ static void every_member_is_read(void **state)
         "{\"name\":\"render\",\"device\":\"opencl:1\",\"memory_limit_bytes\":9007199254740993,"
         "\"compute_request_milli\":305,\"compute_limit_milli\":600,\"mode\":\"shared\",\"priority\":\"high\","
         "\"ephemeral\":true,\"template\":\"1g.10gb\",\"idle_freeze_s\":90,\"reservation\":\"job-7\","
-        "\"oversubscribe\":true}",
+        "\"oversubscribe\":true,\"labels\":{\"job\":\"17\",\"a/b\":\"c = d\"}}",
         REQUEST_ALL);
 
     assert_int_equal(request.present, REQUEST_ALL);
@@ -54,6 +54,7 @@ static void every_member_is_read(void **state)
     assert_int_equal(request.idle_freeze_s, 90);
     assert_string_equal(request.reservation, "job-7");
     assert_true(request.oversubscribe);
+    assert_string_equal(request.labels, "job=17\na/b=c = d\n");
 }
 
 static void a_change_keeps_members_it_does_not_name(void **state)
@@ -109,6 +110,15 @@ static const struct refusal {
     {"{\"oversubscribe\":1}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "oversubscribe"},
     {"{\"oversubscribe\":true}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "oversubscribe"},
     {"{\"idle_freeze_s\":-1}", REQUEST_ALL, FACET_OUT_OF_RANGE, "idle_freeze_s"},
+    {"{\"labels\":[]}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"a\":1}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"\":\"b\"}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"-a\":\"b\"}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"a/\":\"b\"}}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"a=b\":\"c\"}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"a\":\"\"}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"a\":\"b\\nc\"}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
+    {"{\"labels\":{\"a\":\"\\u00e4\"}}", REQUEST_ALL, FACET_INVALID_ARGUMENT, "labels"},
     {"{\"template\":\"half\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "template"},
     {"{\"name\":\"new\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "name"},
     {"{\"mode\":\"soft\"}", REQUEST_CHANGE, FACET_INVALID_ARGUMENT, "mode"},

@@ -18,6 +18,8 @@ static void rows_come_back_as_they_were(void **state)
     row.state = ROW_CREATING;
     row.idle_freeze_s = 90;
     row.oversubscribe = true;
+    row.owner_uid = 4000000000;
+    snprintf(row.labels, sizeof row.labels, "job=17\nexample.org/team=a b\n");
     row.slice = (struct vgpu_slice){.template_id = "1g.10gb",
                                     .partition_uuid = "some-partition",
                                     .start = UINT32_MAX,
@@ -45,6 +47,8 @@ static void rows_come_back_as_they_were(void **state)
     assert_int_equal(rows[0].state, ROW_CREATING);
     assert_int_equal(rows[0].idle_freeze_s, 90);
     assert_true(rows[0].oversubscribe);
+    assert_int_equal(rows[0].owner_uid, row.owner_uid);
+    assert_string_equal(rows[0].labels, row.labels);
     assert_memory_equal(&rows[0].slice, &row.slice, sizeof row.slice);
     free(rows);
     store_close(store);
@@ -165,7 +169,7 @@ static void a_database_of_another_program_is_left_alone(void **state)
 static void a_newer_schema_is_refused(void **state)
 {
     store_close(open_store());
-    run_sql("PRAGMA user_version = 5;"); /* one above SCHEMA_VERSION */
+    run_sql("PRAGMA user_version = 6;"); /* one above SCHEMA_VERSION */
     assert_refused(FACET_ABI_MISMATCH);
 }
 
@@ -197,6 +201,8 @@ static void a_database_of_version_1_is_brought_up_to_date(void **state)
         assert_int_equal(rows[0].state, ROW_READY);
         assert_string_equal(rows[0].slice.template_id, "");
         assert_int_equal(rows[0].idle_freeze_s, 0);
+        assert_int_equal(rows[0].owner_uid, geteuid());
+        assert_string_equal(rows[0].labels, "");
         free(rows);
         rows = NULL;
         store_close(store);
