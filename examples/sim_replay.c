@@ -4,7 +4,8 @@
  *
  * usage: sim_replay [--provider FILE] [--device N] [--fit] TRACE.csv|TRACE.json
  *
- * TRACE.csv has the columns of Orion's traces: Name,Profile,Memory_footprint,SM_usage,Duration (ns). TRACE.json has the
+ * TRACE.csv has the header of Orion's traces, Name,Profile,Memory_footprint,SM_usage,Duration. Duration is in ns;
+ * SM_usage is taken as the number of work-groups, because these traces have no launch dimensions. TRACE.json has the
  * form of REEF's traces: "kernels" with launch dimensions; their latencies (us) are in TRACE.profile.json beside it.
  * Without --fit each launch takes exactly its recorded time. With --fit one cost is fitted for each
  * kernel name, and the output shows how well the model explains the single launches. FACET_SIM_PROFILE chooses the

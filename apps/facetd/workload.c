@@ -14,6 +14,7 @@
 #include "device/node.h"
 #include "limiter/entrance_cuda.h"
 #include "limiter/entrance_hip.h"
+#include "limiter/given.h"
 #include "limiter/refused.h"
 #include "limiter/tenant.h"
 
@@ -238,6 +239,19 @@ static enum facet_status add_segment(struct facet_workload *workload, const char
     return status;
 }
 
+/* A second configuration in one container replaces FACET_VGPU_DIR, and adds a variable of this name (given.h). */
+static enum facet_status add_folder_variables(struct facet_workload *workload, const struct vgpu_info *vgpu,
+                                              struct facet_error *error)
+{
+    char name[64];
+    enum facet_status status =
+        facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, FACET_ENV_VGPU_DIR, vgpu->segment, error);
+
+    facet_given_variable(vgpu->row.id, name, sizeof name);
+    return status == FACET_OK ? facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, name, vgpu->segment, error)
+                              : status;
+}
+
 /* Adds the variables of the lines "NAME=value". */
 static enum facet_status add_lines(struct facet_workload *workload, const struct vgpu_environment *environment,
                                    struct facet_error *error)
@@ -348,7 +362,5 @@ enum facet_status workload_enter(struct facet_workload *workload, const struct v
         status = facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, "OPENCL_LAYERS", layer, error);
     if (status == FACET_OK)
         status = enter_device(workload, vgpu, error);
-    return status == FACET_OK
-               ? facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, FACET_ENV_VGPU_DIR, vgpu->segment, error)
-               : status;
+    return status == FACET_OK ? add_folder_variables(workload, vgpu, error) : status;
 }

@@ -37,8 +37,8 @@
  *     get_version; extra_info and get_node_hwinfo, which the table lacks (get_node_info)
  *                                                           facet_spec_get_component(), facet_spec_health()
  *     get_attached_devices -> to_device_list                facet_spec_device_list() (alloc_to_devices)
- *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h), and its grants
- *                                                           to facet_maps_commit()
+ *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h), then
+ *                                                           facet_maps_commit() with the grants that it read
  *     generate_resource_data -> write_into_kernel           facet_resources_save() (facet/workload.h)
  *     get_hooks, generate_docker_args, get_docker_networks, generate_mounts, get_additional_gids,
  *     get_additional_allowed_syscalls -> query_workload_config
@@ -251,8 +251,8 @@ struct facet_spec_device {
     uint64_t shared_mem_per_core;
     uint64_t memory_channels;
     uint64_t memory_size;      /* legacy. Put without its bit: the value of total_memory */
-    uint64_t processing_units; /* legacy. Put without its bit: the count of the device's first unit: of `units`, or
-                                  if that is NULL, of those that the document has */
+    uint64_t processing_units; /* legacy. Put without its bit: the count of the first item of `units`, or, if `units` is
+                                  NULL, of the first unit that the document has for this device */
     const struct facet_spec_unit *units; /* the kind that represents the device's compute power first */
     const struct facet_spec_precision *precisions;
     const struct facet_spec_partitioning *partitionings;

@@ -3,8 +3,8 @@
  * Owns: the hooks' side of TensorFusion's limiter: admitting memory and compute, and freezing. Never: guesses the
  * worker of a process: a process that is in no worker is refused.
  *
- * These functions work in the process that called LimiterInit(): one process manages a folder. Programs elsewhere are
- * limited by Facet's interposers, which share the same segments.
+ * These functions work in the process that called LimiterInit(): one process manages a folder of segments. Programs
+ * elsewhere are limited by Facet's interposers, which share the same segments.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static AccelResult check_request(struct facade_call *call, const char *process, 
                                  int32_t *ret_pid)
 {
     if (!uuid || !*uuid || !record)
-        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected a device and a record");
+        return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "expected a device, and an address for each result");
     if (!parse_pid(process, ret_pid))
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "process '%.32s': expected a pid in decimal",
                            process ? process : "NULL");
@@ -159,7 +159,7 @@ static AccelResult add_process(struct facade_call *call, const char *uuid, const
     struct facet_limiter_verdict verdict = {.size = sizeof verdict};
     struct facet_error error = {0};
     int32_t pid = 0;
-    AccelResult result = check_request(call, process, uuid, uuid, &pid);
+    AccelResult result = check_request(call, process, uuid, uuid, &pid); /* there is no record */
 
     if (result == ACCEL_SUCCESS)
         result = tf_enter(call);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: stat() and fstat(), which libc exports since glibc 2.33 (before, programs called __xstat() and __fxstat()).
- * Never: seen outside of the library that contains it.
+ * Owns: stat(), fstat() and fstatat(), which libc exports since glibc 2.33 (before, programs called __xstat(),
+ * __fxstat() and __fxstatat()). Never: seen outside of the library that contains it.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,6 +12,11 @@
 int stat(const char *path, struct stat *ret_status)
 {
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret_status, 0);
+}
+
+int fstatat(int folder, const char *path, struct stat *ret_status, int flags)
+{
+    return (int)syscall(SYS_newfstatat, folder, path, ret_status, flags);
 }
 
 int fstat(int descriptor, struct stat *ret_status)

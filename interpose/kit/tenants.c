@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "entry.h"
+#include "limiter/given.h"
 
 bool facet_tenants_read_folders(char ret_folders[FACET_TENANTS_FOLDERS])
 {
@@ -72,6 +73,10 @@ uint32_t facet_tenants_attach(const char *folders, bool (*is_ours)(const char *a
     uint32_t count = 0;
 
     snprintf(copy, sizeof copy, "%s", folders);
+    if (facet_given_check(folders, &error) != FACET_OK) {
+        facet_entry_refused(strsep(&rest, ":"), &error);
+        return 0;
+    }
     while ((folder = strsep(&rest, ":")) && attach_next(folder, is_ours, most, ret_tenants, &count, &error))
         ;
     if (!folder)

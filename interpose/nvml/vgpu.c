@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "hooks.h"
+#include "limiter/given.h"
 #include "limiter/slot.h"
 #include "limiter/tenant.h"
 
@@ -39,13 +40,14 @@ static void unlock_vgpus(void)
     pthread_mutex_unlock(&facet_nvml_lock);
 }
 
-/* A list that is too long is cut. Its last folder then does not exist, so attaching fails, as with any wrong list. */
+/* A list that is too long is cut. Its last folder then does not exist, so attaching fails, as with any wrong list, and
+ * as with the empty one of a container that was given several vGPUs. */
 static void read_environment(void)
 {
     const char *list = getenv(FACET_ENV_VGPU_DIR);
 
     is_tenant = list != NULL;
-    if (list)
+    if (list && facet_given_check(list, NULL) == FACET_OK)
         strncpy(folders, list, sizeof folders - 1);
     pthread_atfork(lock_vgpus, unlock_vgpus, unlock_vgpus);
 }

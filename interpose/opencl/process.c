@@ -98,7 +98,8 @@ static bool attach_tenant(void)
         facet_error_set(&error, FACET_NO_MEMORY,
                         "the process cannot be prepared for its vGPU: no memory, or its libraries cannot be "
                         "opened again");
-    else if (facet_tenant_attach(vgpu_dir, &facet_cl_process.tenant, &error) == FACET_OK)
+    else if (facet_given_check(vgpu_dir, &error) == FACET_OK &&
+             facet_tenant_attach(vgpu_dir, &facet_cl_process.tenant, &error) == FACET_OK)
         return true;
     facet_entry_refused(vgpu_dir, &error);
     return false;

@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "limiter/given.h"
 #include "limiter/tenant.h"
 
 /* Reads the environment; false when this process is in no vGPU. An unusable folder fails at the attach. */
@@ -63,6 +64,8 @@ uint64_t facet_cl_charge_bytes(facet_cl_charge charge);
 /* Changes the charge to `bytes`; on refusal it is unchanged. */
 cl_int facet_cl_charge_resize(facet_cl_charge *charge, uint64_t bytes, cl_int refusal);
 
+/* push: the tail of the ring of commands, and the start of the tracker's thread (track.c). account: the reported device
+ * time, and the process's stops (measure.c). map: the tables of objects (objects.c). */
 extern pthread_mutex_t facet_cl_push_lock, facet_cl_account_lock, facet_cl_map_lock;
 
 #endif

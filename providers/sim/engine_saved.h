@@ -25,7 +25,7 @@ struct saved_header {
     char magic[8];
     uint32_t version;
     uint32_t contexts;
-    char scope[FACET_WORKER_SIZE]; /* the worker, or empty */
+    char scope[FACET_WORKER_SIZE]; /* the worker whose contexts these are; empty: those of all workers */
 };
 FACET_STATIC_ASSERT(sizeof(struct saved_header) == 80, "format: header");
 
@@ -71,7 +71,7 @@ struct saved_launch {
 
 struct saved_reservation {
     uint64_t address, bytes;
-    uint64_t plain; /* 1: made by alloc, with pages of its own mapped as one; 0: reserved */
+    uint64_t plain; /* 1: made by alloc: one mapping of a page object of its own covers it; 0: reserved */
 };
 
 struct saved_mapping {

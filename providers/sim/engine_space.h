@@ -34,7 +34,7 @@ struct sim_range {
 
 struct sim_reservation {
     struct sim_range range;
-    bool plain; /* made by alloc, with pages of its own mapped as one */
+    bool plain; /* made by alloc: one mapping of a page object of its own covers it */
 };
 
 struct sim_mapping {

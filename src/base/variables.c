@@ -161,7 +161,7 @@ static bool is_in_list(const char *list, const char *name, size_t length)
 /* Variables that Facet sets in the containers of a reservation; the last two are for Facet's own tests. */
 static const char container_variables[] =
     "FACET_GLOBAL_DEVICE_IDS,FACET_HANDLE,FACET_MEMORY_LIMITS,FACET_OWNER,FACET_RESERVATION,"
-    "FACET_RESOURCE_VIRTUALIZED,FACET_BUILD_DIR,FACET_TEST_*";
+    "FACET_RESOURCE_VIRTUALIZED,FACET_VGPU_DIR_*,FACET_BUILD_DIR,FACET_TEST_*";
 
 bool facet_variable_is_unknown(const char *entry)
 {

@@ -53,7 +53,7 @@ int facet_residence_add(struct facet_residence *residence, uint32_t weight_milli
 void facet_residence_remove(struct facet_residence *residence, int client)
 {
     if (residence->clients[client].demand.resident_bytes)
-        residence->memory_left_ns = residence->last_ns;
+        residence->memory_gone_ns = residence->last_ns;
     residence->clients[client] = (struct facet_residence_client){0};
     if (residence->incoming == client)
         residence->incoming = -1;
@@ -114,7 +114,7 @@ static void watch_residents(struct facet_residence *residence, uint64_t now_ns)
 
         client->last_resident_bytes = client->demand.resident_bytes;
         if (gives && client - residence->clients != residence->incoming)
-            residence->memory_left_ns = now_ns;
+            residence->memory_gone_ns = now_ns;
         if (!client_owes(client))
             client->owes_since_ns = 0;
         else if (gives || !client->owes_since_ns)
@@ -363,8 +363,8 @@ static uint64_t make_room(struct facet_residence *residence, uint64_t now_ns)
     residence->waiting = true;
     if (any_may_be_asked(residence))
         return next_readiness_ns(residence, now_ns);
-    if (now_ns < residence->memory_left_ns + residence->config.leave_ns)
-        return facet_min_u64(patience_ends_ns(residence), residence->memory_left_ns + residence->config.leave_ns);
+    if (now_ns < residence->memory_gone_ns + residence->config.leave_ns)
+        return facet_min_u64(patience_ends_ns(residence), residence->memory_gone_ns + residence->config.leave_ns);
     incoming->most_bytes = FACET_RESIDENCE_LAST;
     return FACET_RESIDENCE_NEVER;
 }

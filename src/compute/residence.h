@@ -38,7 +38,8 @@
 
 struct facet_residence_config {
     uint64_t least_turn_ns; /* the shortest turn */
-    uint32_t turn_factor;   /* a turn's length in units of the time that bringing in took; 0: turns have no length */
+    uint32_t
+        turn_factor; /* a turn's length in units of the time that bringing in took; 0: each turn is over as it begins */
     uint64_t idle_ns;   /* a client that was not used for this long, or for as long as moving its set took if that is
                            longer, gives way before its turn is over */
     uint64_t settle_ns; /* the wait after others gave way, before more is asked for */
@@ -81,7 +82,8 @@ struct facet_residence {
     bool waiting;         /* at the last step it waited for others' turns to end */
     uint64_t moving_ns;   /* time spent on bringing in the incoming client so far, without waiting */
     uint64_t last_ns, settled_until_ns;
-    uint64_t memory_left_ns; /* when memory of a client other than the incoming one last went */
+    uint64_t memory_gone_ns; /* the last time that a client other than the incoming one gave memory back, or that a
+                                client was removed with memory on the device */
 };
 
 void facet_residence_init(struct facet_residence *residence, const struct facet_residence_config *config,

@@ -160,9 +160,11 @@ static enum facet_status session_opened(struct facet_client *client, struct face
     if (!facet_load_is_name(packet->name) || packet->abi_major != FACET_PROVIDER_ABI_MAJOR ||
         packet->abi_minor > client->abi_minor) {
         facet_child_end(&client->child, 0, how, sizeof how);
-        return facet_error_set(error, FACET_CORRUPT, "describes itself as '%s' of ABI %u.%u, expected %u.%u at most",
-                               packet->name, packet->abi_major, packet->abi_minor, FACET_PROVIDER_ABI_MAJOR,
-                               client->abi_minor);
+        return facet_error_set(
+            error, FACET_CORRUPT,
+            "describes itself as '%s' of ABI %u.%u, expected a provider's name and ABI %u.0 to %u.%u", packet->name,
+            packet->abi_major, packet->abi_minor, FACET_PROVIDER_ABI_MAJOR, FACET_PROVIDER_ABI_MAJOR,
+            client->abi_minor);
     }
     pthread_mutex_lock(&client->lock);
     client->child_number++;

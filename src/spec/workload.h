@@ -27,7 +27,7 @@ struct facet_rendering {
     const char *refused; /* why the form cannot be written at all; NULL: it can */
 };
 
-/* Adds a setting to `left`: the caller has to apply it. */
+/* Adds a setting to `left`: the form cannot express it, so the caller of facet_workload_render() has to apply it. */
 void facet_render_leave(struct facet_rendering *rendering, const char *setting, const char *why);
 
 /* The object at `path` ("HostConfig", "linux/resources") below `to`, made when it is absent. */
@@ -58,6 +58,6 @@ json_t *facet_render_seccomp(struct facet_rendering *rendering);
 void facet_render_docker(struct facet_rendering *rendering);
 void facet_render_oci(struct facet_rendering *rendering);
 void facet_render_cdi(struct facet_rendering *rendering);
-void facet_render_plain(struct facet_rendering *rendering);
+void facet_render_plain(struct facet_rendering *rendering); /* FACET_RENDER_ENVIRONMENT: a process on the host */
 
 #endif

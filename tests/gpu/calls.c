@@ -17,7 +17,8 @@
 
 #include "driver.h"
 
-#define BATCH       64u /* calls that are timed together: a stream queues more launches before the caller has to wait */
+#define BATCH                                                                                                          \
+    64u /* calls that are timed together; few enough that a stream queues them all without making the caller wait */
 #define MAX_BATCHES 65536u
 #define WARM_UP     20u /* untimed batches */
 #define BYTES       4096u

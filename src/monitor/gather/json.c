@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: subjects as JSON (schemas/measurements.schema.json). Never: writes a number that is not exact. */
+/* Owns: subjects as JSON (schemas/measurements.schema.json). Never: writes a JSON number with a fraction: each is an
+ * integer, or null when it is not known. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -434,6 +434,27 @@ def root_in_a_container_changes_no_limit_and_removes_no_file():
         equal(place.json("vgpu", "show", "a", "--json")["memory_limit_bytes"], 10 * GIB)
 
 
+@test
+def a_container_with_two_vgpus_enters_none_and_is_told():
+    with CudaPlace() as place:
+        given = {}
+        for name in ("one", "two"):  # as a container runtime does: the second configuration's variables replace the first's
+            equal(place.facet("place", "--slot", "cuda.device=0.5", "--name", name).returncode, 0)
+            equal(place.facet("vgpu", "create", "--name", name, "--reservation", name).returncode, 0)
+            rendered = place.json("place", "show", name, "--render", "environment", "--json")["rendered"]
+            given.update(pair.split("=", 1) for pair in rendered["configuration"]["env"])
+        env = {**place.env, **given, "FACET_REAL_CUDA": os.path.join(place.env["LD_LIBRARY_PATH"], "libcuda.so.1"),
+               "FACET_REAL_NVML": os.path.join(place.env["LD_LIBRARY_PATH"], "libnvidia-ml.so.1")}
+        done = subprocess.run([TENANT, "info"], env=env, capture_output=True, text=True, timeout=60, check=False)
+        equal(done.returncode != 0, True, done.stdout)
+        contains(done.stderr, "several virtual GPUs were given to this container")
+        done = subprocess.run([SMI, "--query-gpu=memory.total"], env=env, capture_output=True, text=True, timeout=60,
+                              check=False)
+        equal(done.stdout.strip() in ("", "No devices were found"), True, done.stdout)
+        warning = place.json("vgpu", "show", "two", "--json")["warning"]
+        contains(warning, "several virtual GPUs were given")
+
+
 # Programs that docs/cuda.md runs, and the commands that stand in for them.
 STAND_INS = {"python": [TENANT, "info"], "nvidia-smi": [SMI, "--query-gpu=memory.total"]}
 

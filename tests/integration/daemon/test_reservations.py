@@ -134,7 +134,8 @@ def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
         if not os.path.exists(layer):
             contains(got["warning"], "libfacet-opencl-layer.so")
             raise Skip("the layer is not built")
-        equal(got["workload"]["environment"], {"OPENCL_LAYERS": layer, "FACET_VGPU_DIR": vgpu["segment"]})
+        equal(got["workload"]["environment"], {"OPENCL_LAYERS": layer, "FACET_VGPU_DIR": vgpu["segment"],
+                                               f"FACET_VGPU_DIR_{vgpu['id']}": vgpu["segment"]})
         equal([(mount["source"], mount["permission"]) for mount in got["workload"]["mounts"]],
               [(layer, "ro"), (vgpu["segment"], "ro"),
                *((os.path.join(vgpu["segment"], name), "rw") for name in ("usage", "bell", "refused"))])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the parts that the tests of the sim provider's core share. These are an instance of a profile, short calls, and
- * a made-up engine, whose use of the device a test decides.
+ * Owns: what the tests of the sim provider's core share: functions that open an instance of a profile, wrappers of its
+ * operations with fewer arguments, and a made-up engine, whose use of the device a test decides.
  * Never: uses the real engine.
  */
 #ifndef SIM_CORE_FIXTURE_H
