@@ -15,6 +15,8 @@ LAYER = "libfacet-opencl-layer.so"
 # The interposer libraries are named like NVIDIA's driver and its management library, in a folder of their own (ADR 19).
 CUDA_FOLDERS, CUDA_TARGET = ("interpose/cuda", "cuda"), "/opt/facet/cuda"
 CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
+# Programs write these files of a segment's folder; the rest of it is read-only to them.
+WRITTEN_FILES = ("usage", "bell", "refused")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
 # Only these variables of a daemon's answer are set: an answer must not set LD_PRELOAD, for example.
 _DEFINED = re.compile(r"[A-Z0-9_]+_VISIBLE_DEVICES|POCL_AFFINITY|FACET_SIM_PROFILE|FACET_SIM_STATE")
@@ -93,9 +95,14 @@ def find_cuda():
 
 
 def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
-    """Gives a container what `facet run` gives a program: the segment, the OpenCL layer, and the variables for both."""
+    """Gives a container what `facet run` gives a program: the segment, the OpenCL layer, and the variables for both.
+    The segment's folder is read-only, and over it lie the files that programs write: so the container's root cannot
+    change the limits, or remove a file."""
     segment = vgpu["segment"]
-    workload.add_mount(segment, segment, writable=True)
+    workload.add_mount(segment, segment)
+    for name in WRITTEN_FILES:
+        path = os.path.join(segment, name)
+        workload.add_mount(path, path, writable=True)
     workload.add_mount(layer, layer_target)
     for name, value in (vgpu.get("environment") or {}).items():
         if _DEFINED.fullmatch(name):
