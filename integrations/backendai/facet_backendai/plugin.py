@@ -16,7 +16,7 @@ from .daemon import Daemon
 from .devices import list_devices
 from .library import MICRO, NOT_FOUND, RENDER_DOCKER, FacetError, to_micro
 from .maps import FacetAllocMap
-from .workload import Workload, add_access, enter_cuda, enter_vgpu, find_cuda, find_layer, is_cuda
+from .workload import Workload, add_access, enter_device, enter_vgpu, entrance_of, find_folder, find_layer
 
 log = logging.getLogger(__name__)
 
@@ -246,13 +246,14 @@ class FacetPlugin(interface.AbstractComputePlugin):
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
         if name is None:
             return
-        layer, uuid = find_layer(), grants[0][0].device_id
-        folder = find_cuda() if is_cuda(uuid) else None
+        layer, address = find_layer(), grants[0][0].address
+        entrance = entrance_of(address)
+        folder = find_folder(entrance) if entrance else None
         vgpu = self.make_vgpu(name, grants)
         try:
             enter_vgpu(workload, vgpu, layer)
-            if folder:
-                enter_cuda(workload, uuid, folder, workload.document().get("environment"))
+            if entrance:
+                enter_device(workload, entrance, address, folder, workload.document().get("environment"))
         except BaseException:
             self.remove_vgpu(name)
             raise
@@ -333,7 +334,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                 for device, micro in self._grants_of(device_alloc)]
 
     async def get_hooks(self, distro, arch):
-        """Returns none: programs enter a vGPU through the OpenCL layer, which is not preloaded."""
+        """Returns none: what is preloaded is already in the arguments of generate_docker_args(), in LD_PRELOAD."""
         return []
 
     async def get_docker_networks(self, device_alloc):

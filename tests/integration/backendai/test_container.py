@@ -21,6 +21,8 @@ from tap import Skip, contains, equal, main, test
 
 TENANT, FAKES = os.path.join(BUILD, "tests", "gpu", "gpu-tenant"), os.path.join(BUILD, "tests", "fake", "cuda")
 BURN = os.path.join(BUILD, "examples", "opencl_burn")
+HIP_PROGRAM = os.path.join(BUILD, "tests", "integration", "hip", "program-linked")
+HIP_FAKE, SMI_FAKE = os.path.join(BUILD, "tests", "fake", "hip"), os.path.join(BUILD, "tests", "fake", "amdsmi")
 UNSHARE = ["unshare", "--user", "--map-current-user", "--mount", "--keep-caps"]
 os.environ["FACET_PROVIDER_PATH"] = os.path.join(BUILD, "facet-provider-opencl.so")
 
@@ -113,6 +115,41 @@ def a_program_of_cuda_cannot_have_more_than_its_share():
         equal((got["total_bytes"], got["refusal"]), (limit, 2))  # 2: CUDA_ERROR_OUT_OF_MEMORY
         granted = got["granted_bytes"]
         equal(limit - (512 << 20) < granted < limit, True, f"granted {granted} of {limit} bytes")
+
+
+@test
+def a_program_of_hip_cannot_have_more_than_its_share():
+    need_namespaces()
+    if not os.path.exists(HIP_PROGRAM):
+        raise Skip("this build has no provider rocm")
+    runtime = os.path.join(HIP_FAKE, "libamdhip64.so.6")
+    os.environ.update(FACET_PROVIDER_PATH=os.path.join(BUILD, "facet-provider-rocm.so"), FACET_ROCM_HIP=runtime,
+                      FACET_ROCM_SMI=os.path.join(SMI_FAKE, "libamd_smi.so.26"),
+                      FACET_ROCM_ROOT=os.path.join(SMI_FAKE, "kernel"), LD_LIBRARY_PATH=HIP_FAKE,
+                      FAKE_HIP_STATE=os.path.join(world.FOLDER.name, "hip"), FAKE_HIP_MEMORY="16G,8G")
+
+    async def prepare(plugin):
+        await plugin.init()
+        device = next(name for name, device in plugin._devices.items() if device.facet_id == "rocm:0")
+        return await plugin.generate_docker_args(None, {"facet.shares": {device: D("0.0625")}}), plugin._devices[device]
+
+    with world.Daemon():
+        plugin = FacetPlugin({"devices": {"*": {"environment": {"LD_PRELOAD": "/own.so", "HIP_VISIBLE_DEVICES": "7"}}}}, {})
+        arguments, device = asyncio.run(prepare(plugin))
+        environment = dict(entry.split("=", 1) for entry in arguments["Env"])
+        digits = device.address.removeprefix("amd-")
+        equal((len(digits), {name: environment[name] for name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "ROCR_VISIBLE_DEVICES",
+                                                                  "HIP_VISIBLE_DEVICES")}),
+              (16, {"LD_PRELOAD": "/opt/facet/hip/libamdhip64.so:/own.so", "LD_LIBRARY_PATH": "/opt/facet/hip",
+                    "ROCR_VISIBLE_DEVICES": "GPU-" + digits, "HIP_VISIBLE_DEVICES": "0"}))
+        mounts = {mount["Target"]: mount for mount in arguments["HostConfig"]["Mounts"]}
+        equal(mounts["/opt/facet/hip"]["ReadOnly"], True)
+        limit = plugin.daemon.get(arguments["Labels"][LABEL])["memory_limit_bytes"]
+        # In a container, the image would bring the runtime.
+        program = start(arguments, HIP_PROGRAM, FACET_REAL_HIP=runtime)
+        output, errors = program.communicate(timeout=120)
+        equal(program.returncode, 0, errors)
+        contains(output, f"1 devices, {limit >> 20} MiB, 2 GiB 2, launch ")  # 2: hipErrorOutOfMemory
 
 
 # Tries to change the segment in the folder that it is started with, and prints what succeeded.
