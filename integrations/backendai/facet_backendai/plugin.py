@@ -74,6 +74,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._devices, self._refusals = {}, []
         # vGPU -> its container, None while unknown; vGPU -> since when no container has named it
         self._containers, self._unclaimed_since, self._started = {}, {}, time.monotonic()
+        self._last_containers = {}  # vGPU -> its container before the maps were cleared
+        self._last_reap = self._started
         self._health = {}  # facet_id -> the daemon's last answer; without one, Device.health counts
 
     def _read_config(self, plugin_config):
@@ -88,7 +90,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     async def init(self, context=None):
         self._devices, self._refusals = await self._scan()
-        self._started = time.monotonic()
+        self._started = self._last_reap = time.monotonic()
         for path, reason in self._refusals:
             log.warning("facet: provider %s was refused: %s", path, reason)
 
@@ -175,6 +177,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         now = time.monotonic()
         for name in list(self._containers):
             self._unclaimed_since.setdefault(name, now)
+        self._last_containers.update((name, container) for name, container in list(self._containers.items()) if container)
         self._containers = {}
 
     def _claim(self, name, container):
@@ -298,6 +301,21 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return unclaimed_s >= self._reap_after_s and vgpu.get("processes") == 0 and \
             vgpu["created_ns"] < (time.time() - self._reap_after_s) * 1e9
 
+    def _note_alive(self, container_ids):
+        """The agent measures only containers that are alive: their vGPUs are no leftovers, even if the last rebuild of
+        the maps did not come to them."""
+        now = time.monotonic()
+        for name, container in list(self._last_containers.items()):
+            if container in container_ids and name in self._unclaimed_since:
+                self._unclaimed_since[name] = now
+
+    async def _remove_leftovers_when_due(self):
+        """Removes leftovers on a node where no container starts, at most once in `reap_after_s`."""
+        now = time.monotonic()
+        if self._reap_after_s and self._config["enforce"] == "vgpu" and now - self._last_reap >= self._reap_after_s:
+            self._last_reap = now
+            await asyncio.to_thread(self._remove_leftovers)
+
     def _remove_leftovers(self):
         if not self._reap_after_s:
             return
@@ -309,6 +327,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
             names = {vgpu["name"] for vgpu in listed}
             for name in [name for name in list(self._unclaimed_since) if name not in names]:
                 self._unclaimed_since.pop(name, None)
+            for name in [name for name in list(self._last_containers) if name not in names]:
+                self._last_containers.pop(name, None)
         except FacetError as error:  # the next call tries again
             log.warning("facet: vGPUs that no program uses stay: %s", error)
 
@@ -360,6 +380,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
             return []
 
     async def gather_node_measures(self, ctx):
+        """The agent calls this every few seconds, so leftover vGPUs are removed here as well."""
+        await self._remove_leftovers_when_due()
         readings = await self._read_metrics()
         by_facet_id = {device.facet_id: device for device in self._devices.values()}
         found = []
@@ -379,6 +401,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return found
 
     async def gather_container_measures(self, ctx, container_ids):
+        self._note_alive(set(container_ids))
         try:
             vgpus = {vgpu["name"]: vgpu for vgpu in await asyncio.to_thread(self.daemon.list)}
         except FacetError as error:
