@@ -225,8 +225,9 @@ static const struct command create = {
             "                           the smallest that holds MEMORY and REQUEST\n"
             "      --priority P         low, normal or high; default normal\n"
             "      --idle-freeze S      freeze when idle for S seconds, until the next launch\n"
-            "      --reservation R      within what 'facet place' reserved: its first device,\n"
-            "                           and as much by default; hard cannot have more\n"
+            "      --reservation R      within what 'facet place' reserved: its first device\n"
+            "                           that can be used, and as much by default; hard\n"
+            "                           cannot have more\n"
             "      --oversubscribe      swap its memory to the host's when others need the\n"
             "                           device's, so that quotas may sum above it (CUDA)\n"
             "      --name NAME          default vgpu-1, vgpu-2, ...\n" COMMON_HELP,
