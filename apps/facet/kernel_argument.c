@@ -12,7 +12,10 @@
 #include <facet/host_kernel.h>
 #include <facet/limits.h>
 
-enum { NUMBER_SIZE = 64 };
+enum {
+    NUMBER_SIZE = 64,
+    ELEMENTS_MOST = 16, /* of OpenCL's largest vectors */
+};
 #define BUFFER_MOST (UINT64_C(64) << 30)
 
 static const struct kernel_type types[] = {
@@ -81,8 +84,10 @@ static enum facet_status read_values(const char *text, const char *list, struct 
 
     for (const char *element = list;; element++) {
         size_t length = strcspn(element, ",");
-        if (length >= sizeof number || (count + 1) * argument->type->bytes > KERNEL_VALUE_MOST)
+        if (count == ELEMENTS_MOST)
             return refuse_argument(error, text, "up to 16 numbers");
+        if (length >= sizeof number)
+            return refuse_argument(error, text, "numbers of at most 63 characters");
         memcpy(number, element, length);
         number[length] = '\0';
         if (!kernel_type_read(argument->type, number, argument->value + count * argument->type->bytes))

@@ -115,17 +115,17 @@ void kernel_build_clear(struct kernel_build *build)
 
 /* --- files ------------------------------------------------------------------------------------------------------ */
 
+/* The last capacity has room for one byte more than a file may have, which shows that the file is too large. */
 static enum facet_status read_all(int fd, const char *path, struct kernel_text *text, struct facet_error *error)
 {
     size_t capacity = 0;
 
     for (;;) {
         if (capacity - text->size < 2) {
-            capacity = capacity ? capacity * 2 : 65536;
-            char *bytes = text->size <= FILE_MOST ? realloc(text->bytes, capacity) : NULL;
+            capacity = !capacity ? 65536 : capacity < FILE_MOST ? capacity * 2 : FILE_MOST + 2;
+            char *bytes = realloc(text->bytes, capacity);
             if (!bytes)
-                return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: too large; expected at most %d MiB", path,
-                                       FILE_MOST >> 20);
+                return facet_error_set(error, FACET_NO_MEMORY, "%s: no memory for its contents", path);
             text->bytes = bytes;
         }
         ssize_t read_bytes = read(fd, text->bytes + text->size, capacity - text->size - 1);
@@ -134,6 +134,9 @@ static enum facet_status read_all(int fd, const char *path, struct kernel_text *
         if (read_bytes < 0)
             return facet_error_errno(error, errno, "cannot read %s", path);
         text->size += (size_t)read_bytes;
+        if (text->size > FILE_MOST)
+            return facet_error_set(error, FACET_OUT_OF_RANGE, "%s: too large; expected at most %d MiB", path,
+                                   FILE_MOST >> 20);
         text->bytes[text->size] = '\0';
         if (read_bytes == 0)
             return FACET_OK;

@@ -50,8 +50,9 @@ static bool read_options(const struct command *self, int argc, char **argv, stru
 }
 
 /*
- * Waits until the VM's monitor has closed the function, which happens a moment after the guest gave it up. Warns, and
- * does not fail, when that is unknown because the monitor's /proc cannot be read.
+ * Waits until the VM's monitor has closed the function, which happens a moment after the guest gave it up.
+ * FACET_TIMEOUT when it has not, because then the function cannot be unbound. Warns, and does not fail, when that is
+ * unknown because the monitor's /proc cannot be read.
  */
 static enum facet_status wait_closed(const struct command *self, const struct pci_attachment *attachment, int64_t pid,
                                      const struct facet_attach_function *function, struct facet_error *error)
@@ -71,8 +72,11 @@ static enum facet_status wait_closed(const struct command *self, const struct pc
     enum facet_status status =
         facet_attach_wait_closed(attachment->root_fd, pid, nodes, found.count, attachment->deadline_ns, &reason);
     if (status == FACET_TIMEOUT)
-        command_warn(self, "'%s': %s: another function of its group may be in the VM", name, reason.message);
-    else if (status != FACET_OK)
+        return facet_error_set(
+            error, FACET_TIMEOUT,
+            "'%s' is out of the VM and cannot be unbound yet: %s; another function of its group may be in the VM", name,
+            reason.message);
+    if (status != FACET_OK)
         command_warn(self, "'%s': cannot find out whether the VM has closed it: %s", name, reason.message);
     return FACET_OK;
 }

@@ -152,15 +152,31 @@ static void show_progress(void *user, const char *text)
     terminal_note(text);
 }
 
-/* Opens the folder of journals. A journal decides what is written to which file, so no other user may change it. */
-static enum facet_status open_state(bool must_write, int *ret_fd, struct facet_error *error)
+/* Root's folder of journals has mode 0700. */
+static bool is_closed_to_user(const char *path)
+{
+    return geteuid() != 0 && faccessat(AT_FDCWD, path, R_OK | X_OK, AT_EACCESS) < 0 && errno == EACCES;
+}
+
+/*
+ * Opens the folder of journals, which every user shares, because root binds. A journal decides what is written to which
+ * file, so no other user may change it. Without `must_write` the folder may be missing, or closed to this user.
+ */
+static enum facet_status open_state(const struct command *self, bool must_write, int *ret_fd, struct facet_error *error)
 {
     char state[FACET_PATH_SIZE], path[FACET_PATH_SIZE + 16];
-    enum facet_status status = facet_path_state(state, sizeof state, error);
+    enum facet_status status = facet_path_root_state(state, sizeof state, error);
 
     if (status)
         return status;
     snprintf(path, sizeof path, "%s/passthrough", state);
+    if (!must_write && is_closed_to_user(path)) {
+        command_warn(self,
+                     "cannot read the journals in %s: which functions Facet bound, and whether a transaction was "
+                     "interrupted, is unknown here; run it as root",
+                     path);
+        return FACET_OK;
+    }
     status = must_write ? facet_path_make(path, 0700, error) : facet_path_trust_folder(path, error);
     if (status == FACET_NOT_FOUND && !must_write)
         return FACET_OK;
@@ -172,8 +188,8 @@ static enum facet_status open_state(bool must_write, int *ret_fd, struct facet_e
     return FACET_OK;
 }
 
-enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write, struct pci_manager *ret_manager,
-                                   struct facet_error *error)
+enum facet_status pci_manager_open(const struct command *self, const struct pci_wish *wish, bool must_write,
+                                   struct pci_manager *ret_manager, struct facet_error *error)
 {
     struct facet_passthrough_config config = {.size = sizeof config,
                                               .has_owner = wish->has_owner,
@@ -189,7 +205,7 @@ enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write,
     if (config.root < 0)
         return facet_error_errno(error, errno, "cannot open the directory %s", wish->root);
     if (is_here) /* with --root, journals would be about another machine */
-        status = open_state(must_write, &config.state, error);
+        status = open_state(self, must_write, &config.state, error);
     ret_manager->root = config.root;
     ret_manager->state = config.state;
     return status ? status : facet_passthrough_open(&config, &ret_manager->manager, error);
@@ -348,7 +364,7 @@ int pci_change(const struct command *self, int argc, char **argv, const struct o
     if (!pci_read_wish(self, argc, argv, words, true, &wish, &exit))
         return exit;
     wish.unbind = unbind;
-    enum facet_status status = pci_manager_open(&wish, true, &manager, &error);
+    enum facet_status status = pci_manager_open(self, &wish, true, &manager, &error);
     if (status)
         return command_refuse(self, wish.json, &error, NULL);
     pci_block_signals();

@@ -55,9 +55,12 @@ struct pci_manager {
     int root, state;
 };
 
-/* Opens a manager. With `must_write` it creates a missing folder of journals; otherwise it works without one. */
-enum facet_status pci_manager_open(const struct pci_wish *wish, bool must_write, struct pci_manager *ret_manager,
-                                   struct facet_error *error);
+/*
+ * Opens a manager. With `must_write` it creates a missing folder of journals; otherwise it works without one, and warns
+ * when this user may not read it.
+ */
+enum facet_status pci_manager_open(const struct command *self, const struct pci_wish *wish, bool must_write,
+                                   struct pci_manager *ret_manager, struct facet_error *error);
 void pci_manager_close(struct pci_manager *manager);
 #define PCI_CLEANUP_MANAGER __attribute__((cleanup(pci_manager_close)))
 

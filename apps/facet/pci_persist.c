@@ -58,7 +58,8 @@ static enum facet_status open_rules(bool must_write, int *ret_fd, struct facet_e
 static bool open_persist(struct persist *persist, bool must_write_rules, bool must_write_state, int *ret_exit)
 {
     struct facet_error error = {0};
-    enum facet_status status = pci_manager_open(&persist->wish, must_write_state, &persist->manager, &error);
+    enum facet_status status =
+        pci_manager_open(persist->self, &persist->wish, must_write_state, &persist->manager, &error);
 
     if (!status)
         status = open_rules(must_write_rules, &persist->directory, &error);

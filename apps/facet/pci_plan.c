@@ -54,7 +54,7 @@ static int run_plan(const struct command *self, int argc, char **argv)
 
     if (!pci_read_wish(self, argc, argv, words, true, &wish, &exit))
         return exit;
-    enum facet_status status = pci_manager_open(&wish, false, &manager, &error);
+    enum facet_status status = pci_manager_open(self, &wish, false, &manager, &error);
     if (!status)
         status = pci_make_plan(&manager, &wish, &plan, &error);
     return status ? command_refuse(self, wish.json, &error, NULL) : print_plan(self, plan, wish.json);

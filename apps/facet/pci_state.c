@@ -44,7 +44,7 @@ static int run_state(const struct command *self, int argc, char **argv)
 
     if (!pci_read_wish(self, argc, argv, words, false, &wish, &exit))
         return exit;
-    if (pci_manager_open(&wish, false, &manager, &error) != FACET_OK ||
+    if (pci_manager_open(self, &wish, false, &manager, &error) != FACET_OK ||
         facet_passthrough_look(manager.manager, &list, &report, &error) != FACET_OK)
         return command_refuse(self, wish.json, &error, NULL);
     exit = print_list(self, list, &report, wish.json);
@@ -113,7 +113,7 @@ static int run_recover(const struct command *self, int argc, char **argv)
 
     if (!pci_read_wish(self, argc, argv, words, false, &wish, &exit))
         return exit;
-    if (pci_manager_open(&wish, true, &manager, &error) != FACET_OK)
+    if (pci_manager_open(self, &wish, true, &manager, &error) != FACET_OK)
         return command_refuse(self, wish.json, &error, NULL);
     pci_block_signals();
     enum facet_status status = facet_passthrough_recover(manager.manager, &report, &error);

@@ -530,7 +530,7 @@ static int run_render(const struct command *self, int argc, char **argv)
 static const struct command render = {
     .name = "spec render",
     .help = "usage: facet spec render --to docker|oci|cdi|env [--partial] [--cdi NAME]\n"
-            "                         [--seccomp FILE] FILE|-\n"
+            "                         [--seccomp FILE] [--json] FILE|-\n"
             "\n"
             "Prints a workload's configuration as what a container engine takes, as JSON: the\n"
             "body of Docker's POST /containers/create, what is merged into an OCI runtime's\n"
@@ -540,7 +540,8 @@ static const struct command render = {
             "      --to FORM        docker, oci, cdi or env\n"
             "      --partial        leave out what the form cannot say, with a warning each\n"
             "      --cdi NAME       vendor.com/class=name of the CDI device that is made\n"
-            "      --seccomp FILE   the profile that allowed system calls are added to\n",
+            "      --seccomp FILE   the profile that allowed system calls are added to\n"
+            "      --json           print refusals as JSON, too; the form always is JSON\n",
     .run = run_render,
 };
 

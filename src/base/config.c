@@ -180,7 +180,8 @@ static const struct facet_setting settings[FACET_SETTING_COUNT] = {
     [FACET_SETTING_IDLE_EXIT_S] = {.name = "idle_exit_s",
                                    .variable = "FACET_IDLE_EXIT_S",
                                    .fallback = "30",
-                                   .help = "seconds without a vGPU after which a private daemon exits",
+                                   .help = "seconds without a caller, an ephemeral vGPU or a vGPU in use after which a "
+                                           "private daemon exits",
                                    .parse = parse_number,
                                    .max = 86400},
     [FACET_SETTING_KEEP_ENV] = {.name = "keep_env",

@@ -88,6 +88,13 @@ static enum facet_status path_home(enum facet_setting_id instead, char *ret_path
     return path_print(ret_path, size, error, "%s", entry.pw_dir);
 }
 
+enum facet_status facet_path_root_state(char *ret_path, size_t size, struct facet_error *error)
+{
+    enum facet_status status = path_setting(FACET_SETTING_STATE_DIR, ret_path, size, error);
+
+    return status == FACET_NOT_FOUND ? path_print(ret_path, size, error, "/var/lib/facet") : status;
+}
+
 enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_error *error)
 {
     enum facet_status status = path_setting(FACET_SETTING_STATE_DIR, ret_path, size, error);
@@ -96,7 +103,7 @@ enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_err
     if (status != FACET_NOT_FOUND)
         return status;
     if (geteuid() == 0)
-        return path_print(ret_path, size, error, "/var/lib/facet");
+        return facet_path_root_state(ret_path, size, error);
     const char *base = absolute_path_in("XDG_STATE_HOME");
     if (base)
         return path_print(ret_path, size, error, "%s/facet", base);

@@ -30,6 +30,8 @@
 
 enum facet_status facet_path_runtime(char *ret_path, size_t size, struct facet_error *error);
 enum facet_status facet_path_state(char *ret_path, size_t size, struct facet_error *error);
+/* The state folder of root, whoever asks: it holds the data that belong to the machine. */
+enum facet_status facet_path_root_state(char *ret_path, size_t size, struct facet_error *error);
 enum facet_status facet_path_cache(char *ret_path, size_t size, struct facet_error *error);
 
 /* <runtime>/facetd.sock */

@@ -21,6 +21,7 @@ class Device:
     provider: str
     kind: str
     health: str
+    address: str    # by which programs find it: "GPU-..." of NVIDIA's GPUs, "amd-..." of AMD's
     pci_address: str | None
     memory_bytes: int | None
     compute_units: int | None
@@ -46,6 +47,7 @@ def _device(library, pointer, index, taken):
         vendor=info.vendor.decode(errors="replace"), driver_version=info.driver_version.decode(errors="replace"),
         provider=facet_id.split(":")[0], kind=(library.device_kind_name(info.kind) or b"other").decode(),
         health=HEALTH[library.device_list_health(pointer, index)],
+        address=info.address.decode(errors="replace"),
         pci_address=info.pci_address.decode() if valid & HAS_PCI else None,
         memory_bytes=info.memory_bytes if valid & HAS_MEMORY else None,
         compute_units=info.compute_units if valid & HAS_UNITS else None,

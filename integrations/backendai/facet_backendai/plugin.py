@@ -16,7 +16,7 @@ from .daemon import Daemon
 from .devices import list_devices
 from .library import MICRO, NOT_FOUND, RENDER_DOCKER, FacetError, to_micro
 from .maps import FacetAllocMap
-from .workload import Workload, add_access, enter_cuda, enter_vgpu, find_cuda, find_layer, is_cuda
+from .workload import Workload, add_access, enter_device, enter_vgpu, entrance_of, find_folder, find_layer
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
         self._devices, self._refusals = {}, []
         # vGPU -> its container, None while unknown; vGPU -> since when no container has named it
         self._containers, self._unclaimed_since, self._started = {}, {}, time.monotonic()
+        self._last_containers = {}  # vGPU -> its container before the maps were cleared
+        self._last_reap = self._started
         self._health = {}  # facet_id -> the daemon's last answer; without one, Device.health counts
 
     def _read_config(self, plugin_config):
@@ -88,7 +90,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
 
     async def init(self, context=None):
         self._devices, self._refusals = await self._scan()
-        self._started = time.monotonic()
+        self._started = self._last_reap = time.monotonic()
         for path, reason in self._refusals:
             log.warning("facet: provider %s was refused: %s", path, reason)
 
@@ -175,6 +177,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         now = time.monotonic()
         for name in list(self._containers):
             self._unclaimed_since.setdefault(name, now)
+        self._last_containers.update((name, container) for name, container in list(self._containers.items()) if container)
         self._containers = {}
 
     def _claim(self, name, container):
@@ -246,13 +249,14 @@ class FacetPlugin(interface.AbstractComputePlugin):
             add_access(workload, access.get(device.device_id) or access.get(device.facet_id) or access.get("*") or {})
         if name is None:
             return
-        layer, uuid = find_layer(), grants[0][0].device_id
-        folder = find_cuda() if is_cuda(uuid) else None
+        layer, address = find_layer(), grants[0][0].address
+        entrance = entrance_of(address)
+        folder = find_folder(entrance) if entrance else None
         vgpu = self.make_vgpu(name, grants)
         try:
             enter_vgpu(workload, vgpu, layer)
-            if folder:
-                enter_cuda(workload, uuid, folder, workload.document().get("environment"))
+            if entrance:
+                enter_device(workload, entrance, address, folder, workload.document().get("environment"))
         except BaseException:
             self.remove_vgpu(name)
             raise
@@ -297,6 +301,21 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return unclaimed_s >= self._reap_after_s and vgpu.get("processes") == 0 and \
             vgpu["created_ns"] < (time.time() - self._reap_after_s) * 1e9
 
+    def _note_alive(self, container_ids):
+        """The agent measures only containers that are alive: their vGPUs are no leftovers, even if the last rebuild of
+        the maps did not come to them."""
+        now = time.monotonic()
+        for name, container in list(self._last_containers.items()):
+            if container in container_ids and name in self._unclaimed_since:
+                self._unclaimed_since[name] = now
+
+    async def _remove_leftovers_when_due(self):
+        """Removes leftovers on a node where no container starts, at most once in `reap_after_s`."""
+        now = time.monotonic()
+        if self._reap_after_s and self._config["enforce"] == "vgpu" and now - self._last_reap >= self._reap_after_s:
+            self._last_reap = now
+            await asyncio.to_thread(self._remove_leftovers)
+
     def _remove_leftovers(self):
         if not self._reap_after_s:
             return
@@ -308,6 +327,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
             names = {vgpu["name"] for vgpu in listed}
             for name in [name for name in list(self._unclaimed_since) if name not in names]:
                 self._unclaimed_since.pop(name, None)
+            for name in [name for name in list(self._last_containers) if name not in names]:
+                self._last_containers.pop(name, None)
         except FacetError as error:  # the next call tries again
             log.warning("facet: vGPUs that no program uses stay: %s", error)
 
@@ -333,7 +354,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
                 for device, micro in self._grants_of(device_alloc)]
 
     async def get_hooks(self, distro, arch):
-        """Returns none: programs enter a vGPU through the OpenCL layer, which is not preloaded."""
+        """Returns none: what is preloaded is already in the arguments of generate_docker_args(), in LD_PRELOAD."""
         return []
 
     async def get_docker_networks(self, device_alloc):
@@ -359,6 +380,8 @@ class FacetPlugin(interface.AbstractComputePlugin):
             return []
 
     async def gather_node_measures(self, ctx):
+        """The agent calls this every few seconds, so leftover vGPUs are removed here as well."""
+        await self._remove_leftovers_when_due()
         readings = await self._read_metrics()
         by_facet_id = {device.facet_id: device for device in self._devices.values()}
         found = []
@@ -378,6 +401,7 @@ class FacetPlugin(interface.AbstractComputePlugin):
         return found
 
     async def gather_container_measures(self, ctx, container_ids):
+        self._note_alive(set(container_ids))
         try:
             vgpus = {vgpu["name"]: vgpu for vgpu in await asyncio.to_thread(self.daemon.list)}
         except FacetError as error:

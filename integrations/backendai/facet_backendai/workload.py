@@ -8,16 +8,31 @@ import json
 import os
 import re
 from ctypes import byref, c_void_p
+from dataclasses import dataclass
 
 from . import library as lib
 
 LAYER = "libfacet-opencl-layer.so"
-# The interposer libraries are named like NVIDIA's driver and its management library, in a folder of their own (ADR 19).
-CUDA_FOLDERS, CUDA_TARGET = ("interpose/cuda", "cuda"), "/opt/facet/cuda"
-CUDA_LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
+# Programs write these files of a segment's folder; the rest of it is read-only to them.
+WRITTEN_FILES = ("usage", "bell", "refused")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
 # Only these variables of a daemon's answer are set: an answer must not set LD_PRELOAD, for example.
 _DEFINED = re.compile(r"[A-Z0-9_]+_VISIBLE_DEVICES|POCL_AFFINITY|FACET_SIM_PROFILE|FACET_SIM_STATE")
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """The interposer libraries for one vendor's GPUs: they lie in a folder of their own, under the names of the vendor's
+    libraries, and are preloaded."""
+    prefixes: tuple   # of the addresses of the devices
+    folders: tuple    # in a build, and installed
+    target: str       # the folder in a container
+    libraries: tuple  # preloaded in this order; the first has to be there
+
+
+# ADR 19; and ADR 20: one library for every release of the runtime
+CUDA = Entrance(("GPU-", "MIG-"), ("interpose/cuda", "cuda"), "/opt/facet/cuda", ("libcuda.so.1", "libnvidia-ml.so.1"))
+HIP = Entrance(("amd-",), ("interpose/hip", "hip"), "/opt/facet/hip", ("libamdhip64.so",))
 
 
 class Workload:
@@ -86,16 +101,26 @@ def find_layer():
     return _find([LAYER], LAYER)
 
 
-def find_cuda():
-    """The folder of the interposer libraries for CUDA programs."""
-    path = _find([os.path.join(folder, CUDA_LIBRARIES[0]) for folder in CUDA_FOLDERS], CUDA_LIBRARIES[0])
-    return os.path.dirname(path)
+def entrance_of(address):
+    """How programs enter a vGPU of the device besides OpenCL; None: in no other way."""
+    return next((entrance for entrance in (CUDA, HIP) if address.startswith(entrance.prefixes)), None)
+
+
+def find_folder(entrance):
+    """The folder of the interposer libraries on this machine. FacetError: without them a program would have no limits."""
+    first = entrance.libraries[0]
+    return os.path.dirname(_find([os.path.join(folder, first) for folder in entrance.folders], first))
 
 
 def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
-    """Gives a container what `facet run` gives a program: the segment, the OpenCL layer, and the variables for both."""
+    """Gives a container what `facet run` gives a program: the segment, the OpenCL layer, and the variables for both.
+    The segment's folder is read-only, and over it lie the files that programs write: so the container's root cannot
+    change the limits, or remove a file."""
     segment = vgpu["segment"]
-    workload.add_mount(segment, segment, writable=True)
+    workload.add_mount(segment, segment)
+    for name in WRITTEN_FILES:
+        path = os.path.join(segment, name)
+        workload.add_mount(path, path, writable=True)
     workload.add_mount(layer, layer_target)
     for name, value in (vgpu.get("environment") or {}).items():
         if _DEFINED.fullmatch(name):
@@ -104,22 +129,27 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
     workload.set(lib.ENVIRONMENT, VGPU_VARIABLE, segment)
 
 
-def enter_cuda(workload, uuid, folder, environment=None):
-    """Adds what an NVIDIA GPU needs besides enter_vgpu(). `environment` is the container's so far: the lists that it
-    has in LD_LIBRARY_PATH and LD_PRELOAD are kept behind ours."""
+def _visible(entrance, address):
+    """The variables that make the device at this address the only one that the vendor's library shows."""
+    if entrance is CUDA:
+        return {"CUDA_VISIBLE_DEVICES": address}
+    return {"ROCR_VISIBLE_DEVICES": "GPU-" + address.removeprefix("amd-"),
+            "HIP_VISIBLE_DEVICES": "0"}  # an index among the devices that the variable above shows
+
+
+def enter_device(workload, entrance, address, folder, environment=None):
+    """Adds what an NVIDIA or AMD GPU needs besides enter_vgpu(). `folder` is that of find_folder(). `environment` is the
+    container's so far: the lists that it has in LD_LIBRARY_PATH and LD_PRELOAD are kept behind ours."""
     def put_in_front(name, first):
         list_so_far = (environment or {}).get(name)
         workload.set(lib.ENVIRONMENT, name, f"{first}:{list_so_far}" if list_so_far else first)
 
-    workload.add_mount(folder, CUDA_TARGET)
-    put_in_front("LD_LIBRARY_PATH", CUDA_TARGET)
-    put_in_front("LD_PRELOAD", ":".join(f"{CUDA_TARGET}/{name}" for name in CUDA_LIBRARIES
+    workload.add_mount(folder, entrance.target)
+    put_in_front("LD_LIBRARY_PATH", entrance.target)
+    put_in_front("LD_PRELOAD", ":".join(f"{entrance.target}/{name}" for name in entrance.libraries
                                         if os.path.exists(os.path.join(folder, name))))
-    workload.set(lib.ENVIRONMENT, "CUDA_VISIBLE_DEVICES", uuid)
-
-
-def is_cuda(uuid):
-    return uuid.startswith(("GPU-", "MIG-"))
+    for name, value in _visible(entrance, address).items():
+        workload.set(lib.ENVIRONMENT, name, value)
 
 
 def add_access(workload, access):

@@ -129,8 +129,13 @@ def a_container_gets_the_environment_of_facet_run():
         environment = dict(entry.split("=", 1) for entry in arguments["Env"])
         equal(environment["FACET_VGPU_DIR"], vgpu["segment"])
         mounts = {mount["Target"]: mount for mount in arguments["HostConfig"]["Mounts"]}
-        segment = mounts[vgpu["segment"]]
-        equal((segment["Source"], segment.get("ReadOnly", False)), (vgpu["segment"], False))
+        inside = {target: (mount["Source"], mount.get("ReadOnly", False)) for target, mount in mounts.items()
+                  if target.startswith(vgpu["segment"])}
+        written = [os.path.join(vgpu["segment"], name) for name in ("usage", "bell", "refused")]
+        equal(inside, {vgpu["segment"]: (vgpu["segment"], True), **{path: (path, False) for path in written}})
+        equal([path for path in written if not os.path.isfile(path)], [], "files that are missing")
+        targets = [mount["Target"] for mount in arguments["HostConfig"]["Mounts"]]
+        equal(min(map(targets.index, written)) > targets.index(vgpu["segment"]), True, "the folder is mounted first")
         layer = mounts[environment["OPENCL_LAYERS"]]
         equal((layer["ReadOnly"], os.path.exists(layer["Source"])), (True, True))
         equal(await plugin.generate_mounts(None, granted), [])
@@ -231,7 +236,7 @@ def lifecycle_hooks_make_and_remove_vgpus():
         equal(set(config), {"mounts", "env_vars", "resource_data", "networks", "extra_gids", "extra_syscalls",
                             "document"})
         contains(config["env_vars"], "FACET_VGPU_DIR")
-        equal(len(config["mounts"]), 2)
+        equal(len(config["mounts"]), 5)  # the segment's folder, three files of it, and the layer
         await hook.post_create("c1")
         equal([item.key for item in await plugin.gather_container_measures(None, ["c1"])][:1], ["facet_mem"])
         restarted_hook = await (await ready()).create_lifecycle_hook(workload, granted)  # after a restart of the agent

@@ -32,40 +32,10 @@ from tap import Skip, contains, equal, main, test
 world.simulate("dual-socket", "cpu")
 
 
-class FakeDaemon:
-    """A fake daemon that remembers vGPUs, and waits in create() while `open` is clear."""
-
-    def __init__(self):
-        self.vgpus, self.open, self.entered = {}, threading.Event(), threading.Event()
-        self.open.set()
-        self.lines, self.refuse = [], None
-
-    def create(self, name, device, memory_bytes, request_milli, limit_milli, mode="soft"):
-        self.entered.set()
-        self.open.wait(30)
-        self.vgpus[name] = {"name": name, "segment": "/run/facet/" + name, "created_ns": 0, "processes": 0,
-                            "memory_limit_bytes": memory_bytes, "memory_used_bytes": 1, "share_milli": 10,
-                            "request": request_milli, "limit": limit_milli}
-        return self.vgpus[name]
-
-    def list(self):
-        return list(self.vgpus.values())
-
-    def delete(self, name, force=False):
-        if self.refuse:
-            raise self.refuse
-        if name not in self.vgpus:
-            raise FacetError(library.NOT_FOUND, "not_found", "name", name)
-        del self.vgpus[name]
-
-    def readings(self):
-        return self.lines
-
-
 async def ready(**config):
     plugin = FacetPlugin(config, {})
     await plugin.init()
-    plugin.daemon = FakeDaemon()
+    plugin.daemon = world.FakeDaemon()
     return plugin
 
 
@@ -89,6 +59,11 @@ async def refused_later(kind, awaitable):
 
 def share(plugin, amount, number=0):
     return {"facet.shares": {list(plugin._devices)[number]: D(amount)}}
+
+
+def container_of(identity, grants, name):
+    """A container whose label names the vGPU."""
+    return types.SimpleNamespace(id=identity, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": grants}))
 
 
 def vgpu_name_of(arguments):
@@ -175,8 +150,7 @@ def an_image_cannot_name_the_vgpu_of_another():
         name = vgpu_name_of(arguments)
         for container_id, part, label in (("owner", granted, name), ("thief", {}, name),
                                           ("liar", {}, "bai-0000,other,,")):
-            await plugin.restore_from_container(types.SimpleNamespace(
-                id=container_id, labels={LABEL: label}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
+            await plugin.restore_from_container(container_of(container_id, part, label), alloc_map)
         measures = await plugin.gather_container_measures(None, ["owner", "thief", "liar"])
         equal([list(measure.per_container) for measure in measures], [["owner"], ["owner"]])
         alloc_map.close()
@@ -192,11 +166,10 @@ def vgpus_are_taken_back_where_containers_come_and_go():
         for number in range(5):
             granted = alloc_map.allocate({"facet.shares": D("0.01")})
             names.append(vgpu_name_of(await plugin.generate_docker_args(None, granted)))
-            live = live[-1:] + [(f"c{number}", granted, names[-1])]
+            live = live[-1:] + [container_of(f"c{number}", granted, names[-1])]
             alloc_map.clear()  # the agent clears the map whenever a container ends, and restores those that are alive
-            for container, part, name in live:
-                await plugin.restore_from_container(types.SimpleNamespace(
-                    id=container, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
+            for container in live:
+                await plugin.restore_from_container(container, alloc_map)
             plugin._reap_after_s = 3600  # vGPUs that were named within the last hour are no leftovers
             plugin._remove_leftovers()
             plugin._reap_after_s = 1e-9
@@ -204,12 +177,11 @@ def vgpus_are_taken_back_where_containers_come_and_go():
         for name in list(plugin._unclaimed_since):
             plugin._unclaimed_since[name] -= 7200  # as if no container had named the vGPU for two hours
         alloc_map.clear()
-        for container, part, name in live:
-            await plugin.restore_from_container(types.SimpleNamespace(
-                id=container, labels={LABEL: name}, backend_obj=KernelResourceSpec({"facet": part})), alloc_map)
+        for container in live:
+            await plugin.restore_from_container(container, alloc_map)
         plugin._reap_after_s = 3600
         plugin._remove_leftovers()
-        equal(set(plugin.daemon.vgpus), {name for _, _, name in live})
+        equal(set(plugin.daemon.vgpus), {container.labels[LABEL] for container in live})
         alloc_map.close()
     asyncio.run(look())
 
@@ -249,17 +221,56 @@ def a_vgpu_whose_processes_were_not_counted_is_not_left_over():
 
 
 @test
+def leftovers_are_removed_where_no_container_starts():
+    async def look():
+        plugin = await ready(reap_after_s="3600")
+        alloc_map = await plugin.create_alloc_map()
+        ended, alive, missed = [vgpu_name_of(await plugin.generate_docker_args(None, share(plugin, "0.1")))
+                                for _ in range(3)]
+        containers = [container_of(identity, share(plugin, "0.1"), name)
+                      for identity, name in (("ended", ended), ("alive", alive), ("missed", missed))]
+        listed = []
+        plugin.daemon.list = lambda: listed.append(1) or list(plugin.daemon.vgpus.values())
+
+        def wait_two_hours():
+            plugin._last_reap -= 7200
+            for name in plugin._unclaimed_since:
+                plugin._unclaimed_since[name] -= 7200
+        for restored in (containers, containers[1:2]):  # at first all; then one ended, and the agent missed another
+            alloc_map.clear()
+            for container in restored:
+                await plugin.restore_from_container(container, alloc_map)
+            await plugin.gather_node_measures(None)
+        equal((sorted(plugin.daemon.vgpus), listed), (sorted((ended, alive, missed)), []))
+        wait_two_hours()
+        await plugin.gather_container_measures(None, ["alive", "missed"])  # the agent measures containers that are alive
+        listed.clear()
+        for _ in range(5):
+            await plugin.gather_node_measures(None)
+        equal((sorted(plugin.daemon.vgpus), len(listed)), (sorted((alive, missed)), 1))
+        wait_two_hours()
+        await plugin.gather_node_measures(None)  # no container has the vGPU any more
+        equal(list(plugin.daemon.vgpus), [alive])
+        plugin.daemon.vgpus.clear()
+        listed.clear()
+        for reap_after_s, enforce in ((0, "vgpu"), (1e-9, "none")):
+            plugin._reap_after_s, plugin._config["enforce"] = reap_after_s, enforce
+            await plugin.gather_node_measures(None)
+        equal(listed, [], "calls to the daemon with settings by which nothing is removed")
+        alloc_map.close()
+    asyncio.run(look())
+
+
+@test
 def a_damaged_container_keeps_its_vgpu_and_takes_nothing_else():
     async def look():
         plugin = await ready(reap_after_s="1e-9")
         alloc_map = await plugin.create_alloc_map()
         name = vgpu_name_of(await plugin.generate_docker_args(None, share(plugin, "0.5")))
-        for broken in (KernelResourceSpec({"facet": {"facet.shares": {"gone": D(1)}}}),
-                       KernelResourceSpec({"facet": {"facet.shares": {list(plugin._devices)[0]: "half"}}}),
-                       KernelResourceSpec({"facet": {"facet.shares": {list(plugin._devices)[0]: D(7)}}})):
+        for devices in ({"gone": D(1)}, {list(plugin._devices)[0]: "half"}, {list(plugin._devices)[0]: D(7)}):
             alloc_map.clear()
             await refused_later(exception.ResourceError, plugin.restore_from_container(
-                types.SimpleNamespace(id="c", labels={LABEL: name}, backend_obj=broken), alloc_map))
+                container_of("c", {"facet.shares": devices}, name), alloc_map))
             plugin._remove_leftovers()
             equal((list(plugin.daemon.vgpus), sum(alloc_map.allocations["facet.shares"].values())), ([name], 0))
         alloc_map.clear()  # the container's file cannot be read at all
@@ -403,7 +414,7 @@ def an_absent_daemon_defers_and_an_impossible_request_denies():
         hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="1"), share(plugin, "0.5"))
         contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.pre_create())), "facetd")
         contains(str(await refused_later(lifecycle.WorkloadDeferred, hook.post_terminate())), "facetd")
-        plugin.daemon = FakeDaemon()
+        plugin.daemon = world.FakeDaemon()
         both = {"facet.shares": {device: D(1) for device in list(plugin._devices)[:2]}}
         for granted in (both, share(plugin, "0.0009")):
             hook = await plugin.create_lifecycle_hook(types.SimpleNamespace(id="2"), granted)

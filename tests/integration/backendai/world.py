@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter, with the stand-in of Backend.AI on the module path. Tests import this module first.
 
-Owns: the module path, the adapter's entry points, a simulated machine, and a daemon of its own. Never: tests anything.
+Owns: the module path, the adapter's entry points, a simulated machine, a daemon of its own, and a fake daemon. Never:
+tests anything.
 """
 import os
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 from collections import Counter
 from contextlib import contextmanager
@@ -65,6 +67,36 @@ class Daemon:
     def __exit__(self, *_):
         self._process.terminate()
         self._process.wait()
+
+
+class FakeDaemon:
+    """A fake daemon that remembers vGPUs, and waits in create() while `open` is clear."""
+
+    def __init__(self):
+        self.vgpus, self.open, self.entered = {}, threading.Event(), threading.Event()
+        self.open.set()
+        self.lines, self.refuse = [], None
+
+    def create(self, name, device, memory_bytes, request_milli, limit_milli, mode="soft"):
+        self.entered.set()
+        self.open.wait(30)
+        self.vgpus[name] = {"name": name, "segment": "/run/facet/" + name, "created_ns": 0, "processes": 0,
+                            "memory_limit_bytes": memory_bytes, "memory_used_bytes": 1, "share_milli": 10,
+                            "request": request_milli, "limit": limit_milli}
+        return self.vgpus[name]
+
+    def list(self):
+        return list(self.vgpus.values())
+
+    def delete(self, name, force=False):
+        if self.refuse:
+            raise self.refuse
+        if name not in self.vgpus:
+            raise library.FacetError(library.NOT_FOUND, "not_found", "name", name)
+        del self.vgpus[name]
+
+    def readings(self):
+        return self.lines
 
 
 MAKERS = ("maps_create", "maps_copy", "device_list_open", "workload_create", "workload_write", "workload_render",

@@ -248,6 +248,8 @@ def wrong_arguments_of_a_run_are_refused():
                 (["--arg", "u8:-1"], "numbers of that type"),
                 (["--arg", "i32:1.5"], "numbers of that type"),
                 (["--arg", "f64:" + ",".join("1" * 17)], "up to 16 numbers"),
+                (["--arg", "u8:" + ",".join("1" * 17)], "up to 16 numbers"),
+                (["--arg", "i64:1," + "0" * 63 + "1"], "numbers of at most 63 characters"),
                 (["--arg", "buffer:f32"], "buffer:TYPE:COUNT"),
                 (["--arg", "buffer:f16:4"], "buffer:TYPE:COUNT"),
                 (["--arg", "buffer:f32:0"], "expected 1 to"),

@@ -1,16 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Messages of `facet compile` and `facet kernel` about a cache that cannot be used, options that do not fit together,
-and sources with control characters, which must not reach the terminal.
+files that are too large, and sources with control characters, which must not reach the terminal.
 """
 import fcntl
 import json
 import os
+import resource
 import tempfile
 import time
 
 from kernels import Kernels, output_of, run_saxpy
-from tap import contains, equal, main, test
+from tap import Skip, contains, equal, main, test
 
 # Characters and bytes that would control a terminal, and bytes that are not UTF-8.
 HOSTILE = b"\x1b[31m \x7f \xc2\x9b31m \xff"
@@ -118,6 +119,32 @@ def folders_of_a_killed_compile_are_removed_by_the_next_one():
             for folder in filter(os.path.exists, folders):
                 os.remove(os.path.join(folder, "in.o"))
                 os.rmdir(folder)
+
+
+@test
+def a_file_of_more_than_256_mib_is_refused():
+    with Kernels() as place:
+        for more, code, says in ((0, "corrupt", "neither an ELF object"),
+                                 (1, "out_of_range", "k.elf: too large; expected at most 256 MiB")):
+            place.write("k.elf", "")
+            os.truncate(place.path("k.elf"), (256 << 20) + more)
+            done = place.facet("kernel", "show", "k.elf", "--json")
+            equal(json.loads(done.stdout)["error"]["code"], code, done.stderr)
+            contains(done.stderr, says)
+
+
+@test
+def a_file_for_which_there_is_no_memory_is_not_called_too_large():
+    def lower():
+        resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
+    with Kernels() as place:
+        place.write("k.elf", "")
+        if "neither an ELF" not in place.facet("kernel", "show", "k.elf", preexec_fn=lower).stderr:
+            raise Skip("a sanitizer needs more addresses")
+        os.truncate(place.path("k.elf"), 255 << 20)
+        done = place.facet("kernel", "show", "k.elf", "--json", preexec_fn=lower)
+        equal((done.returncode, json.loads(done.stdout)["error"]["code"]), (1, "no_memory"), done.stderr)
+        contains(done.stderr, "k.elf: no memory for its contents")
 
 
 main()

@@ -73,6 +73,7 @@ def config_shows_where_values_come_from():
         equal((settings["FACET_RUNTIME_DIR"]["value"], settings["FACET_RUNTIME_DIR"]["from"]),
               (place.runtime, "environment"))
         equal(settings["FACET_IDLE_EXIT_S"]["from"], "default")
+        contains(settings["FACET_IDLE_EXIT_S"]["help"], "without a caller, an ephemeral vGPU or a vGPU in use")
         with open(os.path.join(SOURCE, "man", "facet.1"), encoding="utf-8") as file:
             page = file.read()
         for variable in settings:

@@ -10,13 +10,15 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
+import subprocess
 import sys
 import tempfile
 
 from golden import matches_golden
-from place import SOURCE, Place
+from place import FACET, SOURCE, Place
 from schema import keeps_to, refuses
-from tap import contains, equal, main, test
+from tap import Skip, contains, equal, main, test
 
 MACHINES = os.path.join(SOURCE, "tests", "fixtures", "pci")
 sys.path.insert(0, MACHINES)
@@ -168,6 +170,37 @@ def journals_that_others_may_write_are_not_trusted():
             done = place.facet("pci", verb)
             equal(done.returncode, 1)
             contains(done.stderr, "may be written by others (mode 0770)")
+
+
+# Makes root's folder of journals, in a mount namespace of its own, and runs the arguments as another user.
+AS_ANOTHER_USER = """
+set -e
+mount -t tmpfs -o mode=0755 none /var/lib
+mkdir -m 0755 /var/lib/facet
+mkdir -m "$MODE" /var/lib/facet/passthrough
+echo garbage >/var/lib/facet/passthrough/group-5.journal
+chmod 0644 /var/lib/facet/passthrough/group-5.journal
+exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+"""
+
+
+@test
+def another_user_reads_the_journals_of_root_or_is_told_that_they_are_closed():
+    def run(mode, *words):
+        return subprocess.run(["unshare", "--mount", "sh", "-c", AS_ANOTHER_USER, "sh", FACET, *words],
+                              env={"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "MODE": mode}, cwd="/",
+                              capture_output=True, text=True, timeout=60, check=False)
+    if os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare") or \
+            run("0700", "--version").returncode:
+        raise Skip("needs root, setpriv, a mount namespace, and a program that another user may run")
+    closed = "facet pci {}: warning: cannot read the journals in /var/lib/facet/passthrough: "
+    done = run("0700", "pci", "state")
+    equal(done.returncode, 0, done.stderr)
+    contains(done.stderr, closed.format("state"))
+    contains(run("0700", "pci", "plan", "--unbind", "0000:7f:1f.7").stderr, closed.format("plan"))
+    done = run("0755", "pci", "state", "--json")
+    equal([note["note"] for note in json.loads(done.stdout)["notes"]], ["damaged"], done.stderr)
+    equal(run("0755", "pci", "recover").returncode, 1)  # it may not lock the journal of root
 
 
 @test

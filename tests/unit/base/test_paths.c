@@ -70,6 +70,7 @@ static void settings_choose_the_folders(void **state)
     setenv("FACET_STATE_DIR", "/s", 1);
     assert_path(facet_path_runtime, "/r");
     assert_path(facet_path_state, "/s");
+    assert_path(facet_path_root_state, "/s");
     assert_path(facet_path_socket, "/r/facetd.sock");
 }
 
@@ -95,6 +96,7 @@ static void defaults_depend_on_the_user(void **state)
     assert_path(facet_path_state, "/home/nobody/.local/state/facet");
     setenv("XDG_STATE_HOME", "/state", 1);
     assert_path(facet_path_state, "/state/facet");
+    assert_path(facet_path_root_state, "/var/lib/facet");
     assert_int_equal(seteuid(getuid()), 0);
 }
 
