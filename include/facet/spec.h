@@ -32,7 +32,7 @@
  * The translation table of Backend.AI's proposal "Redefining Accelerator Metadata", row by row. A function's name in
  * parentheses is that of the later interface, BEP-1016; a header in parentheses declares the functions before it:
  *     get_metadata, available_slots -> get_resource_spec    facet_spec_get_slot(), facet_spec_write()
- *         (configurable_slots: slots with and without an amount)
+ *         (configurable_slots: all slots; available_slots: those with an amount)
  *     list_devices                                          facet_spec_get_device(); facet_spec_legacy_devices()
  *     get_version; extra_info and get_node_hwinfo, which the table lacks (get_node_info)
  *                                                           facet_spec_get_component(), facet_spec_health()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the hooks' side of TensorFusion's limiter: admitting memory and compute, and freezing. Never: guesses the
- * worker of a process: a process that is in no worker is refused.
+ * Owns: the hooks' side of TensorFusion's limiter: admitting memory and compute, and freezing.
+ * Never: guesses the worker of a process. A check for a process that is in no worker is refused, and AddWorkerProcess()
+ * adds one only if the device has just one worker.
  *
  * These functions work in the process that called LimiterInit(): one process manages a folder of segments. Programs
  * elsewhere are limited by Facet's interposers, which share the same segments.
@@ -127,8 +128,9 @@ static AccelResult record_compute(struct facade_call *call, const char *process,
     AccelResult result = check_request(call, process, uuid, record, &pid);
 
     if (result == ACCEL_SUCCESS && tokens > UINT64_MAX / NS_PER_TOKEN)
-        result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM, "%llu tokens: expected microseconds of device time",
-                             (unsigned long long)tokens);
+        result = facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
+                             "%llu tokens: expected at most %llu; a token is one microsecond of device time",
+                             (unsigned long long)tokens, (unsigned long long)(UINT64_MAX / NS_PER_TOKEN));
     if (result == ACCEL_SUCCESS)
         result = tf_enter(call);
     if (result != ACCEL_SUCCESS)
@@ -172,7 +174,8 @@ static AccelResult add_process(struct facade_call *call, const char *uuid, const
         return ACCEL_SUCCESS;
     if (next_part(uuid, part))
         return facade_fail(call, ACCEL_ERROR_INVALID_PARAM,
-                           "several workers are on device '%.63s': expected LimiterRegisterPID", uuid);
+                           "several workers are on device '%.63s': call LimiterRegisterPID(), which names the worker",
+                           uuid);
     if (facet_limiter_process_register(tf_limiter(), part->id, pid, &error) != FACET_OK)
         return facade_refuse(call, &error);
     return ACCEL_SUCCESS;

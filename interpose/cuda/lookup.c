@@ -72,8 +72,8 @@ static void *query_driver(const struct hook *hook)
     return answer;
 }
 
-/* Keeps only answers that the driver does not export. An exported answer is the hook's own function, which is known
- * already, or another form, which this hook must not take. */
+/* Keeps only answers that the driver does not export. An exported answer is either *driver_function, which is
+ * known already, or another form, which this hook must not take. */
 void facet_cuda_lookup_learn(void)
 {
     int driver_version = 0;

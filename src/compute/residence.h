@@ -20,8 +20,8 @@
  *
  * A client that was asked and has given nothing for `patience_ns` is stuck: for example, its program was stopped by a
  * signal or holds a capture open, or its kernels do not end. It is still asked, but no longer waited for: other clients
- * are asked in its place. When none is left, the client that is being brought in is told so (FACET_RESIDENCE_LAST), so
- * that the next client can have its turn.
+ * are asked in its place. When none is left, the client that is being brought in is told so (FACET_RESIDENCE_LAST). If
+ * the device still refuses it memory, it fails its call and waits no longer, so that the next client can have its turn.
  *
  * Times are nanoseconds of one monotonic clock. Not thread-safe: one scheduler calls it.
  */

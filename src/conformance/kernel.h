@@ -40,8 +40,8 @@ enum facet_status facet_check_queue_fill(struct facet_check *check, const struct
 enum facet_status facet_check_queue_words(struct facet_check *check, const struct facet_check_kernel *kernel,
                                           uint64_t address, uint64_t *ret_words);
 
-/* check_queue.c: checks waiting for queued work, and checks cancelling it. `address` has room for FACET_CHECK_QUEUE
- * words. */
+/* check_queue.c: tests that a wait for queued work ends only once all of it is complete, and that a cancel drops
+ * launches that have not begun. `address` has room for FACET_CHECK_QUEUE words. */
 void facet_check_queue(struct facet_check *check, struct facet_check_kernel *kernel, uint64_t address);
 
 /* check_launch.c: the fields of a launch since ABI 1.2. `address` has room for 16 words. */
