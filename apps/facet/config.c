@@ -148,10 +148,11 @@ struct daemon_file {
     struct facet_error error; /* status FACET_OK: nothing */
 };
 
+/* `path` NULL: the default, which need not exist. */
 static void read_daemon_file(const char *path, struct daemon_file *ret_file)
 {
     ret_file->error.status = FACET_OK;
-    (void)conf_read(path, &ret_file->conf, &ret_file->error);
+    (void)conf_read(path ? path : CONF_DEFAULT_PATH, path != NULL, &ret_file->conf, &ret_file->error);
 }
 
 /* Whether this user may not read the file, which is no fault of the file. */
@@ -263,7 +264,7 @@ static int run_config(const struct command *self, int argc, char **argv)
 {
     static const struct option words[] = {
         COMMAND_OPTION_JSON, COMMAND_OPTION_HELP, {"file", required_argument, NULL, 'f'}, COMMAND_OPTION_END};
-    const char *path = CONF_DEFAULT_PATH;
+    const char *path = NULL;
     struct daemon_file file;
     bool json = false;
     int option;

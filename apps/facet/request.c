@@ -149,6 +149,25 @@ static enum facet_status check_labels(const struct request *request, struct face
                                           request->labels[i]);
         else
             status = value[0] ? facet_label_check(key, value, error) : facet_label_check_key(key, strlen(key), error);
+        for (uint32_t k = 0; k < i && status == FACET_OK; k++)
+            if (strncmp(request->labels[k], request->labels[i], strlen(key) + 1) == 0)
+                status = facet_error_argument(error, FACET_INVALID_ARGUMENT, "label", "label %s: given twice", key);
+    }
+    return status;
+}
+
+enum facet_status request_check_filter(const struct request *request, struct facet_error *error)
+{
+    char key[FACET_LABEL_KEY_MOST + 2];
+    enum facet_status status = FACET_OK;
+
+    if (request->label_count > FACET_LABELS_MOST)
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "label", "label: given %u times, expected at most %u",
+                                    request->label_count, FACET_LABELS_MOST);
+    for (uint32_t i = 0; i < request->label_count && status == FACET_OK; i++) {
+        const char *value = request_split_label(request->labels[i], key);
+
+        status = value ? facet_label_check(key, value, error) : facet_label_check_key(key, strlen(key), error);
     }
     return status;
 }
@@ -257,7 +276,7 @@ static enum facet_status set_amounts(const struct request *request, struct clien
     return failed ? facet_error_set(error, FACET_NO_MEMORY, "cannot build a request") : FACET_OK;
 }
 
-/* An empty value is sent, too: the daemon refuses it, and 'facet vgpu set' has replaced it before. */
+/* An empty value removes the label. */
 static int set_labels(json_t *body, const struct request *request)
 {
     char key[FACET_LABEL_KEY_MOST + 2];
@@ -267,7 +286,7 @@ static int set_labels(json_t *body, const struct request *request)
     for (uint32_t i = 0; i < request->label_count; i++) {
         const char *value = request_split_label(request->labels[i], key);
 
-        failed |= json_object_set_new(labels, key, json_string(value));
+        failed |= json_object_set_new(labels, key, value[0] ? json_string(value) : json_null());
     }
     return failed | json_object_set_new(body, "labels", labels);
 }

@@ -53,6 +53,9 @@ const char *request_first_given(const struct request *request);
  */
 const char *request_split_label(const char *text, char ret_key[FACET_LABEL_KEY_MOST + 2]);
 
+/* Checks labels by which vGPUs are found: KEY or KEY=VALUE. */
+enum facet_status request_check_filter(const struct request *request, struct facet_error *error);
+
 /* All checks that need no device. */
 enum facet_status request_check(const struct request *request, struct facet_error *error);
 

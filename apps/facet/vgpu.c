@@ -111,9 +111,8 @@ static int run_list(const struct command *self, int argc, char **argv)
         return status;
     if (!command_operands(self, argc, argv, 0, 0, ""))
         return EXIT_USAGE;
-    if (options.request.label_count > FACET_LABELS_MOST)
-        return command_usage(self, "--label: given %u times, expected at most %u", options.request.label_count,
-                             FACET_LABELS_MOST);
+    if (request_check_filter(&options.request, &error) != FACET_OK)
+        return command_refuse(self, options.json, &error, NULL);
     if (client_open(&client, !options.no_start, &error) != FACET_OK ||
         client_call(&client, "GET", "/v1/vgpus", NULL, &answer, &error) != FACET_OK)
         return refuse_with_advice(self, &options, &error, &client);
@@ -170,26 +169,6 @@ static int run_resume(const struct command *self, int argc, char **argv)
     return call_one_vgpu(self, argc, argv, "POST", "/resume", NULL);
 }
 
-/* The daemon replaces all labels, so that the present ones are sent, too. */
-static enum facet_status merge_labels(const json_t *before, const struct request *request, json_t *body,
-                                      struct facet_error *error)
-{
-    json_t *labels = json_deep_copy(json_object_get(before, "labels"));
-    char key[FACET_LABEL_KEY_MOST + 2];
-    int failed = labels == NULL;
-
-    for (uint32_t i = 0; i < request->label_count; i++) {
-        const char *value = request_split_label(request->labels[i], key);
-
-        if (value[0])
-            failed |= json_object_set_new(labels, key, json_string(value));
-        else
-            json_object_del(labels, key); /* a label that is not there need not be removed */
-    }
-    failed |= json_object_set_new(body, "labels", labels);
-    return failed ? facet_error_set(error, FACET_NO_MEMORY, "cannot build a request") : FACET_OK;
-}
-
 /* A percentage of memory means the vGPU's own device, which only the daemon knows. */
 static enum facet_status patch_vgpu(struct client *client, const char *ref, const struct request *request,
                                     json_t **ret_vgpu, struct facet_error *error)
@@ -199,8 +178,6 @@ static enum facet_status patch_vgpu(struct client *client, const char *ref, cons
 
     if (status == FACET_OK)
         status = request_body(request, client, view_text(before, "device"), &body, error);
-    if (status == FACET_OK && request->label_count)
-        status = merge_labels(before, request, body, error);
     if (status == FACET_OK)
         status = client_call_vgpu(client, "PATCH", ref, "", body, ret_vgpu, error);
     return status;

@@ -85,8 +85,8 @@ static enum facet_status change_limits(struct registry *registry, struct vgpu *v
         status = plan_change(request, vgpu->device, &vgpu->row.limits, &row.limits, error);
     if (request->present & REQUEST_IDLE_FREEZE)
         row.idle_freeze_s = request->idle_freeze_s;
-    if (request->present & REQUEST_LABELS)
-        snprintf(row.labels, sizeof row.labels, "%s", request->labels);
+    if (status == FACET_OK && request->present & REQUEST_LABELS)
+        status = facet_label_merge(row.labels, request->labels, error);
     return status == FACET_OK ? replace_row(registry, vgpu, &row, error) : status;
 }
 

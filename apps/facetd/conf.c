@@ -57,6 +57,14 @@ static void list_names(char *text, size_t size)
                 (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "", facet_config_setting(id)->name);
 }
 
+static bool is_printable(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return false;
+    return true;
+}
+
 static enum facet_status read_value(struct conf *conf, const char *section, const char *name, const char *value,
                                     struct facet_error *error)
 {
@@ -75,6 +83,8 @@ static enum facet_status read_value(struct conf *conf, const char *section, cons
         if (!*value || strlen(value) >= sizeof conf->values[id])
             return facet_error_set(error, FACET_INVALID_ARGUMENT, "%s: expected a value of 1 to %zu bytes", name,
                                    sizeof conf->values[id] - 1);
+        if (!is_printable(value))
+            return facet_error_set(error, FACET_INVALID_ARGUMENT, "%s: expected no control characters", name);
         snprintf(conf->values[id], sizeof conf->values[id], "%s", value);
         return setting->parse ? setting->parse(setting, value, &ignored, error) : FACET_OK;
     }
@@ -94,24 +104,53 @@ static int on_line(void *context, const char *section, const char *name, const c
     return 0;
 }
 
-static enum facet_status parse_text(const char *text, struct conf *conf, struct facet_error *error)
+/* libinih reads the rest of a longer line as a line of its own. */
+static enum facet_status check_lines(const char *text, const struct conf *conf, struct facet_error *error)
+{
+    int number = 1;
+
+    for (size_t length; *text; text += length + (text[length] == '\n'), number++) {
+        length = strcspn(text, "\n");
+        if (length > INI_MAX_LINE - 2)
+            return facet_error_set(error, FACET_OUT_OF_RANGE, "%s:%d: a line of %zu bytes: expected at most %d",
+                                   conf->path, number, length, INI_MAX_LINE - 2);
+    }
+    return FACET_OK;
+}
+
+/* Ends the text behind line `last`. */
+static void cut_behind(char *text, int last)
+{
+    while (last-- > 0 && *text) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    *text = '\0';
+}
+
+static enum facet_status parse_text(char *text, struct conf *conf, struct facet_error *error)
 {
     struct reading reading = {.conf = conf};
-    int line = ini_parse_string(text, on_line, &reading);
+    enum facet_status status = check_lines(text, conf, error);
+    int line = status == FACET_OK ? ini_parse_string(text, on_line, &reading) : 0;
 
     if (line == 0)
-        return FACET_OK;
+        return status;
     if (line < 0)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory to read %s", conf->path);
+    /* libinih goes on after an error: the text is read once more up to the first, for the reason of that one. */
+    cut_behind(text, line);
+    memset(conf->values, 0, sizeof conf->values);
+    reading.error.status = FACET_OK;
+    (void)ini_parse_string(text, on_line, &reading);
     if (reading.error.status == FACET_OK)
-        facet_error_set(&reading.error, FACET_INVALID_ARGUMENT, "expected 'name = value' in at most %d bytes",
-                        INI_MAX_LINE - 2);
+        facet_error_set(&reading.error, FACET_INVALID_ARGUMENT, "expected 'name = value'");
     return facet_error_set(error, reading.error.status, "%s:%d: %s", conf->path, line, reading.error.message);
 }
 
 #else
 
-static enum facet_status parse_text(const char *text, struct conf *conf, struct facet_error *error)
+static enum facet_status parse_text(char *text, struct conf *conf, struct facet_error *error)
 {
     return facet_error_set(error, FACET_UNSUPPORTED,
                            "%s is there, and this facetd was built without libinih, which reads it", conf->path);
@@ -154,7 +193,7 @@ static enum facet_status read_text(int fd, const char *path, char ret_text[FILE_
     return FACET_OK;
 }
 
-enum facet_status conf_read(const char *path, struct conf *ret_conf, struct facet_error *error)
+enum facet_status conf_read(const char *path, bool must_exist, struct conf *ret_conf, struct facet_error *error)
 {
     char text[FILE_MOST + 1];
 
@@ -163,17 +202,15 @@ enum facet_status conf_read(const char *path, struct conf *ret_conf, struct face
         return facet_error_set(error, FACET_OUT_OF_RANGE, "the path of the configuration file is too long: %.60s...",
                                path);
     FACET_CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR) && !must_exist)
         return FACET_OK;
     if (fd < 0)
         return facet_error_errno(error, errno, "opening %s", path);
+    ret_conf->exists = true;
     enum facet_status status = check_owner(fd, path, error);
     if (status == FACET_OK)
         status = read_text(fd, path, text, error);
-    if (status != FACET_OK)
-        return status;
-    ret_conf->exists = true;
-    return parse_text(text, ret_conf, error);
+    return status == FACET_OK ? parse_text(text, ret_conf, error) : status;
 }
 
 enum facet_status conf_apply(struct conf *conf, struct facet_error *error)

@@ -30,11 +30,11 @@ struct conf {
 bool conf_takes(enum facet_setting_id id);
 
 /*
- * Reads the file; a file that is missing has no values. FACET_INVALID_ARGUMENT or FACET_OUT_OF_RANGE names the file,
- * the line and what was expected; FACET_PERMISSION: another user could change the file; FACET_UNSUPPORTED: this build
- * reads no file.
+ * Reads the file; a file that is missing has no values, unless it must exist. FACET_INVALID_ARGUMENT or
+ * FACET_OUT_OF_RANGE names the file, the line and what was expected; FACET_PERMISSION: another user could change the
+ * file; FACET_UNSUPPORTED: this build reads no file.
  */
-enum facet_status conf_read(const char *path, struct conf *ret_conf, struct facet_error *error);
+enum facet_status conf_read(const char *path, bool must_exist, struct conf *ret_conf, struct facet_error *error);
 
 /* Sets the variables that are unset; conf_withdraw() unsets them again. Both only while there is one thread. */
 enum facet_status conf_apply(struct conf *conf, struct facet_error *error);

@@ -15,7 +15,6 @@
 #include "vgpu.h"
 
 /* The time for which an ephemeral vGPU is kept until `facet run`, which created it, holds it. */
-#define EPHEMERAL_GRACE_NS (2 * FACET_NS_PER_S)
 
 /* --- planning: checks that change nothing ----------------------------------------------------------------------- */
 
@@ -187,7 +186,7 @@ static void fill_row(const struct request *request, const struct facet_device_re
     row->idle_freeze_s = request->idle_freeze_s;
     row->oversubscribe = request->oversubscribe;
     row->owner_uid = request->owner_uid;
-    snprintf(row->labels, sizeof row->labels, "%s", request->labels);
+    (void)facet_label_merge(row->labels, request->labels, NULL); /* the row has none, so they fit */
     row->created_ns = registry_wall_clock_ns();
 }
 

@@ -54,6 +54,18 @@ enum facet_status lock_take(const char *runtime_dir, int *ret_fd, struct facet_e
     return status;
 }
 
+/* The kernel grants a lock again to the open file that holds it. */
+enum facet_status lock_confirm(int fd, struct facet_error *error)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat file;
+
+    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && fcntl(fd, F_OFD_SETLK, &lock) == 0)
+        return FACET_OK;
+    return facet_error_set(error, FACET_BAD_STATE,
+                           "descriptor %d is no lock of this daemon: --resume is for facetd itself", fd);
+}
+
 bool lock_is_ours(const char *runtime_dir, int fd)
 {
     char path[FACET_PATH_SIZE + 16];

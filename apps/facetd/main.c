@@ -58,6 +58,7 @@ struct main_loop {
     uint64_t idle_since_ns, calls;
     bool has_no_program_device; /* private, and programs can run on no device */
     bool starts_again;          /* the loop ended because the configuration is to be read again */
+    const struct conf *conf;    /* as it was read at the start */
 };
 
 /* Whether no program can run and no vGPU has a device. Such a daemon ends: the next one may find new devices. */
@@ -139,12 +140,21 @@ static enum facet_status keep_reachable(struct main_loop *loop, struct facet_err
 /*
  * On SIGHUP the daemon starts again, because most settings are read at the start. A file with an error changes nothing.
  */
-static bool may_start_again(const struct options *options)
+static bool may_start_again(const struct options *options, const struct conf *present)
 {
-    struct facet_error error;
-    struct conf conf;
+    struct facet_error error = {.status = FACET_OK};
+    struct conf conf = {.exists = false};
 
-    if (options->private || conf_read(options->config, &conf, &error) == FACET_OK)
+    if (options->config[0])
+        (void)conf_read(options->config, options->config_is_named, &conf, &error);
+    /* Another folder has another database: the vGPUs of the present one would be gone. */
+    if (error.status == FACET_OK &&
+        strcmp(conf.values[FACET_SETTING_STATE_DIR], present->values[FACET_SETTING_STATE_DIR]) != 0)
+        facet_error_set(&error, FACET_BAD_STATE,
+                        "%s: state_dir is another; it changes only when the daemon is restarted", options->config);
+    if (error.status == FACET_OK)
+        (void)service_may_start_again(&error);
+    if (error.status == FACET_OK)
         return true;
     facet_log(FACET_LOG_ERROR, "the settings stay as they were: %s", error.message);
     service_notify_reloading();
@@ -165,14 +175,15 @@ static enum facet_status serve_until_signal(const struct options *options, struc
         registry_tidy(loop->daemon->registry, facet_clock_now_ns());
         audit_look(loop->daemon->audit, loop->daemon, facet_clock_now_ns());
         status = keep_reachable(loop, error);
-        loop->starts_again = signal == SIGHUP && may_start_again(options);
+        loop->starts_again = signal == SIGHUP && may_start_again(options, loop->conf);
         if (signal == SIGHUP && !loop->starts_again)
             signal = -1;
     } while (signal < 0 && status == FACET_OK && !must_leave(loop));
     if (status != FACET_OK)
         return status;
     if (loop->starts_again)
-        facet_log(FACET_LOG_INFO, "reading %s again; vGPUs and their programs stay", options->config);
+        facet_log(FACET_LOG_INFO, "starting again, with the settings that %s has now; vGPUs and their programs stay",
+                  options->config[0] ? options->config : "no file");
     else if (signal > 0)
         facet_log(FACET_LOG_INFO, "stopping on signal %d; vGPUs and their programs stay", signal);
     else
@@ -198,7 +209,7 @@ static void on_restart(void *registry, const struct facet_provider_record *provi
 }
 
 static enum facet_status serve_registry(const struct options *options, struct daemon *daemon, struct main_loop *loop,
-                                        struct ready *ready, int *ret_listener, struct facet_error *error)
+                                        struct ready *ready, struct server_socket *ret_kept, struct facet_error *error)
 {
     sessions_on_restart(daemon->sessions, on_restart, daemon->registry);
     registry_tidy(daemon->registry, facet_clock_now_ns());
@@ -212,7 +223,7 @@ static enum facet_status serve_registry(const struct options *options, struct da
     status = serve_until_signal(options, loop, error);
     if (status == FACET_OK && loop->starts_again) {
         service_notify_reloading();
-        *ret_listener = server_stop_serving(loop->server);
+        ret_kept->fd = server_stop_serving(loop->server, &ret_kept->is_passed);
         return FACET_OK;
     }
     service_notify("STOPPING=1");
@@ -252,14 +263,16 @@ static bool takes_programs(const struct facet_device_table *devices)
 }
 
 /*
- * Starts all parts in order, serves, and stops the parts, also when a later one cannot start. *ret_listener is the
- * socket if the daemon is to start again, else it stays.
+ * Starts all parts in order, serves, and stops the parts, also when a later one cannot start. *ret_kept is the socket
+ * if the daemon is to start again, else it stays.
  */
-static enum facet_status serve_clients(const struct options *options, const sigset_t *signals, int lock,
-                                       struct ready *ready, int *ret_listener, struct facet_error *error)
+static enum facet_status serve_clients(const struct options *options, const struct conf *conf, const sigset_t *signals,
+                                       int lock, struct ready *ready, struct server_socket *ret_kept,
+                                       struct facet_error *error)
 {
     struct daemon daemon = {.started_ns = facet_clock_now_ns(), .private = options->private};
-    struct main_loop loop = {.daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals};
+    struct main_loop loop = {
+        .daemon = &daemon, .runtime = options->runtime, .lock = lock, .signals = *signals, .conf = conf};
     struct facet_device_table *devices = NULL;
     struct registry_parts parts = {0};
 
@@ -276,7 +289,7 @@ static enum facet_status serve_clients(const struct options *options, const sigs
     if (status == FACET_OK)
         status = registry_open(options->runtime, options->state, &parts, &daemon.registry, error);
     if (status == FACET_OK)
-        status = serve_registry(options, &daemon, &loop, ready, ret_listener, error);
+        status = serve_registry(options, &daemon, &loop, ready, ret_kept, error);
     sessions_stop(daemon.sessions); /* while the registry exists, which they notify of restarts */
     scheduler_stop(parts.scheduler);
     registry_close(daemon.registry);
@@ -298,7 +311,7 @@ static enum facet_status take_lock(const struct options *options, int *ret_fd, s
 
     if (options->lock_fd >= 0) {
         *ret_fd = options->lock_fd;
-        return FACET_OK;
+        return lock_confirm(options->lock_fd, error);
     }
     enum facet_status status = lock_take(options->runtime, ret_fd, error);
 
@@ -388,20 +401,24 @@ static enum facet_status read_service(struct options *options, struct conf *conf
 {
     enum facet_status status = FACET_OK;
 
-    if (!options->private)
-        status = conf_read(options->config, conf, error);
+    if (options->config[0])
+        status = conf_read(options->config, options->config_is_named, conf, error);
     if (status == FACET_OK)
         status = conf_apply(conf, error);
     if (status != FACET_OK || options->socket_fd >= 0)
         return status;
     status = service_socket(&options->socket_fd, options->socket, sizeof options->socket, error);
     options->socket_is_passed = options->socket_fd >= 0;
+    if (status == FACET_OK && options->socket_is_passed && !options->foreground)
+        return facet_error_set(error, FACET_INVALID_ARGUMENT,
+                               "the service manager passed a socket: expected --foreground beside it");
     return status;
 }
 
 static enum facet_status run_daemon(struct options *options, struct ready *ready, struct facet_error *error)
 {
-    FACET_CLEANUP_FD int lock = -1, listener = -1;
+    FACET_CLEANUP_FD int lock = -1;
+    struct server_socket kept = {.fd = -1};
     struct conf conf = {.exists = false};
     sigset_t signals;
 
@@ -420,11 +437,14 @@ static enum facet_status run_daemon(struct options *options, struct ready *ready
         return status;
     warn_of_surroundings(options);
     warn_of_variables();
-    status = serve_clients(options, &signals, lock, ready, &listener, error);
-    if (status != FACET_OK || listener < 0)
+    status = serve_clients(options, &conf, &signals, lock, ready, &kept, error);
+    if (status != FACET_OK || kept.fd < 0)
         return status;
+    options->socket_is_passed = kept.is_passed;
     conf_withdraw(&conf); /* the file's new values could else not take their place */
-    return service_start_again(options, lock, listener, error);
+    status = service_start_again(options, lock, kept.fd, error);
+    close(kept.fd);
+    return status;
 }
 
 int main(int argc, char **argv)

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "conf.h"
+#include "service.h"
 
 enum {
     EXIT_USAGE = 2,
@@ -26,7 +28,7 @@ static const char help[] =
     "  --foreground     stay in this terminal, log to standard error\n"
     "  --private        leave when there has been nothing to do for FACET_IDLE_EXIT_S seconds; exit quietly when\n"
     "                   another facetd serves already\n"
-    "  --config FILE    read settings there instead of " CONF_DEFAULT_PATH "; --private reads none\n"
+    "  --config FILE    read settings there; root's default is " CONF_DEFAULT_PATH ", --private reads none\n"
     "  --socket PATH    answer there instead\n"
     "  --ready-fd N     write an empty line to descriptor N when ready, or one line that says why not\n"
     "  --version        print the version\n"
@@ -86,7 +88,8 @@ static void read_resume(const char *text, struct options *options)
     int passed, end = 0;
 
     if (sscanf(text, "%d,%d,%d%n", &options->lock_fd, &options->socket_fd, &passed, &end) != 3 || text[end] ||
-        fcntl(options->lock_fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(options->socket_fd, F_SETFD, FD_CLOEXEC) < 0)
+        fcntl(options->lock_fd, F_SETFD, FD_CLOEXEC) < 0 || fcntl(options->socket_fd, F_SETFD, FD_CLOEXEC) < 0 ||
+        !service_is_listening(options->socket_fd))
         usage_error("--resume: only facetd itself may use this option");
     options->socket_is_passed = passed;
 }
@@ -102,6 +105,7 @@ static void read_option(int option, struct options *options)
         break;
     case 'c':
         read_path(optarg, options->config, "--config: expected an absolute path");
+        options->config_is_named = true;
         break;
     case 's':
         read_path(optarg, options->socket, "--socket: expected an absolute path");
@@ -124,13 +128,18 @@ static void read_option(int option, struct options *options)
 
 void options_read(int argc, char **argv, struct options *ret_options)
 {
-    struct options options = {.ready_fd = -1, .config = CONF_DEFAULT_PATH, .lock_fd = -1, .socket_fd = -1};
+    struct options options = {.ready_fd = -1, .lock_fd = -1, .socket_fd = -1};
     int option;
 
     while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
         read_option(option, &options);
     if (optind < argc)
         usage_error("expected options only");
+    /* The file is the machine's: a daemon that a user starts by hand does not use its folders. */
+    if (!options.config_is_named && geteuid() == 0)
+        snprintf(options.config, sizeof options.config, "%s", CONF_DEFAULT_PATH);
+    if (options.private)
+        options.config[0] = '\0';
     *ret_options = options;
 }
 

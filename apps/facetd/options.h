@@ -11,7 +11,8 @@ struct options {
     bool private;                 /* end when there is nothing to do, and silently when another daemon serves */
     bool foreground;              /* stay in this process and terminal */
     int ready_fd;                 /* receives the result of starting (detach.h); -1 when not requested */
-    char config[FACET_PATH_SIZE]; /* the configuration file; a private daemon reads none */
+    char config[FACET_PATH_SIZE]; /* the configuration file; empty: none is read */
+    bool config_is_named;         /* by --config; else the file need not exist */
     char socket[FACET_PATH_SIZE];
     /* The lock and the socket of this process's earlier program (service_start_again()), or the service manager's
      * socket; -1: the daemon takes the lock and makes the socket itself. */

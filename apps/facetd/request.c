@@ -206,12 +206,15 @@ static enum facet_status read_labels(const json_t *value, const char *member, st
         return facet_error_argument(error, FACET_OUT_OF_RANGE, member, "%s: %zu, expected at most %u", member,
                                     json_object_size(value), FACET_LABELS_MOST);
     json_object_foreach ((json_t *)(uintptr_t)value, key, label) {
-        enum facet_status status = read_string(label, member, &text, error);
-        if (status == FACET_OK)
+        bool removes = json_is_null(label);
+        enum facet_status status =
+            removes ? facet_label_check_key(key, strlen(key), error) : read_string(label, member, &text, error);
+        if (status == FACET_OK && !removes)
             status = facet_label_check(key, text, error);
         if (status != FACET_OK)
             return status;
-        used += (size_t)snprintf(request->labels + used, sizeof request->labels - used, "%s=%s\n", key, text);
+        used += (size_t)snprintf(request->labels + used, sizeof request->labels - used, "%s=%s\n", key,
+                                 removes ? "" : text);
     }
     return FACET_OK;
 }

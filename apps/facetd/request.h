@@ -56,7 +56,7 @@ struct request {
     uint32_t idle_freeze_s;
     char reservation[FACET_NAME_SIZE]; /* id or name of the reservation that the vGPU is in; empty: none */
     bool oversubscribe;
-    char labels[FACET_LABELS_SIZE]; /* "key=value\n" for each */
+    char labels[FACET_LABELS_SIZE]; /* "key=value\n" for each; an empty value removes the label */
     uint32_t owner_uid;             /* the calling process's user; not a member of the body */
 };
 

@@ -202,7 +202,9 @@ static bool resolve_half_made(struct registry *registry, struct vgpu *vgpu)
 
 static enum facet_status restore_vgpu(struct registry *registry, const struct vgpu_row *row, struct facet_error *error)
 {
-    struct vgpu vgpu = {.row = *row, .device = find_device(registry, row)};
+    struct vgpu vgpu = {.row = *row,
+                        .device = find_device(registry, row),
+                        .retry_after_ns = row->ephemeral ? facet_clock_now_ns() + EPHEMERAL_GRACE_NS : 0};
 
     enum facet_status status = registry_ensure_capacity(registry, error);
     if (status != FACET_OK)

@@ -30,8 +30,10 @@ enum {
     FULL_PAUSE_NS = 5 * 1000 * 1000, /* how often a new connection looks for room among CONNECTIONS_MAX */
 };
 
-/* For calls that are being answered when the daemon starts again. */
-#define FINISH_MOST_NS (5 * FACET_NS_PER_S)
+/* When the daemon starts again: for calls that are being answered, and for callers that have not sent all of their
+ * head. A command waits 5 s for an answer. */
+#define FINISH_MOST_NS (2 * FACET_NS_PER_S)
+#define HEADS_MOST_NS  (200 * FACET_NS_PER_MS)
 
 struct server {
     const struct daemon *daemon;
@@ -450,7 +452,13 @@ enum facet_status server_start(const struct server_socket *socket, const struct 
                                struct server **ret_server, struct facet_error *error)
 {
     int fd = socket->fd;
+    struct stat file;
 
+    /* The daemon's own socket, whose file was removed while it started again. */
+    if (fd >= 0 && !socket->is_passed && lstat(socket->path, &file) < 0) {
+        close(fd);
+        fd = -1;
+    }
     enum facet_status status = fd < 0 ? open_socket(socket->path, &fd, error) : FACET_OK;
     if (status != FACET_OK)
         return status;
@@ -552,23 +560,24 @@ unsigned server_connections(struct server *server)
 /* Lets the callers that were accepted get their answers; the socket's backlog keeps later ones. */
 static void finish_callers(struct server *server)
 {
-    uint64_t until_ns = facet_clock_now_ns() + FINISH_MOST_NS;
+    uint64_t begun_ns = facet_clock_now_ns(), now_ns = begun_ns;
     const struct timespec pause = {.tv_nsec = FULL_PAUSE_NS};
 
     front_stop_accepting(server->front);
-    while (facet_clock_now_ns() < until_ns) {
+    for (; now_ns < begun_ns + FINISH_MOST_NS; now_ns = facet_clock_now_ns()) {
         unsigned in_front = front_accepted(server->front); /* read first, like in server_connections() */
 
-        if (in_front + handed_connections(server) == 0)
+        if (handed_connections(server) == 0 && (in_front == 0 || now_ns > begun_ns + HEADS_MOST_NS))
             return;
         nanosleep(&pause, NULL);
     }
 }
 
-int server_stop_serving(struct server *server)
+int server_stop_serving(struct server *server, bool *ret_is_passed)
 {
     int listener = fcntl(server->listener, F_DUPFD_CLOEXEC, 0);
 
+    *ret_is_passed = server->keeps_file;
     if (listener < 0) {
         server_stop(server);
         return -1;

@@ -33,8 +33,8 @@ enum facet_status server_start(const struct server_socket *socket, const struct 
 void server_stop(struct server *server);
 
 /* Like server_stop(), but the socket goes on listening: callers wait until a later server_start() takes the descriptor,
- * which is returned. -1: no descriptor was left, and the socket is closed. */
-int server_stop_serving(struct server *server);
+ * which is returned. -1: no descriptor was left, and the socket is closed. *ret_is_passed: see struct server_socket. */
+int server_stop_serving(struct server *server, bool *ret_is_passed);
 
 /*
  * For ending without turning a caller away: hide the socket, so that no new caller comes; wait until the last

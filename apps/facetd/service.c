@@ -17,6 +17,7 @@
 #endif
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "options.h"
 
 /* ---- the manager's socket ---- */
@@ -49,12 +50,17 @@ void service_notify(const char *state)
 
 #endif
 
-static bool is_listening(int fd)
+static bool has_option(int fd, int option, int wanted)
 {
-    int listens = 0;
-    socklen_t size = sizeof listens;
+    int value = -1;
+    socklen_t size = sizeof value;
 
-    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
+    return getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value == wanted;
+}
+
+bool service_is_listening(int fd)
+{
+    return has_option(fd, SO_ACCEPTCONN, 1) && has_option(fd, SO_TYPE, SOCK_STREAM);
 }
 
 enum facet_status service_socket(int *ret_fd, char *ret_path, size_t size, struct facet_error *error)
@@ -72,7 +78,7 @@ enum facet_status service_socket(int *ret_fd, char *ret_path, size_t size, struc
         return facet_error_set(error, FACET_INVALID_ARGUMENT, "the service manager passed %d sockets: expected one",
                                count);
     if (getsockname(SD_LISTEN_FDS_START, (struct sockaddr *)&address, &length) < 0 || address.sun_family != AF_UNIX ||
-        address.sun_path[0] != '/' || !is_listening(SD_LISTEN_FDS_START))
+        address.sun_path[0] != '/' || !service_is_listening(SD_LISTEN_FDS_START))
         return facet_error_set(error, FACET_INVALID_ARGUMENT,
                                "the service manager passed something else than a Unix socket that listens on a path");
     snprintf(ret_path, size, "%.*s", (int)sizeof address.sun_path, address.sun_path);
@@ -91,37 +97,51 @@ void service_notify_reloading(void)
 
 /* ---- starting again ---- */
 
+#define SELF "/proc/self/exe" /* this program, also after its file was removed */
+
 /* The path of this program; after an upgrade, of the new one. */
-static bool find_program(char *path, size_t size)
+static void find_program(char *path, size_t size)
 {
     static const char deleted[] = " (deleted)";
-    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    ssize_t length = readlink(SELF, path, size - 1);
+    size_t kept = length > (ssize_t)sizeof deleted - 1 ? (size_t)length - (sizeof deleted - 1) : 0;
 
-    if (length <= 0)
-        return false;
-    path[length] = '\0';
-    size_t kept = (size_t)length > sizeof deleted - 1 ? (size_t)length - (sizeof deleted - 1) : (size_t)length;
-    if (strcmp(path + kept, deleted) == 0)
+    path[length > 0 ? length : 0] = '\0';
+    if (kept && strcmp(path + kept, deleted) == 0 && access(path, F_OK) < 0)
         path[kept] = '\0';
-    return true;
+}
+
+enum facet_status service_may_start_again(struct facet_error *error)
+{
+    char program[FACET_PATH_SIZE];
+
+    find_program(program, sizeof program);
+    if (access(program, X_OK) == 0 || access(SELF, X_OK) == 0)
+        return FACET_OK;
+    return facet_error_errno(error, errno, "facetd's program %.200s cannot be started again", program);
 }
 
 enum facet_status service_start_again(const struct options *options, int lock, int listener, struct facet_error *error)
 {
     char program[FACET_PATH_SIZE], descriptors[48];
-    const char *arguments[12] = {"facetd",        "--socket", options->socket, "--config",
-                                 options->config, "--resume", descriptors};
-    size_t count = 7;
+    const char *arguments[12] = {"facetd", "--socket", options->socket, "--resume", descriptors};
+    size_t count = 5;
 
     snprintf(descriptors, sizeof descriptors, "%d,%d,%d", lock, listener, options->socket_is_passed);
+    if (options->config_is_named) {
+        arguments[count++] = "--config";
+        arguments[count++] = options->config;
+    }
     if (options->foreground)
         arguments[count++] = "--foreground";
     if (options->private)
         arguments[count++] = "--private";
-    if (!find_program(program, sizeof program))
-        return facet_error_errno(error, errno, "finding facetd's own program");
+    find_program(program, sizeof program);
     if (fcntl(lock, F_SETFD, 0) < 0 || fcntl(listener, F_SETFD, 0) < 0)
         return facet_error_errno(error, errno, "keeping facetd's lock and socket");
     execv(program, (char *const *)(const void *)arguments);
+    facet_log(FACET_LOG_WARNING, "%.200s cannot be started: %s; going on with the present program", program,
+              strerror(errno));
+    execv(SELF, (char *const *)(const void *)arguments);
     return facet_error_errno(error, errno, "starting %.200s again", program);
 }

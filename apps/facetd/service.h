@@ -8,6 +8,7 @@
 #ifndef FACETD_SERVICE_H
 #define FACETD_SERVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <facet/error.h>
@@ -20,11 +21,17 @@ struct options;
  */
 enum facet_status service_socket(int *ret_fd, char *ret_path, size_t size, struct facet_error *error);
 
+/* Whether the descriptor is a stream socket that listens. */
+bool service_is_listening(int fd);
+
 /* Tells the manager how the daemon is: "READY=1", "STOPPING=1"; see sd_notify(3). */
 void service_notify(const char *state);
 
 /* Tells the manager that the daemon reads its configuration again. service_notify("READY=1") ends that. */
 void service_notify_reloading(void);
+
+/* Whether the daemon's program can be executed: asked before the daemon stops. */
+enum facet_status service_may_start_again(struct facet_error *error);
 
 /*
  * Starts the daemon's program again in this process, with the same options and the descriptors of its lock and socket,

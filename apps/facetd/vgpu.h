@@ -12,8 +12,12 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "grant.h"
 #include "registry.h"
+
+/* An ephemeral vGPU is kept for this long after it was made or restored, so that its maker can become its holder. */
+#define EPHEMERAL_GRACE_NS (2 * FACET_NS_PER_S)
 
 struct vgpu {
     struct vgpu_row row;

@@ -2,6 +2,7 @@
 /* Owns: the characters of labels; see label.h. Never: depends on the locale. */
 #include "base/label.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is_alphanumeric(char letter)
@@ -49,4 +50,35 @@ bool facet_label_next(const char *lines, size_t *at, struct facet_label_line *re
     *ret_label = (struct facet_label_line){line, line + key_length + 1, key_length, length - key_length - 1};
     *at += length + (line[length] == '\n');
     return true;
+}
+
+static bool has_key(const char *lines, const struct facet_label_line *wanted)
+{
+    struct facet_label_line label;
+
+    for (size_t at = 0; facet_label_next(lines, &at, &label);)
+        if (label.key_length == wanted->key_length && memcmp(label.key, wanted->key, label.key_length) == 0)
+            return true;
+    return false;
+}
+
+enum facet_status facet_label_merge(char lines[FACET_LABELS_SIZE], const char *change, struct facet_error *error)
+{
+    char merged[FACET_LABELS_SIZE] = "";
+    const char *const sources[] = {lines, change};
+    struct facet_label_line label;
+    size_t used = 0, count = 0;
+
+    for (size_t i = 0; i < 2; i++)
+        for (size_t at = 0; facet_label_next(sources[i], &at, &label);) {
+            if (i == 0 ? has_key(change, &label) : label.value_length == 0)
+                continue;
+            if (++count > FACET_LABELS_MOST)
+                return facet_error_argument(error, FACET_OUT_OF_RANGE, "labels",
+                                            "labels: more than %u with those that are there", FACET_LABELS_MOST);
+            used += (size_t)snprintf(merged + used, sizeof merged - used, "%.*s=%.*s\n", (int)label.key_length,
+                                     label.key, (int)label.value_length, label.value);
+        }
+    memcpy(lines, merged, sizeof merged);
+    return FACET_OK;
 }

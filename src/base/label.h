@@ -35,4 +35,8 @@ struct facet_label_line {
 };
 bool facet_label_next(const char *lines, size_t *at, struct facet_label_line *ret_label);
 
+/* Changes `lines` by the lines of `change`: adds or replaces a label, and removes one whose value is empty.
+ * FACET_OUT_OF_RANGE: there would be more than FACET_LABELS_MOST; then `lines` stays as it was. */
+enum facet_status facet_label_merge(char lines[FACET_LABELS_SIZE], const char *change, struct facet_error *error);
+
 #endif

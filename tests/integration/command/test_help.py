@@ -84,7 +84,9 @@ def config_shows_where_values_come_from():
 def config_checks_the_daemons_file():
     with Place() as place:
         path = place.path("facetd.conf")
-        equal(place.json("config", "--json", "--file", path)["daemon_file"], {"path": path, "exists": False, "settings": {}})
+        equal(place.json("config", "--json")["daemon_file"]["path"], "/etc/facet/facetd.conf")
+        done = place.facet("config", "--file", path)
+        equal((done.returncode, "No such file" in done.stderr), (1, True), done.stderr)
         with open(path, "w", encoding="utf-8") as file:
             file.write("[facetd]\nslice_us = 700\nlog = debug\n")
         done = place.json("config", "--json", "--file", path)

@@ -99,7 +99,12 @@ def labels_mark_and_find_vgpus():
             done = place.facet("vgpu", "set", "a", "--label", label)
             equal(done.returncode, 2, label)
             contains(done.stderr, said)
-        contains(place.facet("vgpu", "create", "--label", "a=").stderr, "expected a value of 1 to 63")
+        contains(place.facet("vgpu", "set", "a", "--label", "k=1", "--label", "k=2").stderr, "label k: given twice")
+        setters = [place.start("vgpu", "set", "a", "--label", f"p{i}=1") for i in range(6)]  # none loses another's label
+        equal([process.wait(timeout=60) for process in setters], [0] * 6)
+        equal(sorted(place.json("vgpu", "show", "a", "--json")["labels"]), ["p0", "p1", "p2", "p3", "p4", "p5", "stage", "team"])
+        for wrong in ("", "=v", "a\x1b[31m", "a=\x1b[31m"):
+            equal(place.facet("vgpu", "list", "--label", wrong).returncode, 2, wrong)
         many = [word for i in range(17) for word in ("--label", f"k{i}=v")]
         contains(place.facet("vgpu", "create", *many).stderr, "given 17 times, expected at most 16")
 

@@ -93,16 +93,18 @@ class Facetd:
         if self.owns_base:
             shutil.rmtree(self.base, ignore_errors=True)
 
-    def launch(self, *arguments, prefix=(), further_fds=(), **keywords):
+    def launch(self, *arguments, prefix=(), further_fds=(), program=FACETD, background=False, **keywords):
         """Starts a foreground facetd; returns it and the descriptor on which it writes its verdict: a line break once
         it is ready, or the reason why it does not start."""
+        if not os.path.exists(self.config):  # a named file must exist
+            os.close(os.open(self.config, os.O_CREAT | os.O_RDWR, 0o644))
         read_end, low_end = os.pipe()
         write_end = fcntl.fcntl(low_end, fcntl.F_DUPFD_CLOEXEC, 20)  # the first numbers may be for sockets
         os.close(low_end)
         process = subprocess.Popen(
-            [*prefix, FACETD, "--foreground", "--config", self.config, "--ready-fd", str(write_end), *arguments],
-            env=self.environment, pass_fds=[write_end, *further_fds], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            text=True, **keywords)
+            [*prefix, program, *([] if background else ["--foreground"]), "--config", self.config, "--ready-fd",
+             str(write_end), *arguments], env=self.environment, pass_fds=[write_end, *further_fds],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **keywords)
         os.close(write_end)
         return process, read_end
 

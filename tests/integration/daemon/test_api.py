@@ -157,7 +157,9 @@ def labels_are_kept_until_a_change_replaces_them():
         daemon.restart()
         equal([daemon.get(f"/v1/vgpus/{name}").json["labels"] for name in ("a", "plain")], [labels, most])
         equal(daemon.call("PATCH", "/v1/vgpus/a", {"priority": "low"}).json["labels"], labels)
-        equal(daemon.call("PATCH", "/v1/vgpus/a", {"labels": {}}).json["labels"], {})
+        changed = daemon.call("PATCH", "/v1/vgpus/a", {"labels": {"job": "18", "z" * 63: None, "absent": None}}).json
+        equal(changed["labels"], {"job": "18", "example.org/team": "vision, audio = all"})
+        equal(daemon.create(name="none", labels={"a": None})["labels"], {})
 
 
 @test

@@ -324,7 +324,7 @@ def after_a_reboot_persistent_vgpus_are_back():
         daemon.end(signal.SIGKILL)
         shutil.rmtree(daemon.runtime)
         daemon.start()
-        equal(daemon.names(), ["kept"])
+        wait_until(lambda: daemon.names() == ["kept"], "the ephemeral vGPU is removed")
         again = daemon.get("/v1/vgpus/kept").json
         equal((again["id"], again["state"], again["compute_request_milli"]), (vgpu["id"], "frozen", 250))
         equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "refused", "usage"])

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from facetd import BUILD, FACETD, PROVIDER, Facetd, read_all, wait_until
+from facetd import BUILD, FACETD, PROVIDER, Facetd, VgpuHolder, read_all, wait_until
 from tap import Skip, contains, equal, main, test
 
 # Without libinih no file is read, and without libsystemd no socket is taken; meson's summary of the build says which.
@@ -67,12 +67,20 @@ def settings_come_from_the_file_and_variables_go_before_it():
 
 
 @test
-def a_file_that_is_missing_or_empty_has_no_setting():
-    for content in (None, "", "# nothing\n\n[facetd]\n"):
-        if content is None or HAS_INIH:
-            with Service(content, FACET_PROVIDER_PATH=PROVIDER) as daemon:
-                daemon.start()
-                contains(daemon.devices(), "test:0")
+def an_empty_file_has_no_setting():
+    require(HAS_INIH, "libinih")
+    for content in ("", "# nothing\n\n[facetd]\n"):
+        with Service(content, FACET_PROVIDER_PATH=PROVIDER) as daemon:
+            daemon.start()
+            contains(daemon.devices(), "test:0")
+
+
+@test
+def a_named_file_must_exist():
+    with Service(FACET_PROVIDER_PATH=PROVIDER) as daemon:
+        status, verdict, _ = daemon.refuse("--config", daemon.config + ".none")
+        equal(status, 1)
+        contains(verdict, "facetd.conf.none")
 
 
 WRONG_FILES = (
@@ -85,7 +93,10 @@ WRONG_FILES = (
     ("[other]\nlog = info\n", ":2: section [other]: expected [facetd]"),
     ("log = info\n", ":1: section []: expected [facetd]"),
     ("[facetd]\nlog\n", ":2: expected 'name = value'"),
-    (f"[facetd]\nstate_dir = /{'x' * 300}\n", ":"),
+    (f"[facetd]\nstate_dir = /{'x' * 300}\n", ":2: a line of 313 bytes: expected at most 198"),
+    ("[facetd]\n# " + 197 * "-" + "log = debug\n", ":2: a line of"),
+    ("[facetd]\ngarbage\nslice_us = x\n", ":2: expected 'name = value'"),
+    ("[facetd]\nprovider_path = /a\x1b[31m\n", ":2: provider_path: expected no control characters"),
     ("[facetd]\nlog = info\x00\n", " has a zero byte"),
     ("[facetd]\n\x01\xff = x\n", ":2: "),
     ("[facetd]\n" + "# x\n" * 5000, ": expected at most 16384 bytes"),
@@ -121,6 +132,18 @@ def a_private_daemon_reads_no_file():
     with Service("[nonsense]\nx = y\n", FACET_PROVIDER_PATH=PROVIDER) as daemon:
         daemon.start("--private")
         contains(daemon.devices(), "test:0")
+
+
+@test
+def a_checked_file_is_one_that_the_daemon_takes():
+    with Service("[facetd]\n", FACET_PROVIDER_PATH=PROVIDER) as daemon:
+        os.chmod(daemon.config, 0o664)
+        for path, said in ((daemon.config, "could be changed by other users"), (daemon.config + ".none", "No such file"),
+                           ("", "No such file")):
+            done = subprocess.run([os.path.join(BUILD, "facet"), "config", "--file", path], env=daemon.environment,
+                                  capture_output=True, text=True, check=False)
+            equal(done.returncode in (1, 2), True, path)
+            contains(done.stderr, said)
 
 
 class Callers:
@@ -178,6 +201,81 @@ def sighup_reads_the_file_again_and_turns_no_caller_away():
         equal(os.path.exists(daemon.socket), False, "the socket's file, after the end")
 
 
+@test
+def a_reload_keeps_an_ephemeral_vgpu_that_was_just_made():
+    with Service(FACET_PROVIDER_PATH=PROVIDER) as daemon:
+        daemon.start()
+        made = daemon.create(ephemeral=True)
+        daemon.reload()
+        equal(daemon.get(f"/v1/vgpus/{made['id']}").status, 200)
+        with VgpuHolder(made["segment"]):
+            daemon.reload()
+            time.sleep(2.5)  # longer than a vGPU without a holder is kept
+            equal(daemon.get(f"/v1/vgpus/{made['id']}").status, 200)
+
+
+@test
+def silent_callers_hold_no_reload_up():
+    with Service(FACET_PROVIDER_PATH=PROVIDER) as daemon:
+        daemon.start()
+        silent = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+        for number, each in enumerate(silent):
+            each.connect(daemon.socket)
+            each.sendall(b"POST /v1/vgpus HTTP/1.1\r\n"[:number * 12])
+        daemon.reload()
+        for each in silent:
+            each.close()
+
+
+def expect_no_reload(daemon):
+    daemon.process.send_signal(signal.SIGHUP)
+    uptime_ns = daemon.get("/v1/health").json["uptime_ns"]
+    wait_until(lambda: daemon.get("/v1/health").json["uptime_ns"] > uptime_ns + 10**9, "a second")
+
+
+@test
+def a_reload_outlives_its_program_and_refuses_another_state_folder():
+    require(HAS_INIH, "libinih")
+    with Service("[facetd]\n", FACET_PROVIDER_PATH=PROVIDER, FACET_LIB_DIR=BUILD) as daemon:
+        program = os.path.join(daemon.base, "facetd (deleted)")
+        shutil.copy(FACETD, program)
+        daemon.start(program=program)
+        daemon.create(name="kept")
+        daemon.reload()
+        os.chmod(program, 0o600)
+        expect_no_reload(daemon)
+        os.chmod(program, 0o700)
+        os.unlink(program)
+        daemon.reload()
+        daemon.write(f"[facetd]\nstate_dir = {daemon.base}/other\n")
+        expect_no_reload(daemon)
+        equal(daemon.names(), ["kept"])
+        log = daemon.end()[1]
+        contains(log, "state_dir is another")
+        contains(log, "cannot be started again: Permission denied")
+        contains(log, "cannot be started: No such file or directory; going on with the present program")
+
+
+@test
+def a_socket_that_is_removed_during_a_reload_is_made_again():
+    with Service(FACET_PROVIDER_PATH=PROVIDER) as daemon:
+        daemon.start()
+        for delay_s in (0, 0.005, 0.02):
+            daemon.process.send_signal(signal.SIGHUP)
+            time.sleep(delay_s)
+            os.unlink(daemon.socket)
+            wait_until(lambda: os.path.exists(daemon.socket), "the socket is there")
+            wait_until(lambda: answers(daemon), "the daemon answers")
+        equal(daemon.end()[0], 0)
+
+
+def answers(daemon):
+    try:
+        return daemon.get("/v1/health").status == 200
+    except OSError:
+        return False
+
+
 def listen(path, kind=socket.SOCK_STREAM):
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     listener = socket.socket(socket.AF_UNIX, kind)
@@ -187,7 +285,7 @@ def listen(path, kind=socket.SOCK_STREAM):
     return listener
 
 
-def start_with_sockets(daemon, *sockets):
+def start_with_sockets(daemon, *sockets, background=False):
     """Starts the daemon as a service manager does: with the sockets on the descriptors from 3 on."""
     script = 'export LISTEN_PID=$$ LISTEN_FDS=$1; shift; exec "$@"'
 
@@ -197,7 +295,8 @@ def start_with_sockets(daemon, *sockets):
             os.dup2(copy, 3 + number)
 
     numbers = range(3, 3 + len(sockets))
-    return daemon.launch(prefix=["sh", "-c", script, "sh", str(len(sockets))], preexec_fn=place, further_fds=numbers)
+    return daemon.launch(prefix=["sh", "-c", script, "sh", str(len(sockets))], preexec_fn=place, further_fds=numbers,
+                         background=background)
 
 
 @test
@@ -224,6 +323,7 @@ def a_call_to_the_socket_starts_the_daemon():
         raise Skip("no systemd-socket-activate")
     with Service(FACET_PROVIDER_PATH=PROVIDER) as daemon:
         os.makedirs(daemon.runtime, mode=0o700)
+        daemon.write("")
         environment = [f"--setenv={name}={value}" for name, value in daemon.environment.items()]
         daemon.process = subprocess.Popen(
             [activate, "--listen", daemon.socket, *environment, FACETD, "--foreground", "--config", daemon.config],
@@ -251,6 +351,16 @@ def sockets_that_cannot_be_served_are_refused():
             process.stderr.close()
         for each in (one, other, messages, internet, idle):
             each.close()
+
+
+@test
+def a_passed_socket_is_served_in_the_foreground_only():
+    require(HAS_SYSTEMD, "libsystemd")
+    with Service(FACET_PROVIDER_PATH=PROVIDER) as daemon, listen(daemon.socket) as listener:
+        process, ready = start_with_sockets(daemon, listener, background=True)
+        contains(read_all(ready), "expected --foreground beside it")
+        equal(process.wait(timeout=60), 1)
+        process.stderr.close()
 
 
 @test

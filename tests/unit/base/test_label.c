@@ -57,11 +57,30 @@ static void lines_are_read_one_by_one(void **state)
     assert_int_equal(at, 0);
 }
 
+static void a_change_keeps_labels_that_it_does_not_name(void **state)
+{
+    char lines[FACET_LABELS_SIZE] = "a=1\nab=2\nb=3\n", full[FACET_LABELS_SIZE] = "";
+    struct facet_error error;
+
+    assert_int_equal(facet_label_merge(lines, "b=\nc=4\nab=5\nnone=\n", NULL), FACET_OK);
+    assert_string_equal(lines, "a=1\nc=4\nab=5\n");
+    for (char key = 'a'; key < 'a' + (int)FACET_LABELS_MOST; key++) {
+        const char line[] = {key, '=', '1', '\n', 0};
+
+        assert_int_equal(facet_label_merge(full, line, NULL), FACET_OK);
+    }
+    assert_int_equal(facet_label_merge(full, "z=1\n", &error), FACET_OUT_OF_RANGE);
+    assert_int_equal(strlen(full), FACET_LABELS_MOST * 4);
+    assert_int_equal(facet_label_merge(full, "a=\nz=1\n", NULL), FACET_OK);
+    assert_non_null(strstr(full, "z=1\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_and_values_have_a_form),
         cmocka_unit_test(lines_are_read_one_by_one),
+        cmocka_unit_test(a_change_keeps_labels_that_it_does_not_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
