@@ -65,21 +65,31 @@ enum facet_status launch_check(const char *name, struct facet_error *error)
     return worst;
 }
 
+/* Puts Facet's layer before the layers that the variable names already. */
+static bool put_layer_first(const char *variable, const char *layer)
+{
+    const char *earlier_layers = getenv(variable);
+    FACET_CLEANUP_FREE char *layers = NULL;
+
+    if (asprintf(&layers, earlier_layers && earlier_layers[0] ? "%s:%s" : "%s", layer, earlier_layers) < 0) {
+        layers = NULL;
+        return false;
+    }
+    return setenv(variable, layers, 1) == 0;
+}
+
 static bool prepare_environment(const struct launch_place *place)
 {
-    const char *earlier_layers = getenv("OPENCL_LAYERS"), *name;
-    FACET_CLEANUP_FREE char *layers = NULL;
+    const char *name;
     json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)place->environment, name, value)
         if (setenv(name, json_string_value(value), 1) != 0)
             return false;
-    if (asprintf(&layers, earlier_layers && earlier_layers[0] ? "%s:%s" : "%s", place->layer, earlier_layers) < 0) {
-        layers = NULL;
-        return false;
-    }
-    return setenv("OPENCL_LAYERS", layers, 1) == 0 && setenv(FACET_ENV_VGPU_DIR, place->vgpu_dirs, 1) == 0 &&
-           launch_cuda_enter(place->cuda) && launch_hip_enter(place->hip);
+    /* ocl-icd 2.2 knows the second name only, later releases the first only. */
+    return put_layer_first("OPENCL_LAYERS", place->layer) && put_layer_first("OCL_ICD_LAYERS", place->layer) &&
+           setenv(FACET_ENV_VGPU_DIR, place->vgpu_dirs, 1) == 0 && launch_cuda_enter(place->cuda) &&
+           launch_hip_enter(place->hip);
 }
 
 static void (*on_broken_pipe)(int) = SIG_DFL; /* the settings that the command gets back */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns: the calls under /v1/reservations, and the JSON form of a reservation. Never: decides a grant. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,13 +147,30 @@ static bool is_empty(const json_t *value)
     return true;
 }
 
+/*
+ * The name of the CDI device: two documents with one name would make both unusable. A name of CDI ends with a letter or
+ * digit; a planned reservation has no id, and keeps the default.
+ */
+static struct facet_render_options cdi_name(const struct reservation *reservation, const struct vgpu_info *vgpu)
+{
+    const char *name = vgpu ? vgpu->row.name : reservation->name, *id = vgpu ? vgpu->row.id : reservation->id;
+    bool is_proper = name[0] && isalnum((unsigned char)name[strlen(name) - 1]);
+
+    return (struct facet_render_options){.size = sizeof(struct facet_render_options),
+                                         .cdi_kind = vgpu ? "facet.dev/vgpu" : "facet.dev/workload",
+                                         .cdi_device = is_proper ? name
+                                                       : id[0]   ? id
+                                                                 : NULL};
+}
+
 /* Sets the rendered configuration. Refuses an empty one, which would look as if it had an effect. */
-static enum facet_status set_rendered(const struct facet_workload *workload, uint32_t form, const char *warning,
-                                      json_t *object, struct facet_error *error)
+static enum facet_status set_rendered(const struct facet_workload *workload, uint32_t form,
+                                      const struct facet_render_options *options, const char *warning, json_t *object,
+                                      struct facet_error *error)
 {
     FACET_CLEANUP_FREE char *text = NULL;
     struct facet_violations *left = NULL;
-    enum facet_status status = facet_workload_render(workload, form, NULL, &text, &left, error);
+    enum facet_status status = facet_workload_render(workload, form, options, &text, &left, error);
 
     if (status != FACET_OK)
         return status;
@@ -205,7 +223,11 @@ static enum facet_status set_workload(const struct daemon *daemon, const struct 
     facet_text_make_line(warning); /* the text may have been cut within a character */
     if (warning[0])
         set_text(object, "warning", warning);
-    return form ? set_rendered(workload, *form, warning, object, error) : FACET_OK;
+    if (!form)
+        return FACET_OK;
+    const bool enters_one = json_array_size(json_object_get(object, "vgpus")) == 1;
+    const struct facet_render_options options = cdi_name(reservation, enters_one ? vgpu : NULL);
+    return set_rendered(workload, *form, &options, warning, object, error);
 }
 
 /*

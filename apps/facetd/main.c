@@ -371,6 +371,7 @@ static enum facet_status prepare_process(const struct options *options, sigset_t
 
     umask(077);
     unsetenv("OPENCL_LAYERS");
+    unsetenv("OCL_ICD_LAYERS");
     unsetenv(FACET_ENV_VGPU_DIR);
     block_signals(ret_signals);
     if (!facet_surroundings_open_streams())

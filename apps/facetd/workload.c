@@ -360,6 +360,8 @@ enum facet_status workload_enter(struct facet_workload *workload, const struct v
         status = add_lines(workload, &vgpu->environment, error);
     if (status == FACET_OK)
         status = facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, "OPENCL_LAYERS", layer, error);
+    if (status == FACET_OK) /* the name of ocl-icd 2.2, which does not know the former */
+        status = facet_workload_set(workload, FACET_WORKLOAD_ENVIRONMENT, "OCL_ICD_LAYERS", layer, error);
     if (status == FACET_OK)
         status = enter_device(workload, vgpu, error);
     return status == FACET_OK ? add_folder_variables(workload, vgpu, error) : status;

@@ -114,12 +114,30 @@ static void publish_device(struct facet_cl_device *device)
     device->id = earlier;
 }
 
-static bool find_and_publish(const char *address, struct facet_cl_device *ret_device)
+/* An image may have another driver, or another version of it, than the machine on which the vGPU was made. */
+static void tell_absence(const struct facet_policy *policy, const struct search *search)
+{
+    struct facet_error error;
+
+    facet_error_set(
+        &error, FACET_NOT_FOUND,
+        "no OpenCL driver here has the device of vGPU %.63s, '%.120s' (%.160s); expected the driver that the "
+        "machine has",
+        policy->vgpu_name, policy->device.name, search->place.device);
+    facet_cl_process_refuse(&error);
+}
+
+static bool find_and_publish(const struct facet_policy *policy, struct facet_cl_device *ret_device)
 {
     struct search search = {.same_stem_count = 0};
 
-    if (!facet_opencl_address_parse(address, &search.place) || !search_all(&search) ||
-        !create_part(&search.place, &search.found))
+    if (!facet_opencl_address_parse(policy->device.address, &search.place))
+        return false;
+    if (!search_all(&search)) {
+        tell_absence(policy, &search);
+        return false;
+    }
+    if (!create_part(&search.place, &search.found))
         return false;
     publish_device(&search.found);
     *ret_device = search.found;
@@ -134,7 +152,7 @@ bool facet_cl_device_find(struct facet_cl_device *ret_device)
     if (!tenant)
         return false;
     if (!device.id)
-        return find_and_publish(tenant->policy->device.address, ret_device);
+        return find_and_publish(tenant->policy, ret_device);
     device.platform = atomic_load_explicit(&found_platform, memory_order_relaxed);
     device.root = atomic_load_explicit(&found_root, memory_order_relaxed);
     *ret_device = device;

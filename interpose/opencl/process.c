@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "interpose/kit/entry.h"
 #include "layer.h"
@@ -88,6 +89,15 @@ static bool prepare_process(void)
         return false;
     fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
     return fork_handled;
+}
+
+void facet_cl_process_refuse(const struct facet_error *error)
+{
+    static _Atomic int32_t told; /* the process that told it: a child of fork() is another */
+    int32_t self = (int32_t)getpid();
+
+    if (atomic_exchange(&told, self) != self)
+        facet_entry_refused(vgpu_dir, error);
 }
 
 static bool attach_tenant(void)

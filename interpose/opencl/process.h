@@ -64,6 +64,9 @@ uint64_t facet_cl_charge_bytes(facet_cl_charge charge);
 /* Changes the charge to `bytes`; on refusal it is unchanged. */
 cl_int facet_cl_charge_resize(facet_cl_charge *charge, uint64_t bytes, cl_int refusal);
 
+/* Tells the program's user, once in a process, why it sees no device (interpose/kit/entry.h). */
+void facet_cl_process_refuse(const struct facet_error *error);
+
 /* push: the tail of the ring of commands, and the start of the tracker's thread (track.c). account: the reported device
  * time, and the process's stops (measure.c). map: the tables of objects (objects.c). */
 extern pthread_mutex_t facet_cl_push_lock, facet_cl_account_lock, facet_cl_map_lock;

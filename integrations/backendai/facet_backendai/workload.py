@@ -125,7 +125,8 @@ def enter_vgpu(workload, vgpu, layer, layer_target="/opt/facet/" + LAYER):
     for name, value in (vgpu.get("environment") or {}).items():
         if _DEFINED.fullmatch(name):
             workload.set(lib.ENVIRONMENT, name, value)
-    workload.set(lib.ENVIRONMENT, "OPENCL_LAYERS", layer_target)
+    for name in ("OPENCL_LAYERS", "OCL_ICD_LAYERS"):  # the second is known to ocl-icd 2.2, which does not know the first
+        workload.set(lib.ENVIRONMENT, name, layer_target)
     workload.set(lib.ENVIRONMENT, VGPU_VARIABLE, segment)
 
 

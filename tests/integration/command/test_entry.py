@@ -88,6 +88,16 @@ def refusals_of_opencl_programs_are_reported():
 
 
 @test
+def a_program_whose_drivers_lack_the_device_is_told():
+    clinfo, vendors = needs("clinfo"), os.path.join(BUILD, "tests", "fake", "opencl", "vendors")
+    with Real() as place:  # as in a container whose image has another driver than the machine
+        place.facet("vgpu", "create", "--name", "a", "-m", "64M")
+        vgpu = place.json("vgpu", "show", "a", "--json")
+        check_refusal(place, vgpu, [clinfo, "--raw"], "no OpenCL driver here has the device of vGPU a",
+                      env={"OCL_ICD_VENDORS": vendors + "/"})
+
+
+@test
 def refusals_of_cuda_programs_are_reported():
     with CudaPlace() as place:
         check_each_reason(place, "cuda:0", [TENANT, "info"])

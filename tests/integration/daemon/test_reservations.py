@@ -134,12 +134,14 @@ def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
         if not os.path.exists(layer):
             contains(got["warning"], "libfacet-opencl-layer.so")
             raise Skip("the layer is not built")
-        equal(got["workload"]["environment"], {"OPENCL_LAYERS": layer, "FACET_VGPU_DIR": vgpu["segment"],
+        equal(got["workload"]["environment"], {"OPENCL_LAYERS": layer, "OCL_ICD_LAYERS": layer, "FACET_VGPU_DIR": vgpu["segment"],
                                                f"FACET_VGPU_DIR_{vgpu['id']}": vgpu["segment"]})
         equal([(mount["source"], mount["permission"]) for mount in got["workload"]["mounts"]],
               [(layer, "ro"), (vgpu["segment"], "ro"),
                *((os.path.join(vgpu["segment"], name), "rw") for name in ("usage", "bell", "refused"))])
         equal(got["rendered"]["left"], [])
+        cdi = daemon.get(f"{PATH}/job?render=cdi").json["rendered"]["configuration"]
+        equal((cdi["kind"], cdi["devices"][0]["name"]), ("facet.dev/vgpu", vgpu["name"]))
         daemon.create(reservation="job", name="second")
         got = daemon.get(f"{PATH}/job").json
         equal(("environment" in got["workload"], got["vgpus"]), (False, [vgpu["name"], "second"]))
