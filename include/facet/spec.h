@@ -30,15 +30,17 @@
  * number.
  *
  * The translation table of Backend.AI's proposal "Redefining Accelerator Metadata", row by row. A function's name in
- * parentheses is that of the later interface, BEP-1016; a header in parentheses declares the functions before it:
+ * parentheses is that of the later interface, BEP-1016; a header in parentheses declares the functions before it
+ * in its row:
  *     get_metadata, available_slots -> get_resource_spec    facet_spec_get_slot(), facet_spec_write()
- *         (configurable_slots: all slots; available_slots: those with an amount)
+ *         (configurable_slots is all slots, and available_slots, here too, those with an amount)
  *     list_devices                                          facet_spec_get_device(); facet_spec_legacy_devices()
- *     get_version; extra_info and get_node_hwinfo, which the table lacks (get_node_info)
+ *     get_version, extra_info, get_node_hwinfo (get_node_info)
  *                                                           facet_spec_get_component(), facet_spec_health()
  *     get_attached_devices -> to_device_list                facet_spec_device_list() (alloc_to_devices)
  *     restore_from_container -> reconstruct_from_kernel     facet_resources_load() (facet/workload.h), then
- *                                                           facet_maps_commit() with the grants that it read
+ *                                                           facet_maps_commit() (facet/allocation.h) with the
+ *                                                           grants that it read
  *     generate_resource_data -> write_into_kernel           facet_resources_save() (facet/workload.h)
  *     get_hooks, generate_docker_args, get_docker_networks, generate_mounts, get_additional_gids,
  *     get_additional_allowed_syscalls -> query_workload_config
@@ -46,7 +48,8 @@
  *         (create_lifecycle_hook: struct facet_lifecycle_hook, facet/workload.h)
  *     create_alloc_map                                      facet_maps_create() (facet/allocation.h)
  *     gather_node_measures (gather_node_metrics)            facet_gather_node(), facet_gather_device()
- *     gather_container_measures (gather_workload_metrics)   facet_gather_container()
+ *                                                           (facet/measurement.h)
+ *     gather_container_measures (gather_workload_metrics)   facet_gather_container() (facet/measurement.h)
  *     gather_process_measures (gather_process_metrics)      facet_gather_process() (facet/measurement.h)
  *
  * Owner: the caller owns documents, lists of violations, and returned texts (free them with free()). Thread rule: one

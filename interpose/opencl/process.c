@@ -70,10 +70,8 @@ static void after_fork_in_child(void)
     after_fork();
 }
 
-/*
- * Keeps our code, and the ICD loader's code that we call, mapped for good: the program may unload libOpenCL while our
- * thread runs it.
- */
+/* Keeps the library that has `address` mapped for good: the program may unload libOpenCL while our thread runs its
+ * code. */
 static bool pin_library(const void *address)
 {
     Dl_info info;
@@ -85,6 +83,7 @@ static bool prepare_process(void)
 {
     if (fork_handled)
         return true;
+    /* this layer, by an address in it; and the ICD loader, which it calls */
     if (!pin_library(vgpu_dir) || !pin_library((const void *)(uintptr_t)facet_cl_target.clGetPlatformIDs))
         return false;
     fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;

@@ -45,7 +45,7 @@ FACET_STATIC_ASSERT(sizeof(struct saved_context) == 328, "format: context");
 
 struct saved_pages {
     uint64_t number, bytes;
-    uint64_t destroyed; /* 1: freed with its last mapping */
+    uint64_t destroyed; /* 1: it cannot be mapped anew, and will be freed with its last mapping */
 };
 
 /* Contents that no extent covers are zero. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: the table of settings and its parsers. Never: keeps state; secure_getenv() ignores the environment of setuid
- * programs.
+ * Owns: the table of settings and its parsers.
+ * Never: keeps state, or takes a setting from the environment of a setuid program (secure_getenv()).
  */
 #include "base/config.h"
 

@@ -87,7 +87,7 @@ static const char *stage_text(uint32_t report)
 {
     static const char *const texts[] = {
         [FACET_REPORT_LOADING] = "loading",
-        [FACET_REPORT_ENTERING] = "entering",
+        [FACET_REPORT_ENTERING] = "in its entry point",
         [FACET_REPORT_OPENING] = "opening",
     };
 

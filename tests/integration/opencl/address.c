@@ -8,7 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The number of earlier devices with the same name. Like the layer, the test numbers devices of one name by it. */
+/* The number of earlier devices with the same stem (platform and name): the ordinal in the address, which the layer
+ * counts in the same way. */
 static unsigned count_same_name_before(char stems[][FACET_OPENCL_ADDRESS_SIZE], unsigned count)
 {
     unsigned same = 0;

@@ -35,8 +35,8 @@ static const struct {
     {"bad_name", FACET_CORRUPT, "has the name 'Acme GPU', expected [a-z][a-z0-9_-]{0,31}"},
     {"no_list", FACET_UNSUPPORTED, "offers no operation to open or to list devices"},
     {"constructor_crashes", FACET_INTERNAL, "crashed with signal 11 (Segmentation fault) while loading"},
-    {"entry_crashes", FACET_INTERNAL, "crashed with signal 11 (Segmentation fault) while entering"},
-    {"entry_exits", FACET_INTERNAL, "called exit(3) while entering"},
+    {"entry_crashes", FACET_INTERNAL, "crashed with signal 11 (Segmentation fault) while in its entry point"},
+    {"entry_exits", FACET_INTERNAL, "called exit(3) while in its entry point"},
     {"open_hangs", FACET_TIMEOUT, "gave no answer within 300 ms while opening"},
     {"open_fails", FACET_DEVICE_LOST, "cannot open: device lost: the driver is gone?"},
     {"list_garbage", FACET_CORRUPT, "device.list lists 4294967295 items, expected at most 65536"},
@@ -158,7 +158,7 @@ static void a_host_that_ignores_its_children_sees_a_crash_too(void **state)
     signal(SIGCHLD, SIG_DFL);
 
     assert_string_equal(facet_provider_at(table, 0)->reason.message,
-                        "crashed with signal 11 (Segmentation fault) while entering");
+                        "crashed with signal 11 (Segmentation fault) while in its entry point");
     facet_device_table_close(table);
 }
 
