@@ -128,7 +128,7 @@ static void cut_behind(char *text, int last)
     *text = '\0';
 }
 
-static enum facet_status parse_text(char *text, struct conf *conf, struct facet_error *error)
+enum facet_status conf_parse(char *text, struct conf *conf, struct facet_error *error)
 {
     struct reading reading = {.conf = conf};
     enum facet_status status = check_lines(text, conf, error);
@@ -150,7 +150,7 @@ static enum facet_status parse_text(char *text, struct conf *conf, struct facet_
 
 #else
 
-static enum facet_status parse_text(char *text, struct conf *conf, struct facet_error *error)
+enum facet_status conf_parse(char *text, struct conf *conf, struct facet_error *error)
 {
     return facet_error_set(error, FACET_UNSUPPORTED,
                            "%s is there, and this facetd was built without libinih, which reads it", conf->path);
@@ -210,7 +210,7 @@ enum facet_status conf_read(const char *path, bool must_exist, struct conf *ret_
     enum facet_status status = check_owner(fd, path, error);
     if (status == FACET_OK)
         status = read_text(fd, path, text, error);
-    return status == FACET_OK ? parse_text(text, ret_conf, error) : status;
+    return status == FACET_OK ? conf_parse(text, ret_conf, error) : status;
 }
 
 enum facet_status conf_apply(struct conf *conf, struct facet_error *error)

@@ -36,6 +36,9 @@ bool conf_takes(enum facet_setting_id id);
  */
 enum facet_status conf_read(const char *path, bool must_exist, struct conf *ret_conf, struct facet_error *error);
 
+/* Reads the text of a file into `conf`, whose path is for messages. Changes the text. */
+enum facet_status conf_parse(char *text, struct conf *conf, struct facet_error *error);
+
 /* Sets the variables that are unset; conf_withdraw() unsets them again. Both only while there is one thread. */
 enum facet_status conf_apply(struct conf *conf, struct facet_error *error);
 void conf_withdraw(struct conf *conf);

@@ -292,6 +292,9 @@ enum facet_status registry_open(const char *runtime_dir, const char *state_dir, 
         (size_t)length < sizeof registry->segments
             ? facet_path_make(registry->segments, 0700, error)
             : facet_error_set(error, FACET_OUT_OF_RANGE, "runtime folder '%.64s...': too long", runtime_dir);
+    /* The segments below are open to every user whom a container's mount leads past this folder (vgpu.c). */
+    if (status == FACET_OK && chmod(registry->segments, 0700) < 0)
+        status = facet_error_errno(error, errno, "setting the mode of '%s'", registry->segments);
     if (status == FACET_OK)
         status = store_open(state_dir, &registry->store, error);
     if (status == FACET_OK) {

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/paths.h"
 #include "compute/fair.h"
 #include "demand.h"
@@ -177,6 +178,13 @@ static void reap_vgpus(struct device *device)
             facet_owner_reap_some(device->clients[i].owner);
 }
 
+/* Without its bell no program enters a vGPU of the device. Programs that used it while it was cut have ended. */
+static void keep_bell(struct device *device)
+{
+    if (facet_bell_restore(device->bell_path, device->bell))
+        facet_log(FACET_LOG_WARNING, "the doorbell of device %s was damaged from outside, and is restored", device->id);
+}
+
 /* Does all that is due now; returns when to look again. Called with the device's lock. */
 static uint64_t step_device(struct device *device, uint64_t now_ns)
 {
@@ -199,6 +207,7 @@ static uint64_t step_device(struct device *device, uint64_t now_ns)
     if (now_ns >= device->sample_at_ns) {
         shares_sample(&device->shares, now_ns);
         watch_totals(device, now_ns);
+        keep_bell(device);
         device->sample_at_ns = now_ns + TICK_NS;
     }
     if (count_processes(device) && device->reap_at_ns < deadline)

@@ -2,11 +2,16 @@
 /* Owns: the life of a segment under the scheduler. Never: removes a segment that is still needed. */
 #include "vgpu.h"
 
+#include <errno.h>
 #include <facet/limiter.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "limiter/refused.h"
 
 void vgpu_segment_path(const struct registry *registry, const char *id, char *ret_path, size_t size)
 {
@@ -63,6 +68,30 @@ static enum facet_status describe_segment(struct registry *registry, const struc
     return scheduler_bell_path(registry->parts.scheduler, vgpu->device->id, segment->bell, sizeof segment->bell, error);
 }
 
+/*
+ * Lets the users of a container's processes in, whom the daemon cannot know: a program of user 1000, or of a user
+ * namespace. The folder above the segments has mode 0700, so only a mount leads a process of another user here, and in
+ * that mount the folder and `policy` are read-only (workload.c).
+ */
+static enum facet_status admit_container_users(const char *dir, struct facet_error *error)
+{
+    static const struct {
+        const char *file;
+        mode_t mode;
+    } modes[] = {{".", 0755}, {"policy", 0644}, {"usage", 0666}, {"bell", 0666}, {FACET_REFUSED_FILE, 0666}};
+    FACET_CLEANUP_FD int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        FACET_CLEANUP_FD int fd =
+            dir_fd < 0 ? -1 : openat(dir_fd, modes[i].file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+        if (fd < 0 || fchmod(fd, modes[i].mode) < 0)
+            return facet_error_errno(error, errno, "setting the mode of '%s' in segment folder '%s'", modes[i].file,
+                                     dir);
+    }
+    return FACET_OK;
+}
+
 enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_owner *owner = NULL;
@@ -73,7 +102,11 @@ enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, str
         status = facet_owner_create(segment.dir, &segment.spec, segment.bell, &owner, error);
     if (status != FACET_OK)
         return status;
-    status = schedule_vgpu(registry, vgpu, owner, error);
+    status = admit_container_users(segment.dir, error);
+    if (status == FACET_OK)
+        status = schedule_vgpu(registry, vgpu, owner, error);
+    else
+        facet_owner_close(owner);
     if (status != FACET_OK)
         facet_owner_remove(segment.dir, NULL);
     return status;
@@ -89,7 +122,13 @@ enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struc
         status = facet_owner_link_bell(segment.dir, segment.bell, error);
     if (status == FACET_OK)
         status = facet_owner_adopt(segment.dir, &segment.spec, &owner, error);
-    return status == FACET_OK ? schedule_vgpu(registry, vgpu, owner, error) : status;
+    if (status != FACET_OK)
+        return status;
+    status = admit_container_users(segment.dir, error);
+    if (status == FACET_OK)
+        return schedule_vgpu(registry, vgpu, owner, error);
+    facet_owner_close(owner);
+    return status;
 }
 
 enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)

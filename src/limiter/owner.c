@@ -115,6 +115,21 @@ enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell
     return status == FACET_OK ? open_bell(path, ret_bell, error) : status;
 }
 
+bool facet_bell_restore(const char *path, struct facet_bell *bell)
+{
+    struct stat file;
+
+    if (stat(path, &file) < 0 || (file.st_size >= (off_t)sizeof *bell && bell->magic == FACET_BELL_MAGIC))
+        return false;
+    FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) ||
+        (file.st_size < (off_t)sizeof *bell && ftruncate(fd, sizeof *bell) < 0) ||
+        mmap(bell, sizeof *bell, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+        return false;
+    bell->magic = FACET_BELL_MAGIC;
+    return true;
+}
+
 enum facet_status facet_owner_link_bell(const char *dir, const char *bell_path, struct facet_error *error)
 {
     FACET_CLEANUP_FD int dir_fd = open_folder(dir);

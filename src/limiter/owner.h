@@ -27,6 +27,10 @@ struct facet_owner_spec {
 enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error);
 void facet_bell_unmap(struct facet_bell *bell);
 
+/* Restores a bell that a process cut or overwrote: every program of the device's vGPUs can write the file. The bell
+ * keeps its address. True: it was damaged. The caller survives SIGBUS (apps/facetd/bus_error.h). */
+bool facet_bell_restore(const char *path, struct facet_bell *bell);
+
 /* Makes sure that the bell in the segment folder `dir` is `bell_path`; links it again when it is missing or differs. */
 enum facet_status facet_owner_link_bell(const char *dir, const char *bell_path, struct facet_error *error);
 

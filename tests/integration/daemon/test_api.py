@@ -163,6 +163,31 @@ def labels_are_kept_until_a_change_replaces_them():
 
 
 @test
+def users_of_containers_reach_a_segment_by_a_mount_alone():
+    modes = {"": 0o755, "policy": 0o644, "usage": 0o666, "bell": 0o666, "refused": 0o666, "belief": 0o600}
+    with Facetd() as daemon:
+        segment = daemon.create(name="a")["segment"]
+        for _ in range(2):
+            equal({name: os.stat(os.path.join(segment, name)).st_mode & 0o777 for name in modes}, modes)
+            equal(os.stat(os.path.dirname(segment)).st_mode & 0o777, 0o700)
+            os.chmod(segment, 0o700)  # as an earlier daemon left it
+            os.chmod(os.path.dirname(segment), 0o755)
+            daemon.restart()
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            raise Skip("needs root, to be another user")
+        os.chmod(daemon.base, 0o755)
+        os.chmod(daemon.runtime, 0o755)
+        user = ["setpriv", "--reuid", "65534", "--clear-groups", "test"]
+        equal(subprocess.run([*user, "-e", os.path.join(segment, "policy")], check=False).returncode, 1)
+        place = os.path.join(daemon.base, "mounted")
+        os.mkdir(place, 0o755)
+        inside = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', segment, place]
+        for test_of, expected in ((("-w", "usage"), 0), (("-w", "refused"), 0), (("-r", "policy"), 0), (("-w", "policy"), 1)):
+            done = subprocess.run([*inside, *user, test_of[0], os.path.join(place, test_of[1])], check=False)
+            equal(done.returncode, expected, test_of)
+
+
+@test
 def a_vgpu_belongs_to_the_calling_user():
     with Facetd() as daemon:
         equal(daemon.create(name="a")["owner_uid"], os.geteuid())

@@ -207,6 +207,28 @@ def a_peak_below_the_memory_in_use_is_absent():
 
 
 @test
+def a_bell_that_was_cut_or_overwritten_is_restored():
+    with Facetd() as daemon:
+        segment = daemon.create(name="a")["segment"]
+        bell = os.path.join(segment, "bell")
+        with open(bell, "rb") as file:
+            whole = file.read()
+        magic = whole[:8]
+
+        def is_whole():
+            with open(bell, "rb") as file:
+                content = file.read()
+            return (len(content), content[:8]) == (len(whole), magic)
+        for damage in (lambda: os.truncate(bell, 0), lambda: os.truncate(bell, 60), lambda: overwrite(bell, 0, bytes(8)),
+                       lambda: (os.truncate(bell, 0), os.truncate(bell, len(whole)))):
+            damage()
+            wait_until(is_whole, "the bell is restored")
+        equal(os.stat(bell).st_ino, os.stat(os.path.join(daemon.runtime, "devices", "test:0.bell")).st_ino)
+        equal(daemon.get("/v1/health").status, 200)
+        contains(daemon.end()[1], "the doorbell of device test:0 was damaged from outside, and is restored")
+
+
+@test
 def what_is_no_record_of_a_refused_process_is_not_counted():
     with Facetd() as daemon:
         segment = daemon.create(name="a")["segment"]
