@@ -19,7 +19,7 @@ struct demand demand_of(const struct facet_owner *owner, uint64_t now_ns)
                                                            .alive_ns = slot.alive_ns},
                               now_ns);
     }
-    demand.settle.claimed_ns = facet_owner_device_time(owner).claimed_ns;
+    demand.settle.claim_milli = facet_owner_device_time(owner).claim_milli;
     demand.fair.busy_ns = demand.settle.measured_ns;
     return demand;
 }

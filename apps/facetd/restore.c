@@ -97,6 +97,26 @@ static enum facet_status keep_unreadable(struct vgpu *vgpu, const struct facet_e
                                                                 : "was damaged from outside");
 }
 
+/*
+ * Makes a segment where there is none: the vGPU is from before the machine started, or the runtime folder was lost. In
+ * a lost segment processes may live. What they hold is not given out again before they have ended.
+ */
+static enum facet_status replace_missing(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
+{
+    char dir[FACET_PATH_SIZE];
+
+    vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
+    vgpu->damaged = facet_segment_find_lost(dir, vgpu->row.id, false, &vgpu->lost);
+    if (vgpu->damaged)
+        return facet_error_set(
+            error, FACET_BUSY,
+            "its segment was removed from outside, and processes are in it (%u): no other can enter; "
+            "end them, or destroy the vGPU by force and create it again",
+            vgpu->lost.pid);
+    vgpu->lost = (struct facet_process_identity){0};
+    return vgpu_install(registry, vgpu, error);
+}
+
 static enum facet_status attach_segment(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     struct facet_error reason;
@@ -110,7 +130,7 @@ static enum facet_status attach_segment(struct registry *registry, struct vgpu *
         return status == FACET_OK ? vgpu_install(registry, vgpu, error) : status;
     }
     if (status == FACET_NOT_FOUND)
-        return vgpu_install(registry, vgpu, error);
+        return replace_missing(registry, vgpu, error);
     if (status != FACET_OK && error)
         *error = reason;
     return status;

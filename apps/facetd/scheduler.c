@@ -17,7 +17,7 @@
 #include "base/paths.h"
 #include "compute/fair.h"
 #include "demand.h"
-#include "limiter/claim.h"
+#include "listen.h"
 #include "plan.h"
 #include "residence.h"
 #include "shares.h"
@@ -50,10 +50,10 @@ struct client {
 
 struct device {
     char id[64];
-    char bell_path[FACET_PATH_SIZE];
-    struct facet_bell *bell;
+    struct facet_bell *bell; /* of segments of version 7; NULL: the device never had one */
     pthread_t thread;
     pthread_mutex_t lock; /* guards all below */
+    struct listen listen;
     bool stopping;
     uint64_t reap_at_ns, sample_at_ns, stepped_ns;
     struct facet_fair fair;
@@ -116,7 +116,6 @@ static void settle_device(struct device *device, uint64_t now_ns)
             shares_look(&device->shares, i, &client->demand.settle,
                         client->fair < 0 ? 0 : device->fair.clients[client->fair].timeline_ns);
     }
-    shares_set_claimed(&device->shares, facet_claim_until_ns(device->bell, now_ns));
     shares_step(&device->shares, now_ns);
     for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
@@ -167,8 +166,10 @@ static bool apply_gates(struct device *device)
 static void watch_totals(struct device *device, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < device->client_end; i++)
-        if (device->clients[i].used)
+        if (device->clients[i].used) {
             facet_owner_check_totals(device->clients[i].owner, &device->clients[i].totals, now_ns);
+            facet_owner_bound_files(device->clients[i].owner);
+        }
 }
 
 static void reap_vgpus(struct device *device)
@@ -176,13 +177,6 @@ static void reap_vgpus(struct device *device)
     for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
             facet_owner_reap_some(device->clients[i].owner);
-}
-
-/* Without its bell no program enters a vGPU of the device. Programs that used it while it was cut have ended. */
-static void keep_bell(struct device *device)
-{
-    if (facet_bell_restore(device->bell_path, device->bell))
-        facet_log(FACET_LOG_WARNING, "the doorbell of device %s was damaged from outside, and is restored", device->id);
 }
 
 /* Does all that is due now; returns when to look again. Called with the device's lock. */
@@ -207,7 +201,6 @@ static uint64_t step_device(struct device *device, uint64_t now_ns)
     if (now_ns >= device->sample_at_ns) {
         shares_sample(&device->shares, now_ns);
         watch_totals(device, now_ns);
-        keep_bell(device);
         device->sample_at_ns = now_ns + TICK_NS;
     }
     if (count_processes(device) && device->reap_at_ns < deadline)
@@ -226,41 +219,58 @@ static void raise_thread_priority(void)
     prctl(PR_SET_TIMERSLACK, 1UL); /* turns are short against the kernel's default slack, 50 us */
 }
 
+/*
+ * While it is set, processes make the call that wakes the scheduler. It is set before the words are compared with their
+ * values of before the step: so a process that raised a word in between either sees it, or ends the wait at once.
+ */
+static void set_sleeping(struct device *device, bool sleeping)
+{
+    bool is_waited_for = sleeping || device->listen.by_threads;
+
+    for (uint32_t i = 0; i < device->client_end; i++)
+        if (device->clients[i].used)
+            facet_owner_set_sleeping(device->clients[i].owner, is_waited_for);
+    if (device->bell)
+        atomic_store_explicit(&device->bell->sleeping, is_waited_for, memory_order_seq_cst);
+}
+
 static void *device_main(void *argument)
 {
     struct device *device = argument;
 
     raise_thread_priority();
     for (;;) {
-        uint32_t seen = atomic_load_explicit(&device->bell->rings, memory_order_seq_cst);
+        struct listen_wait wait;
 
         pthread_mutex_lock(&device->lock);
         bool stopping = device->stopping;
+        set_sleeping(device, false);
+        listen_note(&device->listen);
         uint64_t deadline = stopping ? 0 : step_device(device, facet_clock_now_ns());
+        set_sleeping(device, !stopping);
+        listen_prepare(&device->listen, &wait);
         pthread_mutex_unlock(&device->lock);
         if (stopping)
             return NULL;
 
         uint64_t now = facet_clock_now_ns();
-        if (deadline <= now)
-            continue;
-        atomic_store_explicit(&device->bell->sleeping, 1, memory_order_seq_cst);
-        facet_futex_wait(&device->bell->rings, seen, deadline - now);
-        atomic_store_explicit(&device->bell->sleeping, 0, memory_order_relaxed);
+        if (deadline > now)
+            listen_wait(&wait, deadline - now);
     }
 }
 
 /* ---- devices ---- */
 
-/* The doorbell's path. A device id is a part of it, so it may hold a colon ("opencl:0"), but no slash. */
-static enum facet_status bell_path(const struct scheduler *scheduler, const char *device_id, char *path, size_t size,
+/* The lock file's path. A device id is a part of it, so it may hold a colon ("opencl:0"), but no slash. */
+static enum facet_status lock_path(const struct scheduler *scheduler, const char *device_id, char *path, size_t size,
                                    struct facet_error *error)
 {
     if (!*device_id || strchr(device_id, '/'))
         return facet_error_argument(error, FACET_INVALID_ARGUMENT, "device", "device id '%s' cannot name a file",
                                     device_id);
-    if (snprintf(path, size, "%s/%s.bell", scheduler->folder, device_id) >= (int)size)
-        return facet_error_set(error, FACET_OUT_OF_RANGE, "path of doorbell in '%s' is too long", scheduler->folder);
+    if (snprintf(path, size, "%s/%s" FACET_DEVICE_LOCK_ENDING, scheduler->folder, device_id) >= (int)size)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "path of the device's lock file in '%s' is too long",
+                               scheduler->folder);
     return FACET_OK;
 }
 
@@ -271,8 +281,24 @@ static enum facet_status start_thread(struct device *device, struct facet_error 
     return result ? facet_error_errno(error, result, "starting the scheduler of %s", device->id) : FACET_OK;
 }
 
+/* Processes that entered a segment of version 7 wake the scheduler by the doorbell of their device. */
+static enum facet_status open_bell(struct device *device, const char *lock_path, struct facet_error *error)
+{
+    char path[FACET_DEVICE_PATH_SIZE];
+    struct facet_error reason;
+
+    facet_device_bell_path(lock_path, path);
+    enum facet_status status = facet_bell_open(path, &device->bell, &reason);
+    if (status == FACET_OK)
+        return listen_add(&device->listen, LISTEN_BELL, &device->bell->rings, error);
+    if (status != FACET_NOT_FOUND)
+        facet_log(FACET_LOG_WARNING, "programs of an earlier release are served late: %s", reason.message);
+    return FACET_OK;
+}
+
 static void device_free(struct device *device)
 {
+    listen_remove(&device->listen, LISTEN_BELL);
     facet_bell_unmap(device->bell);
     pthread_mutex_destroy(&device->lock);
     free(device);
@@ -282,18 +308,22 @@ static enum facet_status device_new(struct scheduler *scheduler, const char *dev
                                     struct facet_error *error)
 {
     struct device *device = calloc(1, sizeof *device);
+    char path[FACET_PATH_SIZE];
 
     if (!device)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for the scheduler of %s", device_id);
+    listen_init(&device->listen, !listen_can_wait_for_many());
     pthread_mutex_init(&device->lock, NULL);
     snprintf(device->id, sizeof device->id, "%s", device_id);
     facet_fair_init(&device->fair, turns_of(&scheduler->turns, device_id), facet_clock_now_ns());
     facet_residence_init(&device->residence, &scheduler->residence, facet_clock_now_ns());
     shares_init(&device->shares, facet_clock_now_ns());
 
-    enum facet_status status = bell_path(scheduler, device_id, device->bell_path, sizeof device->bell_path, error);
+    enum facet_status status = lock_path(scheduler, device_id, path, sizeof path, error);
     if (status == FACET_OK)
-        status = facet_bell_make(device->bell_path, &device->bell, error);
+        status = facet_device_lock_make(path, error);
+    if (status == FACET_OK)
+        status = open_bell(device, path, error);
     if (status == FACET_OK)
         status = start_thread(device, error);
     if (status != FACET_OK) {
@@ -324,7 +354,7 @@ static enum facet_status device_get(struct scheduler *scheduler, const char *dev
 
 static void wake_device(struct device *device)
 {
-    facet_bell_ring(device->bell);
+    listen_wake(&device->listen);
 }
 
 /* Finds a vGPU and returns its device locked; NULL when unknown. */
@@ -356,11 +386,30 @@ static uint32_t fallback_milli(const struct device *device, const struct client 
     return client->fair < 0 ? FACET_MILLI_WHOLE : facet_fair_fallback_milli(&device->fair, client->fair);
 }
 
+/* The vGPU's share while no scheduler runs, of the device's time: that of its own part of the device is a part of it.
+ */
+static uint64_t claim_weight(const struct device *device, uint32_t index)
+{
+    return (uint64_t)fallback_milli(device, &device->clients[index]) * device->shares.settle.clients[index].part_milli;
+}
+
+/*
+ * Publishes what holds while no scheduler runs: the share that each vGPU keeps to, and its part of the time, in
+ * proportion to its share. The parts add up to the whole: without other vGPUs, a vGPU has all of its measured time.
+ */
 static void publish_fallbacks(struct device *device)
 {
+    uint64_t sum = 0;
+
     for (uint32_t i = 0; i < device->client_end; i++)
         if (device->clients[i].used)
+            sum += claim_weight(device, i);
+    for (uint32_t i = 0; i < device->client_end; i++)
+        if (device->clients[i].used) {
             facet_owner_set_fallback(device->clients[i].owner, fallback_milli(device, &device->clients[i]));
+            facet_owner_set_claim(device->clients[i].owner,
+                                  sum ? (uint32_t)(claim_weight(device, i) * FACET_MILLI_WHOLE / sum) : 0);
+        }
 }
 
 /* ---- the functions of scheduler.h ---- */
@@ -395,8 +444,10 @@ static void device_stop(struct device *device)
     wake_device(device);
     pthread_join(device->thread, NULL);
     for (uint32_t i = 0; i < device->client_end; i++)
-        if (device->clients[i].used)
+        if (device->clients[i].used) {
+            listen_remove(&device->listen, i);
             facet_owner_close(device->clients[i].owner);
+        }
     device_free(device);
 }
 
@@ -414,15 +465,15 @@ void scheduler_stop(struct scheduler *scheduler)
     free(scheduler);
 }
 
-enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
-                                      struct facet_error *error)
+enum facet_status scheduler_device_lock(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
+                                        struct facet_error *error)
 {
     struct device *device;
 
     pthread_mutex_lock(&scheduler->lock);
     enum facet_status status = device_get(scheduler, device_id, &device, error);
     pthread_mutex_unlock(&scheduler->lock);
-    return status == FACET_OK ? bell_path(scheduler, device_id, ret_path, size, error) : status;
+    return status == FACET_OK ? lock_path(scheduler, device_id, ret_path, size, error) : status;
 }
 
 static struct client *free_client(struct device *device)
@@ -444,16 +495,21 @@ static uint32_t part_milli(const struct facet_limits *limits)
 }
 
 /*
- * Called with the device's lock. False: there is no room. There are as many clients as places in the policy, so a free
- * client implies a free place.
+ * Called with the device's lock. There are as many clients as places in the policy, so a free client implies a free
+ * place.
  */
-static bool add_client(struct device *device, const char *vgpu_id, struct facet_owner *owner,
-                       const struct facet_limits *limits, bool frozen)
+static enum facet_status add_client(struct device *device, const char *vgpu_id, struct facet_owner *owner,
+                                    const struct facet_limits *limits, bool frozen, struct facet_error *error)
 {
     struct client *client = free_client(device);
 
     if (!client)
-        return false;
+        return facet_error_argument(error, FACET_OUT_OF_RANGE, "device", "device %s has %u vGPUs, as many as one may",
+                                    device->id, FACET_FAIR_CLIENTS);
+    enum facet_status status =
+        listen_add(&device->listen, (uint32_t)(client - device->clients), facet_owner_rings(owner), error);
+    if (status != FACET_OK)
+        return status;
     *client = (struct client){.used = true, .frozen = frozen, .fair = -1, .owner = owner};
     client->residence = residence_add(&device->residence, owner, limits);
     snprintf(client->vgpu_id, sizeof client->vgpu_id, "%s", vgpu_id);
@@ -464,13 +520,12 @@ static bool add_client(struct device *device, const char *vgpu_id, struct facet_
         device->fair.clients[client->fair].cap_busy_ns = client->totals.busy_ns;
         facet_fair_set_frozen(&device->fair, client->fair, frozen);
     }
-    shares_set_claimed(&device->shares, facet_claim_until_ns(device->bell, facet_clock_now_ns()));
     shares_add(&device->shares, (uint32_t)(client - device->clients), owner, client->fair >= 0, part_milli(limits),
                facet_clock_now_ns());
     facet_owner_set_frozen(owner, frozen ? FACET_RESOURCE_COMPUTE : 0);
     facet_owner_set_depth(owner, device->fair.config.slice_ns);
     publish_fallbacks(device);
-    return true;
+    return FACET_OK;
 }
 
 enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_id, const char *vgpu_id,
@@ -486,13 +541,11 @@ enum facet_status scheduler_add(struct scheduler *scheduler, const char *device_
         return status;
 
     pthread_mutex_lock(&device->lock);
-    bool added = add_client(device, vgpu_id, owner, limits, frozen);
+    status = add_client(device, vgpu_id, owner, limits, frozen, error);
     pthread_mutex_unlock(&device->lock);
-    if (!added)
-        return facet_error_argument(error, FACET_OUT_OF_RANGE, "device", "device %s has %u vGPUs, as many as one may",
-                                    device_id, FACET_FAIR_CLIENTS);
-    wake_device(device);
-    return FACET_OK;
+    if (status == FACET_OK)
+        wake_device(device);
+    return status;
 }
 
 enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu_id, struct facet_error *error)
@@ -502,6 +555,7 @@ enum facet_status scheduler_remove(struct scheduler *scheduler, const char *vgpu
 
     if (!device)
         return refuse_unknown_vgpu(vgpu_id, error);
+    listen_remove(&device->listen, index);
     facet_owner_retire(device->clients[index].owner);
     facet_owner_close(device->clients[index].owner);
     if (device->clients[index].fair >= 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schedulers: one thread per device that has vGPUs, which waits on the device's doorbell and runs the policy.
+ * The schedulers: one thread per device that has vGPUs, which waits for their processes and runs the policy.
  *
- * Owns: the threads, the doorbells, the attachment of segments (src/limiter/owner.h) to the policy
+ * Owns: the threads, the devices' lock files, the attachment of segments (src/limiter/owner.h) to the policy
  * (src/compute/fair.h), heartbeats, and reclaiming dead processes. Never: speaks HTTP, touches the database, or creates
  * and removes segments' folders.
  *
@@ -30,15 +30,15 @@ struct scheduler_view {
     bool in_use;       /* a process or a holder has it */
 };
 
-/* `runtime_dir` holds the doorbells (<runtime>/devices/<id>.bell). */
+/* `runtime_dir` holds the lock files (<runtime>/devices/<id>.lock). */
 enum facet_status scheduler_start(const char *runtime_dir, struct scheduler **ret_scheduler, struct facet_error *error);
 
 /* Stops the threads; gates and segments stay as they are, so tenants carry on. NULL is allowed. */
 void scheduler_stop(struct scheduler *scheduler);
 
-/* The path of a device's doorbell, for facet_owner_create(). Makes the doorbell on first use. */
-enum facet_status scheduler_bell_path(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
-                                      struct facet_error *error);
+/* The path of a device's lock file, for facet_owner_create(). Makes the file on first use. */
+enum facet_status scheduler_device_lock(struct scheduler *scheduler, const char *device_id, char *ret_path, size_t size,
+                                        struct facet_error *error);
 
 /*
  * Puts a vGPU under its device's scheduler. On success the scheduler owns `owner` until scheduler_remove(). FACET_BUSY

@@ -15,11 +15,6 @@ void shares_init(struct shares *shares, uint64_t now_ns)
     facet_settle_init(&shares->settle, now_ns);
 }
 
-void shares_set_claimed(struct shares *shares, uint64_t claimed_until_ns)
-{
-    facet_settle_set_claimed(&shares->settle, claimed_until_ns);
-}
-
 void shares_add(struct shares *shares, uint32_t client, const struct facet_owner *owner, bool timed,
                 uint32_t part_milli, uint64_t now_ns)
 {

@@ -25,12 +25,6 @@ struct shares {
 void shares_init(struct shares *shares, uint64_t now_ns);
 
 /*
- * Sets until when the device's time was claimed (limiter/claim.h), as read after the vGPUs' demands. Called before
- * shares_add() and shares_step().
- */
-void shares_set_claimed(struct shares *shares, uint64_t claimed_until_ns);
-
-/*
  * Adds a vGPU, with the device time in its segment, and removes it. `timed`: the policy charges it; else it may have a
  * part of the device to itself.
  */

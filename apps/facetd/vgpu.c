@@ -54,9 +54,9 @@ static enum facet_status schedule_vgpu(struct registry *registry, struct vgpu *v
     return status;
 }
 
-/* A vGPU's segment folder, its expected content, and its doorbell. */
+/* A vGPU's segment folder, its expected content, and its device's lock file. */
 struct segment {
-    char dir[FACET_PATH_SIZE], bell[FACET_PATH_SIZE];
+    char dir[FACET_PATH_SIZE], lock[FACET_PATH_SIZE];
     struct facet_owner_spec spec;
 };
 
@@ -65,7 +65,8 @@ static enum facet_status describe_segment(struct registry *registry, const struc
 {
     vgpu_segment_path(registry, vgpu->row.id, segment->dir, sizeof segment->dir);
     fill_spec(vgpu, &segment->spec);
-    return scheduler_bell_path(registry->parts.scheduler, vgpu->device->id, segment->bell, sizeof segment->bell, error);
+    return scheduler_device_lock(registry->parts.scheduler, vgpu->device->id, segment->lock, sizeof segment->lock,
+                                 error);
 }
 
 /*
@@ -78,7 +79,7 @@ static enum facet_status admit_container_users(const char *dir, struct facet_err
     static const struct {
         const char *file;
         mode_t mode;
-    } modes[] = {{".", 0755}, {"policy", 0644}, {"usage", 0666}, {"bell", 0666}, {FACET_REFUSED_FILE, 0666}};
+    } modes[] = {{".", 0755}, {"policy", 0644}, {"usage", 0666}, {FACET_REFUSED_FILE, 0666}};
     FACET_CLEANUP_FD int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
@@ -99,7 +100,7 @@ enum facet_status vgpu_install(struct registry *registry, struct vgpu *vgpu, str
 
     enum facet_status status = describe_segment(registry, vgpu, &segment, error);
     if (status == FACET_OK)
-        status = facet_owner_create(segment.dir, &segment.spec, segment.bell, &owner, error);
+        status = facet_owner_create(segment.dir, &segment.spec, segment.lock, &owner, error);
     if (status != FACET_OK)
         return status;
     status = admit_container_users(segment.dir, error);
@@ -119,7 +120,7 @@ enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struc
 
     enum facet_status status = describe_segment(registry, vgpu, &segment, error);
     if (status == FACET_OK)
-        status = facet_owner_link_bell(segment.dir, segment.bell, error);
+        status = facet_owner_link_device(segment.dir, segment.lock, error);
     if (status == FACET_OK)
         status = facet_owner_adopt(segment.dir, &segment.spec, &owner, error);
     if (status != FACET_OK)
@@ -131,6 +132,19 @@ enum facet_status vgpu_adopt(struct registry *registry, struct vgpu *vgpu, struc
     return status;
 }
 
+/* Refuses everything to the processes in a segment that cannot be adopted. */
+static enum facet_status retire_processes(const struct vgpu *vgpu, const char *dir, struct facet_error *error)
+{
+    struct facet_process_identity process;
+
+    if (!vgpu->lost.pid)
+        return facet_segment_retire(dir, error);
+    return facet_segment_find_lost(dir, vgpu->row.id, true, &process)
+               ? FACET_OK
+               : facet_error_set(error, FACET_PERMISSION, "only root can reach the removed segment of process %u",
+                                 vgpu->lost.pid);
+}
+
 enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, struct facet_error *error)
 {
     char dir[FACET_PATH_SIZE];
@@ -140,7 +154,7 @@ enum facet_status vgpu_withdraw(struct registry *registry, struct vgpu *vgpu, st
     vgpu_segment_path(registry, vgpu->row.id, dir, sizeof dir);
     if (vgpu->scheduled)
         status = scheduler_remove(registry->parts.scheduler, vgpu->row.id, error);
-    else if (vgpu->damaged && facet_segment_retire(dir, &reason) != FACET_OK)
+    else if (vgpu->damaged && retire_processes(vgpu, dir, &reason) != FACET_OK)
         facet_log(FACET_LOG_WARNING, "the processes of vGPU %s go on without limits: %s", vgpu->row.name,
                   reason.message);
     if (status != FACET_OK)
@@ -165,5 +179,7 @@ bool vgpu_in_use(struct registry *registry, const struct vgpu *vgpu)
 
     if (vgpu->scheduled && scheduler_view(registry->parts.scheduler, vgpu->row.id, &view, NULL) == FACET_OK)
         return view.in_use;
+    if (vgpu->lost.pid)
+        return facet_process_lives(&vgpu->lost);
     return segment_in_use(registry, vgpu->row.id);
 }

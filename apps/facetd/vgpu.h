@@ -23,10 +23,11 @@ struct vgpu {
     struct vgpu_row row;
     const struct facet_device_record *device; /* NULL while it is missing */
     bool scheduled;
-    bool damaged;            /* processes are in its segment, which is damaged: no other process may enter */
-    char trouble[256];       /* why it is not served, or not removed; empty when all is well */
-    char notice[128];        /* an incident while it was served; empty when there was none */
-    uint64_t retry_after_ns; /* until then an ephemeral vGPU is kept, and a failed step is not retried */
+    bool damaged; /* processes are in its segment, which is damaged or lost: no other process may enter */
+    struct facet_process_identity lost; /* a process in its lost segment; all 0: its segment is not lost */
+    char trouble[256];                  /* why it is not served, or not removed; empty when all is well */
+    char notice[128];                   /* an incident while it was served; empty when there was none */
+    uint64_t retry_after_ns;            /* until then an ephemeral vGPU is kept, and a failed step is not retried */
     struct vgpu_environment environment;
 };
 

@@ -226,7 +226,7 @@ static enum facet_status add_path(struct facet_workload *workload, const char *p
  */
 static enum facet_status add_segment(struct facet_workload *workload, const char *segment, struct facet_error *error)
 {
-    static const char *const written[] = {"usage", "bell", FACET_REFUSED_FILE};
+    static const char *const written[] = {"usage", FACET_REFUSED_FILE};
     enum facet_status status = add_path(workload, segment, false, error);
 
     for (size_t i = 0; status == FACET_OK && i < sizeof written / sizeof *written; i++) {

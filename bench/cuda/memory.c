@@ -246,18 +246,17 @@ static bool run_in_vgpu(const struct options *options)
     struct facet_owner_spec spec = {.vgpu_id = "bench", .vgpu_name = "bench"};
     struct facet_error error = {0};
     struct facet_owner *owner;
-    struct facet_bell *bell;
-    char root[] = "/dev/shm/facet-bench-XXXXXX", dir[64], bell_path[64];
+    char root[] = "/dev/shm/facet-bench-XXXXXX", dir[64], lock_path[64];
 
     if (!mkdtemp(root))
         return false;
     snprintf(dir, sizeof dir, "%s/vgpu", root);
-    snprintf(bell_path, sizeof bell_path, "%s/bell", root);
+    snprintf(lock_path, sizeof lock_path, "%s/device.lock", root);
     facet_limits_init(&spec.limits);
     spec.limits.memory_bytes = spec.device.memory_bytes = UINT64_C(7) << 30;
     snprintf(spec.device.address, sizeof spec.device.address, "%s", ADDRESS);
-    bool made = facet_bell_make(bell_path, &bell, &error) == FACET_OK &&
-                facet_owner_create(dir, &spec, bell_path, &owner, &error) == FACET_OK;
+    bool made = facet_device_lock_make(lock_path, &error) == FACET_OK &&
+                facet_owner_create(dir, &spec, lock_path, &owner, &error) == FACET_OK;
     if (!made) {
         fprintf(stderr, "bench_cuda_memory: %s\n", error.message);
         return false;
@@ -266,9 +265,8 @@ static bool run_in_vgpu(const struct options *options)
     setenv(FACET_ENV_VGPU_DIR, dir, 1);
     bool done = run_all(options);
     facet_owner_close(owner);
-    facet_bell_unmap(bell);
     facet_owner_remove(dir, &error);
-    unlink(bell_path);
+    unlink(lock_path);
     rmdir(root);
     return done;
 }

@@ -122,7 +122,7 @@ static const char *next_folder(const char *at, char dir[1024])
 
 uint64_t facet_nvml_device_time(const struct facet_nvml_vgpu *vgpu, uint64_t measured_ns)
 {
-    const struct facet_device_time time = facet_policy_device_time(vgpu->policy, vgpu->usage);
+    const struct facet_device_time time = facet_policy_device_time(vgpu->policy);
 
     return facet_device_time_published(&time, measured_ns, facet_clock_now_ns());
 }

@@ -90,30 +90,31 @@ static void give_credit(struct facet_settle *settle, uint64_t elapsed_ns, uint64
             sum > elapsed_ns ? (uint64_t)((settle_wide)client->wanted_ns * elapsed_ns / sum) : client->wanted_ns;
 }
 
-/* Adds the time that the client claimed to its settled time. */
-static void take_claim_over(struct facet_settle *settle, struct facet_settle_client *client)
+/* The client's part of `passed_ns`. */
+static uint64_t own_part_ns(const struct facet_settle_client *client, uint64_t passed_ns)
 {
-    uint64_t claimed_ns = facet_min_u64(subtract_floored(client->demand.claimed_ns, client->total.settled_ns),
-                                        facet_min_u64(unsettled_ns(client), settle->claimable_ns));
-
-    client->total.settled_ns += claimed_ns;
-    client->total.measured_ns += scaled_ns(claimed_ns, FACET_MILLI_WHOLE, client->part_milli);
-    settle->claimable_ns -= claimed_ns;
+    return scaled_ns(passed_ns, facet_min_u64(client->demand.claim_milli, FACET_MILLI_WHOLE), FACET_MILLI_WHOLE);
 }
 
-/* Returns the time from `from_ns` to `now_ns` that is not claimed, and adds the claimed part to claimable_ns. */
-static uint64_t unclaimed_ns(struct facet_settle *settle, uint64_t from_ns, uint64_t now_ns)
+/* Settles what the client measured, up to its part of a time in which nothing was settled. Returns the settled time. */
+static uint64_t settle_own_part(struct facet_settle_client *client, uint64_t part_ns)
 {
-    uint64_t passed_ns = subtract_floored(now_ns, from_ns);
-    uint64_t claimed_ns = facet_min_u64(subtract_floored(settle->claimed_until_ns, from_ns), passed_ns);
+    uint64_t settled_ns = facet_min_u64(unsettled_ns(client), part_ns);
 
-    settle->claimable_ns += claimed_ns;
-    return passed_ns - claimed_ns;
+    client->total.settled_ns += settled_ns;
+    client->total.measured_ns += scaled_ns(settled_ns, FACET_MILLI_WHOLE, client->part_milli);
+    return settled_ns;
 }
 
-void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_until_ns)
+/* Settles all clients' parts of a time that was too long for a step; returns the rest of the time. */
+static uint64_t settle_own_parts(struct facet_settle *settle, uint64_t elapsed_ns)
 {
-    settle->claimed_until_ns = claimed_until_ns;
+    uint64_t left_ns = elapsed_ns;
+
+    if (elapsed_ns > FACET_SETTLE_STEP_MOST_NS)
+        EACH_CLIENT (settle, client)
+            left_ns -= settle_own_part(client, facet_min_u64(own_part_ns(client, elapsed_ns), left_ns));
+    return left_ns;
 }
 
 /* Gives the time without a scheduler to the first clients that report work that ran in it. */
@@ -194,22 +195,30 @@ static bool has_other_clients(struct facet_settle *settle, const struct facet_se
     return false;
 }
 
-/* The time before the first client was added had no scheduler; steps give out only the time after that. */
-static void begin_after_missed(struct facet_settle *settle, const struct facet_settle_client *client, uint64_t now_ns)
+/*
+ * The time before the first client was added had no scheduler; steps give out only the time after that. Schedulers
+ * before segment version 8 gave no parts: then all of it goes to the first clients that report work.
+ */
+static void begin_after_gap(struct facet_settle *settle, const struct facet_settle_client *client, uint64_t now_ns)
 {
     if (!has_other_clients(settle, client))
         settle->last_step_ns = settle->published_at_ns = facet_max_u64(settle->last_step_ns, now_ns);
-    settle->unpublished_ns = subtract_floored(settle->last_step_ns, client->total.at_ns);
-    settle->missed_ns = unclaimed_ns(settle, client->total.at_ns, settle->last_step_ns);
-    settle->missed_time_found = true;
+    settle->gap_ns = settle->unpublished_ns = subtract_floored(settle->last_step_ns, client->total.at_ns);
+    settle->missed_ns = client->demand.claim_milli ? 0 : settle->gap_ns;
+    settle->parts_left_ns = settle->gap_ns - settle->missed_ns;
+    settle->gap_found = true;
 }
 
 static void settle_missed(struct facet_settle *settle, struct facet_settle_client *client, uint64_t now_ns)
 {
-    if (!settle->missed_time_found)
-        begin_after_missed(settle, client, now_ns);
+    if (!settle->gap_found)
+        begin_after_gap(settle, client, now_ns);
+
+    uint64_t passed_ns = facet_min_u64(settle->gap_ns, subtract_floored(settle->last_step_ns, client->total.at_ns));
+    uint64_t part_ns = facet_min_u64(own_part_ns(client, passed_ns), settle->parts_left_ns);
     client->covers_missed_time = true;
-    take_claim_over(settle, client);
+    settle->parts_left_ns -= part_ns;
+    settle->missed_ns += part_ns - settle_own_part(client, part_ns);
     settle_client(settle, client, now_ns);
     client->covers_missed_time = client->demand.begun_ns != 0;
 
@@ -245,11 +254,9 @@ void facet_settle_remove(struct facet_settle *settle, uint32_t index)
 
 void facet_settle_step(struct facet_settle *settle, uint64_t now_ns)
 {
-    uint64_t elapsed_ns = unclaimed_ns(settle, settle->last_step_ns, now_ns);
+    uint64_t elapsed_ns = settle_own_parts(settle, subtract_floored(now_ns, settle->last_step_ns));
 
     settle->last_step_ns = facet_max_u64(settle->last_step_ns, now_ns);
-    EACH_CLIENT (settle, client)
-        take_claim_over(settle, client);
     give_credit(settle, elapsed_ns, settle->last_step_ns);
     EACH_CLIENT (settle, client)
         settle_client(settle, client, settle->last_step_ns);

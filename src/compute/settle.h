@@ -7,10 +7,12 @@
  *
  * Each vGPU measures its own launches from their start to their end. Where two of them overlap, which they do at each
  * hand-over, the same moment is measured twice. The policy (fair.h) charges a moment once, and the published time is
- * never more than that. So two rules hold, whatever is measured:
+ * never more than that. So three rules hold, whatever is measured:
  *  - Settled: a vGPU's measured time, up to its charge while the work was in flight. vGPUs unknown to the policy (they
  *    take no turns) each get a part of the time that passed, in proportion to their measured time. A vGPU that has a
  *    part of the device to itself measures that part's time, which counts as that part of the device's.
+ *  - While nothing settles, readers count for each vGPU what it measures, up to its part of the time (claim_milli). The
+ *    next step or scheduler settles at least that, so no reader sees a number fall.
  *  - Published: the settled time, but over any window at most the window, over all vGPUs of the device. A launch of
  *    five seconds is measured when it ends; it is published over the five seconds that follow.
  *
@@ -23,6 +25,12 @@
 #include <stdint.h>
 
 #define FACET_SETTLE_CLIENTS 128u
+
+/*
+ * The longest time between two steps after which no reader counts the clients' parts: half of the age at which readers
+ * stop to believe the published time (FACET_HEARTBEAT_STALE_NS).
+ */
+#define FACET_SETTLE_STEP_MOST_NS UINT64_C(200000000)
 
 /* The part of a client's state that outlives a scheduler. All 0 for a new vGPU. */
 struct facet_settled {
@@ -37,7 +45,7 @@ struct facet_settle_demand {
     uint64_t measured_ns; /* cumulative */
     uint64_t begun_ns;    /* since when something has been in flight; 0: nothing is */
     uint64_t charged_ns;  /* the policy's charge, cumulative: facet_fair_client.timeline_ns */
-    uint64_t claimed_ns;  /* cumulative device time, as far as it was claimed without a scheduler */
+    uint32_t claim_milli; /* its part of the time in which nothing settled, which readers count for it meanwhile */
 };
 
 struct facet_settle_client {
@@ -55,29 +63,23 @@ struct facet_settle_client {
 
 struct facet_settle {
     struct facet_settle_client clients[FACET_SETTLE_CLIENTS];
-    uint32_t clients_end;      /* one past the highest client ever used */
-    uint64_t last_step_ns;     /* time of the last step */
-    uint64_t published_at_ns;  /* up to when time was given out for publishing */
-    uint64_t missed_ns;        /* time in which there was no scheduler, neither claimed nor given out yet */
-    uint64_t claimed_until_ns; /* up to when the device's time was claimed without a scheduler */
-    uint64_t claimable_ns;     /* claimed time that is not in the clients' settled time yet */
-    uint64_t unpublished_ns;   /* time without a scheduler that was not published yet */
-    bool missed_time_found;    /* a time without a scheduler was found, so missed_ns is set */
+    uint32_t clients_end;     /* one past the highest client ever used */
+    uint64_t last_step_ns;    /* time of the last step */
+    uint64_t published_at_ns; /* up to when time was given out for publishing */
+    uint64_t gap_ns;          /* the time in which there was no scheduler */
+    uint64_t parts_left_ns;   /* the part of gap_ns for clients that are not added yet */
+    uint64_t missed_ns;       /* the part of gap_ns that clients left unused, for work that is reported later */
+    uint64_t unpublished_ns;  /* the part of gap_ns that was not published yet */
+    bool gap_found;           /* a time without a scheduler was found, so gap_ns is set */
 };
 
 void facet_settle_init(struct facet_settle *settle, uint64_t now_ns);
 
 /*
- * Sets the time up to which the clients themselves claimed the device's time; never later than now. The caller reads it
- * after the clients' demands, and calls this before facet_settle_add() and facet_settle_step(): both take the claims
- * over as settled, and give out the time that is not claimed.
- */
-void facet_settle_set_claimed(struct facet_settle *settle, uint64_t claimed_until_ns);
-
-/*
  * Adds a client at index `index`, with its state from an earlier scheduler. Time measured since then is settled and
- * published now. Work that was in flight then is settled when it is reported, as far as the missed time suffices for
- * all clients. So the caller adds all such clients before it lets the numbers be read.
+ * published now: first up to the client's part (claim_milli), then from what is left of others' parts. Work that was in
+ * flight then is settled when it is reported, as far as the missed time suffices for all clients. So the caller adds
+ * all such clients before it lets the numbers be read.
  */
 void facet_settle_add(struct facet_settle *settle, uint32_t index, bool charged_by_policy, uint32_t part_milli,
                       const struct facet_settled *before, const struct facet_settle_demand *demand, uint64_t now_ns);

@@ -22,7 +22,7 @@
 #include "base/paths.h"
 #include "limiter/owner_inside.h"
 
-/* Room for <dir>/<worker> and for <dir>/.bells/<device>.bell. */
+/* Room for <dir>/<worker> and for <dir>/.devices/<device>.lock. */
 #define FACET_HOST_PATH_SIZE (FACET_PATH_SIZE + 80)
 
 /* A registered process; its index in the worker's table is that of its slot. */

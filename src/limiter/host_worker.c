@@ -29,7 +29,7 @@ static enum facet_status check_text(const char *argument, const char *text, size
     return FACET_OK;
 }
 
-/* The id names a file, the doorbell. */
+/* The id names a file, the device's lock file. */
 static enum facet_status check_device_id(const char *id, struct facet_error *error)
 {
     if (!id || !*id || id[0] == '.' || strchr(id, '/'))
@@ -99,36 +99,31 @@ static enum facet_status check_worker_spec(const struct facet_limiter *limiter,
 
 /* ---- making and adopting ---- */
 
-/* Interposed processes ring the bell. No thread of a host waits on it, so a ring costs them one atomic operation. */
-static enum facet_status make_bell(const struct facet_limiter *limiter, const char *device_id, char *ret_path,
-                                   struct facet_error *error)
+static enum facet_status make_device_lock(const struct facet_limiter *limiter, const char *device_id, char *ret_path,
+                                          struct facet_error *error)
 {
     char dir[FACET_HOST_PATH_SIZE];
-    struct facet_bell *bell;
 
-    snprintf(dir, sizeof dir, "%s/.bells", limiter->dir);
-    if (snprintf(ret_path, FACET_HOST_PATH_SIZE, "%s/%s.bell", dir, device_id) >= FACET_HOST_PATH_SIZE)
-        return facet_error_set(error, FACET_OUT_OF_RANGE, "path of doorbell in '%s' is too long", dir);
+    snprintf(dir, sizeof dir, "%s/.devices", limiter->dir);
+    if (snprintf(ret_path, FACET_HOST_PATH_SIZE, "%s/%s" FACET_DEVICE_LOCK_ENDING, dir, device_id) >=
+        FACET_HOST_PATH_SIZE)
+        return facet_error_set(error, FACET_OUT_OF_RANGE, "path of the device's lock file in '%s' is too long", dir);
     enum facet_status status = facet_path_make(dir, 0700, error);
-    if (status == FACET_OK)
-        status = facet_bell_make(ret_path, &bell, error);
-    if (status == FACET_OK)
-        facet_bell_unmap(bell);
-    return status;
+    return status == FACET_OK ? facet_device_lock_make(ret_path, error) : status;
 }
 
 static enum facet_status open_segment(const struct facet_limiter *limiter, const struct facet_owner_spec *spec,
                                       bool adopt, struct facet_owner **ret_owner, struct facet_error *error)
 {
-    char dir[FACET_HOST_PATH_SIZE], bell[FACET_HOST_PATH_SIZE];
+    char dir[FACET_HOST_PATH_SIZE], lock[FACET_HOST_PATH_SIZE];
 
     worker_path(limiter, spec->vgpu_id, dir);
-    enum facet_status status = make_bell(limiter, spec->device.id, bell, error);
+    enum facet_status status = make_device_lock(limiter, spec->device.id, lock, error);
     if (status != FACET_OK)
         return status;
     if (!adopt)
-        return facet_owner_create(dir, spec, bell, ret_owner, error);
-    status = facet_owner_link_bell(dir, bell, error);
+        return facet_owner_create(dir, spec, lock, ret_owner, error);
+    status = facet_owner_link_device(dir, lock, error);
     return status == FACET_OK ? facet_owner_adopt(dir, spec, ret_owner, error) : status;
 }
 

@@ -27,7 +27,8 @@
 #define USAGE_ALLOCATED_BYTES                                                                                          \
     (offsetof(struct facet_usage, slots) + FACET_SEGMENT_SLOTS_FIRST * sizeof(struct facet_slot))
 
-static const char *const segment_files[] = {"policy", "usage", "bell", FACET_BELIEF_FILE, FACET_REFUSED_FILE};
+static const char *const segment_files[] = {"policy", "usage",           FACET_DEVICE_FILE,
+                                            "bell",   FACET_BELIEF_FILE, FACET_REFUSED_FILE};
 
 /* A link in the place of a segment's folder may lead to another user's files: it is never followed. */
 static int open_folder(const char *dir)
@@ -62,98 +63,6 @@ static enum facet_status make_file(int dir_fd, const char *name, size_t size, si
     return FACET_OK;
 }
 
-static enum facet_status create_bell(const char *path, struct facet_error *error)
-{
-    char temporary[1100];
-    void *address;
-    FACET_CLEANUP_FD int fd = -1;
-
-    snprintf(temporary, sizeof temporary, "%s.%d", path, getpid());
-    unlink(temporary);
-    enum facet_status status =
-        make_file(AT_FDCWD, temporary, sizeof(struct facet_bell), sizeof(struct facet_bell), &address, &fd, error);
-    if (status == FACET_OK) {
-        ((struct facet_bell *)address)->magic = FACET_BELL_MAGIC;
-        munmap(address, sizeof(struct facet_bell));
-        /* The name appears with its content, or not at all; a bell that exists stays. */
-        if (link(temporary, path) < 0 && errno != EEXIST)
-            status = facet_error_errno(error, errno, "creating doorbell '%s'", path);
-    }
-    unlink(temporary);
-    return status;
-}
-
-static enum facet_status open_bell(const char *path, struct facet_bell **ret_bell, struct facet_error *error)
-{
-    FACET_CLEANUP_FD int fd = -1;
-    void *address;
-    size_t size;
-
-    enum facet_status status =
-        facet_segment_map(AT_FDCWD, path, true, sizeof(struct facet_bell), &address, &size, &fd, error);
-    if (status != FACET_OK)
-        return status;
-    status = facet_bell_check(address, size, path, error);
-    if (status != FACET_OK) {
-        munmap(address, size);
-        return status;
-    }
-    *ret_bell = address;
-    return FACET_OK;
-}
-
-enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error)
-{
-    enum facet_status status = open_bell(path, ret_bell, error);
-
-    if (status != FACET_NOT_FOUND && status != FACET_CORRUPT)
-        return status;
-    /* A damaged bell is replaced: its content need not be kept, and the device is unusable without a bell. */
-    if (status == FACET_CORRUPT)
-        unlink(path);
-    status = create_bell(path, error);
-    return status == FACET_OK ? open_bell(path, ret_bell, error) : status;
-}
-
-bool facet_bell_restore(const char *path, struct facet_bell *bell)
-{
-    struct stat file;
-
-    if (stat(path, &file) < 0 || (file.st_size >= (off_t)sizeof *bell && bell->magic == FACET_BELL_MAGIC))
-        return false;
-    FACET_CLEANUP_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) ||
-        (file.st_size < (off_t)sizeof *bell && ftruncate(fd, sizeof *bell) < 0) ||
-        mmap(bell, sizeof *bell, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-        return false;
-    bell->magic = FACET_BELL_MAGIC;
-    return true;
-}
-
-enum facet_status facet_owner_link_bell(const char *dir, const char *bell_path, struct facet_error *error)
-{
-    FACET_CLEANUP_FD int dir_fd = open_folder(dir);
-    struct stat wanted, linked;
-
-    if (dir_fd < 0)
-        return facet_error_errno(error, errno, "opening segment folder '%s'", dir);
-    if (stat(bell_path, &wanted) < 0)
-        return facet_error_errno(error, errno, "looking at doorbell '%s'", bell_path);
-    if (fstatat(dir_fd, "bell", &linked, AT_SYMLINK_NOFOLLOW) == 0 && linked.st_dev == wanted.st_dev &&
-        linked.st_ino == wanted.st_ino)
-        return FACET_OK;
-    unlinkat(dir_fd, "bell", 0);
-    if (linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
-        return facet_error_errno(error, errno, "linking doorbell '%s' into '%s'", bell_path, dir);
-    return FACET_OK;
-}
-
-void facet_bell_unmap(struct facet_bell *bell)
-{
-    if (bell)
-        munmap(bell, sizeof *bell);
-}
-
 static void fill_policy(struct facet_policy *policy, const struct facet_owner_spec *spec)
 {
     policy->version = FACET_SEGMENT_VERSION;
@@ -174,23 +83,22 @@ static void fill_usage(struct facet_usage *usage)
     usage->magic = FACET_USAGE_MAGIC;
 }
 
-static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *spec, const char *bell_path,
+static enum facet_status fill_folder(int dir_fd, const struct facet_owner_spec *spec, const char *lock_path,
                                      struct facet_owner *owner, struct facet_error *error)
 {
-    FACET_CLEANUP_FD int policy_fd = -1;
     void *policy = NULL, *usage = NULL;
 
     enum facet_status status = make_file(dir_fd, "policy", sizeof(struct facet_policy), sizeof(struct facet_policy),
-                                         &policy, &policy_fd, error);
+                                         &policy, &owner->policy_fd, error);
     owner->policy = policy;
     if (status == FACET_OK)
         status = make_file(dir_fd, "usage", sizeof(struct facet_usage), USAGE_ALLOCATED_BYTES, &usage, &owner->usage_fd,
                            error);
     owner->usage = usage;
-    if (status == FACET_OK && linkat(AT_FDCWD, bell_path, dir_fd, "bell", 0) < 0)
-        status = facet_error_errno(error, errno, "linking doorbell '%s'", bell_path);
+    if (status == FACET_OK && linkat(AT_FDCWD, lock_path, dir_fd, FACET_DEVICE_FILE, 0) < 0)
+        status = facet_error_errno(error, errno, "linking lock file '%s'", lock_path);
     if (status == FACET_OK)
-        status = facet_refused_make(dir_fd, error);
+        status = facet_refused_make(dir_fd, &owner->refused_fd, error);
     if (status != FACET_OK)
         return status;
     fill_policy(owner->policy, spec);
@@ -213,7 +121,7 @@ static int remove_files(const char *dir)
 }
 
 /* Builds the folder under another name and renames it at the end, so that no process ever sees half a segment. */
-static enum facet_status create_folder(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
+static enum facet_status create_folder(const char *dir, const struct facet_owner_spec *spec, const char *lock_path,
                                        struct facet_owner *owner, struct facet_error *error)
 {
     char temporary[1100];
@@ -221,13 +129,17 @@ static enum facet_status create_folder(const char *dir, const struct facet_owner
     /* '~' occurs in no vGPU's name. */
     if (snprintf(temporary, sizeof temporary, "%s~new", dir) >= (int)sizeof temporary)
         return facet_error_set(error, FACET_OUT_OF_RANGE, "path of segment folder '%s' is too long", dir);
-    remove_files(temporary);
-    if (mkdir(temporary, 0700) < 0)
+    int made = mkdir(temporary, 0700);
+    if (made < 0 && errno == EEXIST) { /* from an owner that was killed */
+        remove_files(temporary);
+        made = mkdir(temporary, 0700);
+    }
+    if (made < 0)
         return facet_error_errno(error, errno, "creating segment folder '%s'", temporary);
 
     FACET_CLEANUP_FD int dir_fd = open_folder(temporary);
     enum facet_status status = dir_fd < 0 ? facet_error_errno(error, errno, "opening segment folder '%s'", temporary)
-                                          : fill_folder(dir_fd, spec, bell_path, owner, error);
+                                          : fill_folder(dir_fd, spec, lock_path, owner, error);
     if (status == FACET_OK && renameat2(AT_FDCWD, temporary, AT_FDCWD, dir, RENAME_NOREPLACE) < 0)
         status = facet_error_errno(error, errno, "naming segment folder '%s'", dir);
     if (status != FACET_OK)
@@ -240,18 +152,18 @@ static struct facet_owner *owner_new(void)
     struct facet_owner *owner = calloc(1, sizeof *owner);
 
     if (owner)
-        owner->usage_fd = owner->belief_fd = -1;
+        owner->policy_fd = owner->usage_fd = owner->belief_fd = owner->refused_fd = -1;
     return owner;
 }
 
-enum facet_status facet_owner_create(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
+enum facet_status facet_owner_create(const char *dir, const struct facet_owner_spec *spec, const char *lock_path,
                                      struct facet_owner **ret_owner, struct facet_error *error)
 {
     struct facet_owner *owner = owner_new();
 
     if (!owner)
         return facet_error_set(error, FACET_NO_MEMORY, "no memory for vGPU %s", spec->vgpu_id);
-    enum facet_status status = create_folder(dir, spec, bell_path, owner, error);
+    enum facet_status status = create_folder(dir, spec, lock_path, owner, error);
     if (status != FACET_OK) {
         facet_owner_close(owner);
         return status;
@@ -274,12 +186,11 @@ static enum facet_status check_identity(const struct facet_policy *policy, const
 
 static enum facet_status map_folder(int dir_fd, struct facet_owner *owner, struct facet_error *error)
 {
-    FACET_CLEANUP_FD int policy_fd = -1;
     void *policy, *usage;
     size_t policy_size = 0, usage_size = 0;
 
     enum facet_status status = facet_segment_map(dir_fd, "policy", true, sizeof(struct facet_policy), &policy,
-                                                 &policy_size, &policy_fd, error);
+                                                 &policy_size, &owner->policy_fd, error);
     if (status != FACET_OK)
         return status;
     owner->policy = policy;
@@ -291,8 +202,6 @@ static enum facet_status map_folder(int dir_fd, struct facet_owner *owner, struc
     status = facet_policy_check(policy, policy_size, "policy", error);
     if (status == FACET_OK)
         status = facet_usage_check(usage, usage_size, "usage", error);
-    if (status == FACET_OK && faccessat(dir_fd, "bell", R_OK, 0) < 0)
-        status = facet_error_set(error, FACET_CORRUPT, "bell: missing");
     return status;
 }
 
@@ -314,7 +223,7 @@ enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_sp
     if (status == FACET_OK)
         status = facet_owner_belief_open(owner, dir_fd, error);
     if (status == FACET_OK)
-        status = facet_refused_make(dir_fd, error);
+        status = facet_refused_make(dir_fd, &owner->refused_fd, error);
     if (status != FACET_OK) {
         facet_owner_close(owner);
         facet_error_prefix(error, "segment folder %s", dir);
@@ -326,6 +235,8 @@ enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_sp
         return status;
     }
     if (spec) {
+        if (owner->policy->version != FACET_SEGMENT_VERSION && !facet_owner_in_use(owner))
+            facet_segment_renew(owner);
         facet_owner_set_limits(owner, &spec->limits);
         atomic_store(&owner->policy->oversubscribed, spec->oversubscribed);
     }
@@ -341,8 +252,10 @@ void facet_owner_close(struct facet_owner *owner)
         munmap(owner->policy, sizeof *owner->policy);
     if (owner->usage)
         munmap(owner->usage, sizeof *owner->usage);
-    if (owner->usage_fd >= 0)
-        close(owner->usage_fd);
+    const int fds[] = {owner->policy_fd, owner->usage_fd, owner->refused_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     facet_owner_belief_close(owner);
     free(owner);
 }
@@ -385,6 +298,21 @@ void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli)
     atomic_store(&owner->policy->fallback_milli, milli);
 }
 
+void facet_owner_set_claim(struct facet_owner *owner, uint32_t milli)
+{
+    atomic_store(&owner->policy->claim_milli, milli);
+}
+
+void facet_owner_set_sleeping(struct facet_owner *owner, bool sleeping)
+{
+    atomic_store_explicit(&owner->policy->sleeping, sleeping, memory_order_seq_cst);
+}
+
+const _Atomic uint32_t *facet_owner_rings(const struct facet_owner *owner)
+{
+    return &owner->usage->rings;
+}
+
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns)
 {
     atomic_store(&owner->policy->depth_ns, depth_ns);
@@ -409,7 +337,7 @@ void facet_owner_set_device_time(struct facet_owner *owner, const struct facet_d
 
 struct facet_device_time facet_owner_device_time(const struct facet_owner *owner)
 {
-    return facet_policy_device_time(owner->policy, owner->usage);
+    return facet_policy_device_time(owner->policy);
 }
 
 bool facet_owner_is_oversubscribed(const struct facet_owner *owner)
@@ -484,9 +412,28 @@ unsigned facet_owner_reap_some(struct facet_owner *owner)
     return reaped;
 }
 
+void facet_owner_bound_files(struct facet_owner *owner)
+{
+    struct stat usage;
+
+    facet_refused_bound(owner->refused_fd);
+    if (fstat(owner->usage_fd, &usage) == 0 && usage.st_size > (off_t)sizeof *owner->usage &&
+        ftruncate(owner->usage_fd, sizeof *owner->usage) < 0)
+        return; /* on the next call again */
+}
+
+/* A file without a name: no process can enter by it, and it cannot be given a name again. */
+static bool is_removed(int fd)
+{
+    struct stat status;
+
+    return fstat(fd, &status) == 0 && status.st_nlink == 0;
+}
+
 bool facet_owner_damaged(const struct facet_owner *owner)
 {
-    return facet_policy_check(owner->policy, sizeof *owner->policy, "policy", NULL) != FACET_OK ||
+    return is_removed(owner->policy_fd) || is_removed(owner->usage_fd) ||
+           facet_policy_check(owner->policy, sizeof *owner->policy, "policy", NULL) != FACET_OK ||
            facet_usage_check(owner->usage, sizeof *owner->usage, "usage", NULL) != FACET_OK;
 }
 

@@ -22,29 +22,37 @@ struct facet_owner_spec {
     bool oversubscribed;        /* the vGPU's memory may be swapped to host memory, if the interposer can do that */
 };
 
-/* Makes (or opens) the doorbell file `path` of a device and maps it; a corrupt one is replaced. Unmap with
- * facet_bell_unmap(). */
-enum facet_status facet_bell_make(const char *path, struct facet_bell **ret_bell, struct facet_error *error);
+/*
+ * The lock file of a device, <device>.lock: makes it, which may be there already. It is empty, and no process maps it.
+ */
+#define FACET_DEVICE_LOCK_ENDING ".lock"
+#define FACET_DEVICE_PATH_SIZE   1100
+enum facet_status facet_device_lock_make(const char *path, struct facet_error *error);
+
+/* Makes sure that the segment folder `dir` has a link to the device's lock file. */
+enum facet_status facet_owner_link_device(const char *dir, const char *lock_path, struct facet_error *error);
+
+/*
+ * The doorbell of a device's segments of version 7, <device>.bell beside the lock file: its path, and its mapping.
+ * FACET_NOT_FOUND: the device never had a segment of that version.
+ */
+void facet_device_bell_path(const char *lock_path, char ret_path[FACET_DEVICE_PATH_SIZE]);
+enum facet_status facet_bell_open(const char *path, struct facet_bell **ret_bell, struct facet_error *error);
 void facet_bell_unmap(struct facet_bell *bell);
-
-/* Restores a bell that a process cut or overwrote: every program of the device's vGPUs can write the file. The bell
- * keeps its address. True: it was damaged. The caller survives SIGBUS (apps/facetd/bus_error.h). */
-bool facet_bell_restore(const char *path, struct facet_bell *bell);
-
-/* Makes sure that the bell in the segment folder `dir` is `bell_path`; links it again when it is missing or differs. */
-enum facet_status facet_owner_link_bell(const char *dir, const char *bell_path, struct facet_error *error);
 
 /*
  * Creates the folder `dir` with its files; space is allocated at once so that a full disk is an error here and never a
- * bus error later. On failure nothing is left behind. `bell_path` must exist (facet_bell_make) on the same file system.
+ * bus error later. On failure nothing is left behind. `lock_path` must exist (facet_device_lock_make) on the same file
+ * system.
  */
-enum facet_status facet_owner_create(const char *dir, const struct facet_owner_spec *spec, const char *bell_path,
+enum facet_status facet_owner_create(const char *dir, const struct facet_owner_spec *spec, const char *lock_path,
                                      struct facet_owner **ret_owner, struct facet_error *error);
 
 /*
  * Adopts the folder of an earlier owner: validates it against `spec` (id and device must agree), keeps usage and the
- * frozen resources, and writes the limits of `spec`. Without a `spec` the folder is adopted unchanged. FACET_NOT_FOUND
- * when there is no folder, FACET_CORRUPT when it cannot be used.
+ * frozen resources, and writes the limits of `spec`. A folder of version 7 becomes one of the present version, unless a
+ * process or a holder has it. Without a `spec` the folder is adopted unchanged. FACET_NOT_FOUND when there is no
+ * folder, FACET_CORRUPT when it cannot be used.
  */
 enum facet_status facet_owner_adopt(const char *dir, const struct facet_owner_spec *spec,
                                     struct facet_owner **ret_owner, struct facet_error *error);
@@ -57,6 +65,13 @@ enum facet_status facet_owner_remove(const char *dir, struct facet_error *error)
 
 void facet_owner_set_limits(struct facet_owner *owner, const struct facet_limits *limits);
 void facet_owner_set_fallback(struct facet_owner *owner, uint32_t milli);
+/* The vGPU's part of the time in which no scheduler settles (facet_device_time_total()). */
+void facet_owner_set_claim(struct facet_owner *owner, uint32_t milli);
+
+/* While `sleeping` is set, processes wake the threads that wait for the word that facet_owner_rings() returns. */
+void facet_owner_set_sleeping(struct facet_owner *owner, bool sleeping);
+const _Atomic uint32_t *facet_owner_rings(const struct facet_owner *owner);
+
 void facet_owner_set_depth(struct facet_owner *owner, uint64_t depth_ns);
 void facet_owner_set_others_ended(struct facet_owner *owner, uint64_t others_ended_ns);
 
@@ -120,7 +135,13 @@ unsigned facet_owner_reap_some(struct facet_owner *owner);
 /* The memory of the device that the vGPU is a part of, in bytes. */
 uint64_t facet_owner_device_memory(const struct facet_owner *owner);
 
-/* Whether the mapped files were damaged since they were mapped; then nothing in them can be believed. */
+/*
+ * Cuts files that processes of the vGPU write to their largest size, so that they cannot fill the file system. For a
+ * caller that runs several times a second.
+ */
+void facet_owner_bound_files(struct facet_owner *owner);
+
+/* Whether the files were damaged or removed since they were mapped; then nothing in them can be believed. */
 bool facet_owner_damaged(const struct facet_owner *owner);
 
 /* Whether a live process owns a slot, or a holder keeps the vGPU (facet_hold_acquire). */
@@ -167,7 +188,7 @@ enum facet_status facet_segment_retire(const char *dir, struct facet_error *erro
 enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_totals *ret_totals,
                                             struct facet_error *error);
 
-/* The device time of the vGPU of a segment folder (facet_device_time_total()); claims free device time before. */
+/* The device time of the vGPU of a segment folder (facet_device_time_total()), after the scheduler has settled it. */
 enum facet_status facet_segment_read_device_time(const char *dir, uint64_t *ret_device_time_ns,
                                                  struct facet_error *error);
 
@@ -193,6 +214,16 @@ struct facet_process_identity {
     uint64_t start_ticks;
 };
 bool facet_process_identify(int32_t pid, struct facet_process_identity *ret_identity);
+bool facet_process_lives(const struct facet_process_identity *process);
+
+/*
+ * Finds a living process that has the policy of `vgpu_id` mapped although its folder `dir` is missing: what it holds
+ * stays held. `retire`: refuses further memory and launches to all such processes. A caller without the rights of root
+ * finds processes of its own user in its own mount namespace, and retires none.
+ */
+bool facet_segment_find_lost(const char *dir, const char *vgpu_id, bool retire,
+                             struct facet_process_identity *ret_process);
+
 bool facet_segment_process_is(const struct facet_segment_process *process,
                               const struct facet_process_identity *identity);
 

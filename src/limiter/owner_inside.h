@@ -9,6 +9,7 @@
 #define FACET_RESOURCE_COUNT 2u
 
 #define FACET_BELIEF_FILE "belief"
+#define FACET_DEVICE_FILE "device"
 
 /* The totals by which two readings tell whether a resource was used between them. */
 struct facet_owner_last_totals {
@@ -18,13 +19,16 @@ struct facet_owner_last_totals {
 struct facet_owner {
     struct facet_policy *policy;
     struct facet_usage *usage;
-    int usage_fd, belief_fd;
+    int policy_fd, usage_fd, belief_fd, refused_fd;
     struct facet_belief belief, belief_in_file; /* the belief after the last reading; the belief that the file holds */
     uint64_t above_peak_since_ns, above_peak_bytes; /* since when memory is above its peak, and its sum; 0: it is not */
     uint32_t reap_from;                             /* the slot at which facet_owner_reap_some() goes on */
     struct facet_owner_last_totals last_totals;     /* as of the last tick */
     uint64_t used_ns[FACET_RESOURCE_COUNT];         /* last use, by bit of FACET_RESOURCE_*; 0 before the first tick */
 };
+
+/* owner_device.c: makes a segment of an older version, which is not in use, one of the present version. */
+void facet_segment_renew(struct facet_owner *owner);
 
 /*
  * Restores an earlier owner's belief, or begins with the present totals, and judges the settled time that the earlier

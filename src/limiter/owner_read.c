@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns: reading any segment folder without owning it, and holding its vGPU. Never: writes more than a claim of device
- * time (claim.h).
+ * Owns: reading any segment folder without owning it, and holding its vGPU. Never: writes more than a wake-up of the
+ * scheduler.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "limiter/claim.h"
 #include "limiter/owner_inside.h"
 #include "limiter/slot.h"
 
@@ -79,21 +79,38 @@ enum facet_status facet_segment_read_totals(const char *dir, struct facet_usage_
     return FACET_OK;
 }
 
-/* Claims all device time that is free. A reader without write access claims nothing, and sees the claims of others. */
-static void claim_free_time(const char *dir, const struct facet_policy *policy)
-{
-    FACET_CLEANUP_FD int usage_fd = -1, bell_fd = -1;
-    const struct facet_usage *usage = NULL;
-    void *bell = NULL;
+/* The longest time that a living scheduler takes to settle without being woken. */
+#define SETTLE_WAIT_NS (150 * FACET_NS_PER_MS)
 
-    if (facet_usage_open(dir, true, &usage, &usage_fd, NULL) == FACET_OK &&
-        map_file(dir, "bell", true, sizeof(struct facet_bell), &bell, &bell_fd, NULL) == FACET_OK &&
-        facet_bell_check(bell, sizeof(struct facet_bell), "bell", NULL) == FACET_OK)
-        facet_claim(policy, (struct facet_usage *)(uintptr_t)usage, bell, FACET_CLAIM_BY_READER, facet_clock_now_ns());
-    if (bell)
-        munmap(bell, sizeof(struct facet_bell));
-    if (usage)
-        munmap((void *)(uintptr_t)usage, sizeof *usage);
+static bool is_settled(const struct facet_policy *policy, const struct facet_usage *usage)
+{
+    const struct facet_device_time time = facet_policy_device_time(policy);
+
+    return !time.at_ns || time.measured_ns >= facet_usage_busy(usage);
+}
+
+/* Wakes the scheduler. A caller who may not write the file waits for the scheduler's next step instead. */
+static void ring_scheduler(const char *dir, const struct facet_policy *policy)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    const struct facet_usage *usage = NULL;
+
+    if (facet_usage_open(dir, true, &usage, &fd, NULL) != FACET_OK)
+        return;
+    facet_ring(&((struct facet_usage *)(uintptr_t)usage)->rings, &policy->sleeping);
+    munmap((void *)(uintptr_t)usage, sizeof *usage);
+}
+
+/* Waits until the scheduler, if one lives, has settled what was measured until now. */
+static void wait_until_settled(const char *dir, const struct facet_policy *policy, const struct facet_usage *usage)
+{
+    uint64_t end_ns = facet_clock_now_ns() + SETTLE_WAIT_NS;
+
+    if (is_settled(policy, usage) || facet_policy_is_orphan(policy, facet_clock_now_ns()))
+        return;
+    ring_scheduler(dir, policy);
+    while (!is_settled(policy, usage) && facet_clock_now_ns() < end_ns)
+        nanosleep(&(struct timespec){.tv_nsec = FACET_NS_PER_MS}, NULL);
 }
 
 static enum facet_status read_device_time(const char *dir, const struct facet_policy *policy,
@@ -107,10 +124,10 @@ static enum facet_status read_device_time(const char *dir, const struct facet_po
         status = facet_usage_open(dir, false, &usage, &fd, error);
     if (status != FACET_OK)
         return status;
-    claim_free_time(dir, policy);
+    wait_until_settled(dir, policy, usage);
     /* `time` is read before the measured time: otherwise time that is settled in between would count twice. */
-    const struct facet_device_time time = facet_policy_device_time(policy, usage);
-    *ret_device_time_ns = facet_device_time_total(&time, facet_usage_busy(usage));
+    const struct facet_device_time time = facet_policy_device_time(policy);
+    *ret_device_time_ns = facet_device_time_total(&time, facet_usage_busy(usage), facet_clock_now_ns());
     munmap((void *)(uintptr_t)usage, sizeof *usage);
     return FACET_OK;
 }

@@ -27,6 +27,7 @@ struct record {
 _Static_assert(sizeof(struct record) == FACET_REFUSED_RECORD_SIZE, "records lie at multiples of their size");
 
 #define READ_AT_ONCE 16u /* records */
+#define LARGEST_FILE ((off_t)FACET_REFUSED_RECORDS_MAX * FACET_REFUSED_RECORD_SIZE)
 
 static uint32_t checksum_of(const struct record *record)
 {
@@ -61,24 +62,31 @@ static int open_file(const char *dir, int flags)
     return dir_fd < 0 ? -1 : openat(dir_fd, FACET_REFUSED_FILE, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
-enum facet_status facet_refused_make(int dir_fd, struct facet_error *error)
-{
-    struct stat present;
-
-    if (fstatat(dir_fd, FACET_REFUSED_FILE, &present, AT_SYMLINK_NOFOLLOW) == 0)
-        return FACET_OK; /* facet_refused_read() judges it */
-    FACET_CLEANUP_FD int fd =
-        openat(dir_fd, FACET_REFUSED_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-    return fd < 0 ? facet_error_errno(error, errno, "creating segment file '%s'", FACET_REFUSED_FILE) : FACET_OK;
-}
-
 /* Returns the file's size; -1: it is not a regular file. */
 static off_t size_of(int fd)
 {
     struct stat status;
 
     return fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) ? -1 : status.st_size;
+}
+
+enum facet_status facet_refused_make(int dir_fd, int *ret_fd, struct facet_error *error)
+{
+    struct stat present;
+    bool exists = fstatat(dir_fd, FACET_REFUSED_FILE, &present, AT_SYMLINK_NOFOLLOW) == 0;
+
+    *ret_fd = openat(dir_fd, FACET_REFUSED_FILE,
+                     O_WRONLY | (exists ? 0 : O_CREAT | O_EXCL) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    /* A folder, link or pipe in the place of the file: facet_refused_read() says so. */
+    if (*ret_fd >= 0 || (exists && !S_ISREG(present.st_mode)))
+        return FACET_OK;
+    return facet_error_errno(error, errno, "creating segment file '%s'", FACET_REFUSED_FILE);
+}
+
+void facet_refused_bound(int fd)
+{
+    if (fd >= 0 && size_of(fd) > LARGEST_FILE && ftruncate(fd, LARGEST_FILE) < 0)
+        return; /* on the next call again */
 }
 
 /* Whether the limit on file sizes (ulimit -f) allows `size` bytes: otherwise only a part of the record is written. */
@@ -96,8 +104,7 @@ void facet_refused_note(const char *dir, const char *reason)
     off_t size = fd < 0 ? -1 : size_of(fd);
     struct record record = {.magic = REFUSED_MAGIC};
 
-    if (size < 0 || size >= (off_t)FACET_REFUSED_RECORDS_MAX * FACET_REFUSED_RECORD_SIZE ||
-        !may_grow_to(size + FACET_REFUSED_RECORD_SIZE))
+    if (size < 0 || size >= LARGEST_FILE || !may_grow_to(size + FACET_REFUSED_RECORD_SIZE))
         return;
     snprintf(record.reason, sizeof record.reason, "%s", reason);
     for (char *letter = record.reason; *letter; letter++)

@@ -21,8 +21,11 @@
 #define FACET_REFUSED_RECORDS_MAX 4096u /* further records are not counted */
 
 /* Makes the file, without records, unless there is one: a container whose view of the folder is read-only writes to the
- * file, and cannot make it. */
-enum facet_status facet_refused_make(int dir_fd, struct facet_error *error);
+ * file, and cannot make it. The caller closes `*ret_fd`, which is -1 where the file is not one of ours. */
+enum facet_status facet_refused_make(int dir_fd, int *ret_fd, struct facet_error *error);
+
+/* Cuts off what lies behind the last possible record. */
+void facet_refused_bound(int fd);
 
 /* Adds a record; does nothing if the file cannot be written. */
 void facet_refused_note(const char *dir, const char *reason);

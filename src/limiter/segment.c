@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns: mapping and validating segment files, sums over slots, the doorbell. Never: claims slots or takes decisions. */
+/* Owns: mapping and validating segment files, sums over slots, wake-ups. Never: claims slots or takes decisions. */
 #include "limiter/segment.h"
 
 #include <errno.h>
@@ -47,10 +47,10 @@ static enum facet_status check_header(uint64_t magic, uint64_t expected, uint32_
     if (magic != expected)
         return facet_error_set(error, FACET_CORRUPT, "%s: not a segment file (magic %016llx)", path,
                                (unsigned long long)magic);
-    if (version != FACET_SEGMENT_VERSION)
+    if (version < FACET_SEGMENT_VERSION_LEAST || version > FACET_SEGMENT_VERSION)
         return facet_error_set(error, FACET_ABI_MISMATCH,
-                               "%s: segment version %u, this program speaks %u: its daemon is of another release", path,
-                               version, FACET_SEGMENT_VERSION);
+                               "%s: segment version %u, this program speaks %u to %u: its daemon is of another release",
+                               path, version, FACET_SEGMENT_VERSION_LEAST, FACET_SEGMENT_VERSION);
     if (size != expected_size)
         return facet_error_set(error, FACET_CORRUPT, "%s: size field says %u, expected %zu", path, size, expected_size);
     return FACET_OK;
@@ -240,53 +240,45 @@ static uint32_t own_part_milli(const struct facet_policy *policy)
     return spatial && milli && milli < FACET_MILLI_WHOLE ? milli : FACET_MILLI_WHOLE;
 }
 
-struct facet_device_time facet_policy_device_time(const struct facet_policy *policy, const struct facet_usage *usage)
+struct facet_device_time facet_policy_device_time(const struct facet_policy *policy)
 {
     return (struct facet_device_time){
         .at_ns = atomic_load_explicit(&policy->settled_at_ns, memory_order_relaxed),
         .measured_ns = atomic_load_explicit(&policy->settled_measured_ns, memory_order_relaxed),
         .settled_ns = atomic_load_explicit(&policy->settled_ns, memory_order_relaxed),
         .published_ns = atomic_load_explicit(&policy->published_ns, memory_order_relaxed),
-        .claimed_ns = atomic_load_explicit(&usage->claimed_ns, memory_order_relaxed),
         .part_milli = own_part_milli(policy),
+        .claim_milli = atomic_load_explicit(&policy->claim_milli, memory_order_relaxed),
     };
+}
+
+/* `value` x `milli` / 1000 without overflow, for `milli` up to 1000. */
+static uint64_t part_ns(uint64_t value, uint32_t milli)
+{
+    return value / FACET_MILLI_WHOLE * milli + value % FACET_MILLI_WHOLE * milli / FACET_MILLI_WHOLE;
 }
 
 /* The time that was measured since the settlement, scaled to time of the whole device. */
 static uint64_t unsettled_ns(const struct facet_device_time *time, uint64_t measured_ns)
 {
-    uint64_t own_ns = measured_ns > time->measured_ns ? measured_ns - time->measured_ns : 0;
-
-    return own_ns / FACET_MILLI_WHOLE * time->part_milli +
-           own_ns % FACET_MILLI_WHOLE * time->part_milli / FACET_MILLI_WHOLE;
+    return part_ns(measured_ns > time->measured_ns ? measured_ns - time->measured_ns : 0, time->part_milli);
 }
 
-/* Tenants can write the page, so the claimed time is bounded by the measured time. */
-static uint64_t claimed_since_ns(const struct facet_device_time *time, uint64_t measured_ns)
-{
-    uint64_t claimed_ns = time->claimed_ns > time->settled_ns ? time->claimed_ns - time->settled_ns : 0;
-
-    return facet_min_u64(claimed_ns, unsettled_ns(time, measured_ns));
-}
-
-uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns)
+uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
 {
     /* More settled than was measured is damage that no owner has judged yet. */
     if (!time->at_ns || time->settled_ns > measured_ns)
         return measured_ns;
-    return time->settled_ns + claimed_since_ns(time, measured_ns);
-}
 
-uint64_t facet_device_time_unclaimed(const struct facet_device_time *time, uint64_t measured_ns)
-{
-    return unsettled_ns(time, measured_ns) - claimed_since_ns(time, measured_ns);
+    uint64_t passed_ns = now_ns > time->at_ns ? now_ns - time->at_ns : 0;
+    return time->settled_ns + facet_min_u64(unsettled_ns(time, measured_ns), part_ns(passed_ns, time->claim_milli));
 }
 
 uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns)
 {
     if (time->at_ns && now_ns <= time->at_ns + FACET_HEARTBEAT_STALE_NS && time->published_ns <= measured_ns)
         return time->published_ns;
-    return facet_device_time_total(time, measured_ns);
+    return facet_device_time_total(time, measured_ns, now_ns);
 }
 
 static long call_futex(const _Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
@@ -312,13 +304,9 @@ void facet_futex_wake(const _Atomic uint32_t *word)
     errno = saved;
 }
 
-/*
- * The scheduler sets `sleeping` before it waits for `rings` to change. So either it sees the ring, or this thread sees
- * `sleeping` and wakes it.
- */
-void facet_bell_ring(struct facet_bell *bell)
+void facet_ring(_Atomic uint32_t *rings, const _Atomic uint32_t *sleeping)
 {
-    atomic_fetch_add_explicit(&bell->rings, 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&bell->sleeping, memory_order_seq_cst))
-        facet_futex_wake(&bell->rings);
+    atomic_fetch_add_explicit(rings, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(sleeping, memory_order_seq_cst))
+        facet_futex_wake(rings);
 }

@@ -8,12 +8,13 @@
  * A folder <runtime>/vgpu/<id>/ holds
  *   policy   written by the owner, mapped read-only by tenants: limits, the gate, freezing, the heartbeat
  *   usage    written by tenants, one slot per process: memory held, work in flight, counters
- *   bell     a hard link to the device's doorbell: tenants ring it, the device's scheduler waits on it
+ *   device   a hard link to the device's lock file, which is empty: processes of all its vGPUs take turns by its lock
  *   belief   the owner alone uses it: which numbers of `usage` it believes (owner_belief.c)
  *   refused  a record of each process that could not enter the vGPU (refused.h)
- * A container has the folder read-only, and over it `usage`, `bell` and `refused` writable (apps/facetd/workload.c):
- * its root can change no word of `policy`, and remove no file. The owner (owner.h) is the daemon, or a host program
- * that limits its own work (facet/limiter.h).
+ * A container has the folder read-only, and over it `usage` and `refused` writable (apps/facetd/workload.c): its root
+ * can change no word of `policy`, and remove no file. No process maps a file that another vGPU's process can write, so
+ * a process that truncates a file harms its own vGPU alone. The owner (owner.h) is the daemon, or a host program that
+ * limits its own work (facet/limiter.h).
  *
  * Rules that make it correct when any process is killed between any two instructions:
  *  - A process owns a slot while it holds the open-file-description lock on the slot's byte of `usage`. The kernel
@@ -28,12 +29,17 @@
  *  - A process may die before it reports its device time. The process that clears its slot then charges that time: from
  *    `unsettled_since_ns`, or from the oldest launch in flight if that is later, for as long as it can have lived.
  *  - No process waits on a writer: there are no locks in the segment, and every wait has a timeout.
+ *
+ * Versions: `policy` and `usage` of version 7 have the same size, and zeros where version 8 has new members, so both
+ * versions are read here. A segment keeps its version while processes are in it. In version 7 one file for all vGPUs of
+ * the device, `bell`, has the words `rings` and `sleeping` (struct facet_bell), and stands for `device`.
  */
 #ifndef FACET_LIMITER_SEGMENT_H
 #define FACET_LIMITER_SEGMENT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -41,10 +47,11 @@
 #include <facet/limiter.h>
 #include <facet/limits.h>
 
-#define FACET_SEGMENT_VERSION 7u
-#define FACET_POLICY_MAGIC    UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
-#define FACET_USAGE_MAGIC     UINT64_C(0x3047415355434146) /* "FACUSAG0" */
-#define FACET_BELL_MAGIC      UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
+#define FACET_SEGMENT_VERSION       8u
+#define FACET_SEGMENT_VERSION_LEAST 7u                           /* the oldest that this release reads and writes */
+#define FACET_POLICY_MAGIC          UINT64_C(0x30594c4f50434146) /* "FACPOLY0" */
+#define FACET_USAGE_MAGIC           UINT64_C(0x3047415355434146) /* "FACUSAG0" */
+#define FACET_BELL_MAGIC            UINT64_C(0x304c4c4542434146) /* "FACBELL0" */
 
 /*
  * The most processes of a vGPU at a time. The file has room for all these slots. Those beyond the first
@@ -119,7 +126,11 @@ struct facet_policy {
     /* The vGPU's device time as the owner's scheduler settled it; see struct facet_device_time. */
     _Alignas(64) _Atomic uint64_t settled_at_ns;
     _Atomic uint64_t settled_measured_ns, settled_ns, published_ns;
+    /* Since version 8. */
+    _Atomic uint32_t claim_milli; /* the vGPU's part of the time in which no scheduler settles */
+    _Atomic uint32_t sleeping;    /* 1 while the device's scheduler sleeps: only then is the wake-up call made */
 };
+_Static_assert(sizeof(struct facet_policy) == 832, "the size of all versions since 7");
 
 /* A value of others_ended_ns: work of other vGPUs is still on the device. */
 #define FACET_OTHERS_RUNNING UINT64_C(1)
@@ -273,19 +284,21 @@ struct facet_usage {
     _Atomic uint64_t memory_peak_bytes;
     /* The vGPU's budget of device time where no scheduler hands it out (pace.h), agreed by compare-and-swap. */
     _Alignas(64) _Atomic uint64_t pace_ns;
-    _Atomic uint64_t claimed_ns; /* facet_device_time.claimed_ns */
+    uint64_t unused; /* in version 7: claimed device time */
+    /* Since version 8: futex word. A process raises it when the device's scheduler must look at the vGPU soon. */
+    _Atomic uint32_t rings;
 
     struct facet_slot slots[FACET_SEGMENT_SLOTS];
 };
+_Static_assert(offsetof(struct facet_usage, slots) == 128, "the place of the slots in all versions since 7");
 
-/* A device's doorbell. Anything that a scheduler must read soon is announced here. */
+/* In version 7: the doorbell that all vGPUs of a device share. */
 struct facet_bell {
     uint64_t magic;
-    _Atomic uint32_t rings;    /* futex word */
-    _Atomic uint32_t sleeping; /* 1 while the scheduler sleeps: only then is the wake-up call made */
-    _Alignas(64) _Atomic uint64_t
-        claimed_until_ns; /* without a scheduler: the device's time is claimed up to here (claim.h) */
+    _Atomic uint32_t rings, sleeping;
+    _Alignas(64) uint64_t unused;
 };
+_Static_assert(sizeof(struct facet_bell) == 128, "the size in version 7");
 
 /* Byte of `usage` whose lock shows that a slot is owned; and the byte that the holder of an ephemeral vGPU locks. */
 #define FACET_SLOT_LOCK_OFFSET(slot) ((off_t)(1 + (slot)))
@@ -312,20 +325,19 @@ struct facet_device_time {
     uint64_t measured_ns;  /* measured time that was settled */
     uint64_t settled_ns;   /* cumulative */
     uint64_t published_ns; /* like settled_ns, but in no window do all vGPUs of the device gain more than it lasts */
-    uint64_t claimed_ns;   /* settled_ns plus the time claimed since (claim.h); below settled_ns: nothing was claimed */
     uint32_t part_milli;   /* the part of the device that the vGPU has to itself: measured time is scaled by it */
+    uint32_t claim_milli;  /* the vGPU's part of the time since the settlement, while no scheduler settles it */
 };
 
-struct facet_device_time facet_policy_device_time(const struct facet_policy *policy, const struct facet_usage *usage);
+struct facet_device_time facet_policy_device_time(const struct facet_policy *policy);
 
 /*
- * All device time of a vGPU whose processes measured `measured_ns`: the settled part, and the time claimed since. It is
- * never more than was measured. The caller reads `time` before `measured_ns`, because both grow.
+ * All device time of a vGPU whose processes measured `measured_ns`: the settled part, and what it measured since, up to
+ * its part of the time that has passed. The parts of all vGPUs add up to the whole, so their device times never add up
+ * to more than has passed, although no word is shared. It is never more than was measured. The caller reads `time`
+ * before `measured_ns`, because both grow.
  */
-uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns);
-
-/* The measured time that is neither settled nor claimed. */
-uint64_t facet_device_time_unclaimed(const struct facet_device_time *time, uint64_t measured_ns);
+uint64_t facet_device_time_total(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
 
 /* The published part of facet_device_time_total() at `now_ns`; all of it when no scheduler settles any more. */
 uint64_t facet_device_time_published(const struct facet_device_time *time, uint64_t measured_ns, uint64_t now_ns);
@@ -366,7 +378,11 @@ enum facet_status facet_bell_check(const struct facet_bell *bell, size_t size, c
 enum facet_status facet_segment_map(int dir_fd, const char *name, bool writable, size_t minimum, void **ret_address,
                                     size_t *ret_size, int *ret_fd, struct facet_error *error);
 
-void facet_bell_ring(struct facet_bell *bell);
+/*
+ * Raises `rings`, and wakes the scheduler if it sleeps. It sets `sleeping` before it waits for `rings` to change. So
+ * either it sees the ring, or this thread sees `sleeping`.
+ */
+void facet_ring(_Atomic uint32_t *rings, const _Atomic uint32_t *sleeping);
 
 /* Futex calls on words shared between processes. `timeout_ns` is relative. Returns false on timeout. */
 bool facet_futex_wait(const _Atomic uint32_t *word, uint32_t seen, uint64_t timeout_ns);

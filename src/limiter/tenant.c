@@ -14,7 +14,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "limiter/claim.h"
 #include "limiter/memory.h"
 #include "limiter/pace.h"
 #include "limiter/slot.h"
@@ -69,29 +68,52 @@ static enum facet_status remember_usage(struct facet_tenant *tenant, struct face
     return move_descriptor_high(&tenant->usage_fd, "usage", error);
 }
 
-static enum facet_status remember_bell(struct facet_tenant *tenant, struct facet_error *error)
+static enum facet_status open_device_lock(int dir_fd, struct facet_tenant *tenant, struct facet_error *error)
 {
+    const char *name = tenant->policy->version == FACET_SEGMENT_VERSION ? "device" : "bell";
     struct stat status;
 
-    if (fstat(tenant->bell_fd, &status) < 0)
-        return facet_error_errno(error, errno, "looking at segment file 'bell'");
-    tenant->bell_device = status.st_dev;
-    tenant->bell_inode = status.st_ino;
-    return move_descriptor_high(&tenant->bell_fd, "bell", error);
+    tenant->device_fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (tenant->device_fd < 0 || fstat(tenant->device_fd, &status) < 0)
+        return facet_error_errno(error, errno, "opening segment file '%s'", name);
+    tenant->lock_device = status.st_dev;
+    tenant->lock_inode = status.st_ino;
+    return move_descriptor_high(&tenant->device_fd, name, error);
 }
 
-static bool is_bell(const struct facet_tenant *tenant, int fd)
+static bool is_device_lock(const struct facet_tenant *tenant, int fd)
 {
     struct stat status;
 
-    return fstat(fd, &status) == 0 && status.st_dev == tenant->bell_device && status.st_ino == tenant->bell_inode;
+    return fstat(fd, &status) == 0 && status.st_dev == tenant->lock_device && status.st_ino == tenant->lock_inode;
+}
+
+/* Version 7 has the words by which the scheduler is woken in a file that all vGPUs of the device share. */
+static enum facet_status map_rings(int dir_fd, struct facet_tenant *tenant, struct facet_error *error)
+{
+    FACET_CLEANUP_FD int fd = -1;
+    void *bell = NULL;
+    size_t size;
+
+    tenant->rings = &tenant->usage->rings;
+    tenant->sleeping = &tenant->policy->sleeping;
+    if (tenant->policy->version == FACET_SEGMENT_VERSION)
+        return FACET_OK;
+    enum facet_status status =
+        facet_segment_map(dir_fd, "bell", true, sizeof(struct facet_bell), &bell, &size, &fd, error);
+    if (status != FACET_OK)
+        return status;
+    tenant->bell = bell;
+    tenant->rings = &tenant->bell->rings;
+    tenant->sleeping = &tenant->bell->sleeping;
+    return facet_bell_check(tenant->bell, size, "bell", error);
 }
 
 static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_tenant *tenant,
                                      struct facet_error *error)
 {
     FACET_CLEANUP_FD int policy_fd = -1;
-    void *policy = NULL, *usage = NULL, *bell = NULL;
+    void *policy = NULL, *usage = NULL;
     enum facet_status status;
 
     status = facet_segment_map(dir_fd, "policy", false, sizeof(struct facet_policy), &policy, &tenant->policy_size,
@@ -102,19 +124,15 @@ static enum facet_status map_segment(int dir_fd, const char *dir, struct facet_t
                                    &tenant->usage_fd, error);
     tenant->usage = usage;
     if (status == FACET_OK)
-        status = facet_segment_map(dir_fd, "bell", true, sizeof(struct facet_bell), &bell, &tenant->bell_size,
-                                   &tenant->bell_fd, error);
-    tenant->bell = bell;
-    if (status == FACET_OK)
         status = remember_usage(tenant, error);
-    if (status == FACET_OK)
-        status = remember_bell(tenant, error);
     if (status == FACET_OK)
         status = facet_policy_check(policy, tenant->policy_size, "policy", error);
     if (status == FACET_OK)
         status = facet_usage_check(usage, tenant->usage_size, "usage", error);
     if (status == FACET_OK)
-        status = facet_bell_check(bell, tenant->bell_size, "bell", error);
+        status = map_rings(dir_fd, tenant, error);
+    if (status == FACET_OK)
+        status = open_device_lock(dir_fd, tenant, error);
     if (status != FACET_OK)
         facet_error_prefix(error, "vGPU segment %s", dir);
     return status;
@@ -129,18 +147,22 @@ static void unmap_segment(struct facet_tenant *tenant)
         if (facet_tenant_is_usage(tenant, tenant->usage_fd))
             close(tenant->usage_fd);
     }
-    if (tenant->bell) {
-        munmap(tenant->bell, tenant->bell_size);
-        if (is_bell(tenant, tenant->bell_fd))
-            close(tenant->bell_fd);
-    }
+    if (tenant->bell)
+        munmap(tenant->bell, sizeof *tenant->bell);
+    if (is_device_lock(tenant, tenant->device_fd))
+        close(tenant->device_fd);
     *tenant = (struct facet_tenant){0};
+}
+
+static void ring_scheduler(const struct facet_tenant *tenant)
+{
+    facet_ring(tenant->rings, tenant->sleeping);
 }
 
 enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_tenant, struct facet_error *error)
 {
     FACET_CLEANUP_FD int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct facet_tenant tenant = {.usage_fd = -1, .bell_fd = -1};
+    struct facet_tenant tenant = {.usage_fd = -1, .device_fd = -1};
 
     if (dir_fd < 0)
         return facet_error_errno(error, errno, "opening vGPU segment '%s'", dir);
@@ -155,7 +177,7 @@ enum facet_status facet_tenant_attach(const char *dir, struct facet_tenant *ret_
     tenant.attached_ns = facet_clock_now_ns();
     *ret_tenant = tenant;
     facet_tenant_supervise(ret_tenant, ret_tenant->attached_ns);
-    facet_bell_ring(ret_tenant->bell); /* from now on the daemon watches whether this process lives */
+    ring_scheduler(ret_tenant); /* from now on the daemon watches whether this process lives */
     return FACET_OK;
 }
 
@@ -166,7 +188,7 @@ void facet_tenant_detach(struct facet_tenant *tenant)
     facet_slot_clear(tenant->slot);
     if (facet_tenant_is_usage(tenant, tenant->usage_fd))
         facet_slot_unlock(tenant->usage_fd, FACET_SLOT_LOCK_OFFSET(tenant->slot - tenant->usage->slots));
-    facet_bell_ring(tenant->bell);
+    ring_scheduler(tenant);
     unmap_segment(tenant);
 }
 
@@ -175,16 +197,16 @@ void facet_tenant_forked(struct facet_tenant *tenant)
     unmap_segment(tenant);
 }
 
-/* Opens the bell anew: the lock belongs to this file description, which a child forked earlier does not share. */
+/* Opens the file anew: the lock belongs to this file description, which a child forked earlier does not share. */
 int facet_tenant_lock_device(const struct facet_tenant *tenant, uint64_t most_ns)
 {
     uint64_t end_ns = facet_clock_now_ns() + most_ns;
     char path[32];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->bell_fd);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", tenant->device_fd);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool held = false;
-    while (fd >= 0 && is_bell(tenant, fd) && !(held = flock(fd, LOCK_EX | LOCK_NB) == 0) &&
+    while (fd >= 0 && is_device_lock(tenant, fd) && !(held = flock(fd, LOCK_EX | LOCK_NB) == 0) &&
            facet_clock_now_ns() < end_ns)
         nanosleep(&(struct timespec){.tv_nsec = FACET_NS_PER_MS}, NULL);
     if (fd >= 0 && !held) {
@@ -197,7 +219,7 @@ int facet_tenant_lock_device(const struct facet_tenant *tenant, uint64_t most_ns
 /* Unlocks before it closes: a child may have inherited the descriptor, and would keep the lock. */
 void facet_tenant_unlock_device(const struct facet_tenant *tenant, int held)
 {
-    if (held < 0 || !is_bell(tenant, held))
+    if (held < 0 || !is_device_lock(tenant, held))
         return;
     flock(held, LOCK_UN);
     close(held);
@@ -238,7 +260,7 @@ static void wait_for_thaw(struct facet_tenant *tenant)
         facet_tenant_supervise(tenant, facet_clock_now_ns());
         if (!must_wait_for_thaw(tenant, frozen))
             break;
-        facet_bell_ring(tenant->bell);
+        ring_scheduler(tenant);
         facet_futex_wait(&tenant->policy->frozen, frozen, RECHECK_NS);
     }
     atomic_fetch_sub_explicit(&tenant->slot->allocating, 1, memory_order_seq_cst);
@@ -329,8 +351,6 @@ void facet_tenant_supervise(struct facet_tenant *tenant, uint64_t now_ns)
     atomic_store_explicit(&tenant->slot->alive_ns, now_ns, memory_order_relaxed);
     if (atomic_load_explicit(&tenant->orphan, memory_order_relaxed) != orphan)
         atomic_store_explicit(&tenant->orphan, orphan, memory_order_relaxed);
-    if (orphan)
-        facet_claim(tenant->policy, tenant->usage, tenant->bell, FACET_CLAIM_BY_TENANT, now_ns);
 }
 
 /*
@@ -426,13 +446,14 @@ static bool take_out_of_flight(struct facet_tenant *tenant, struct facet_slot_sh
 }
 
 /*
- * `rings`: rings the bell, after the launch is out of flight: a scheduler that wakes before would count it as running.
+ * `rings`: wakes the scheduler, after the launch is out of flight: a scheduler that wakes before would count it as
+ * running.
  */
 static void withdraw_launch(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint64_t estimate_ns,
                             bool rings)
 {
     if (take_out_of_flight(tenant, shard, 1, estimate_ns) || rings)
-        facet_bell_ring(tenant->bell);
+        ring_scheduler(tenant);
 }
 
 /* Whether no scheduler hands device time out: there is no daemon, or the owner does not schedule. */
@@ -589,7 +610,7 @@ static void end_launches(struct facet_tenant *tenant, struct facet_slot_shard *s
     if (atomic_load_explicit(&slot->waiting, memory_order_seq_cst))
         facet_futex_wake(&slot->completions);
     if (idle && FACET_GATE_STATE(atomic_load_explicit(&tenant->policy->gate, memory_order_seq_cst)) != FACET_GATE_OPEN)
-        facet_bell_ring(tenant->bell);
+        ring_scheduler(tenant);
 }
 
 void facet_tenant_complete_in(struct facet_tenant *tenant, struct facet_slot_shard *shard, uint32_t count,

@@ -20,13 +20,15 @@ struct facet_tenant {
     const struct facet_policy *policy;
     struct facet_usage *usage;
     struct facet_slot *slot;
-    struct facet_bell *bell;
+    _Atomic uint32_t *rings; /* for facet_ring(), with `sleeping` */
+    const _Atomic uint32_t *sleeping;
+    struct facet_bell *bell; /* NULL, except in a segment of version 7 */
     _Atomic uint32_t orphan; /* 1 while the daemon's heartbeat is stale; kept by facet_tenant_supervise() */
-    size_t policy_size, usage_size, bell_size;
+    size_t policy_size, usage_size;
     int usage_fd; /* carries the slot's lock; a program may close it and use its number for something else */
     uint64_t usage_device, usage_inode; /* the file that usage_fd must still refer to when it is used */
-    int bell_fd;                        /* for facet_tenant_lock_device() */
-    uint64_t bell_device, bell_inode;
+    int device_fd;                      /* the device's lock file, for facet_tenant_lock_device() */
+    uint64_t lock_device, lock_inode;   /* the file that device_fd must still refer to */
     uint64_t attached_ns;
     /*
      * For facet_tenant_memory_free_cached(): sums of the device's free and the vGPU's charged memory. At

@@ -57,7 +57,7 @@ def log(line):
 
 def segment_version():
     with open(SEGMENT, encoding="utf-8") as file:
-        return int(re.search(r"#define FACET_SEGMENT_VERSION (\d+)u", file.read())[1])
+        return int(re.search(r"#define FACET_SEGMENT_VERSION +(\d+)u", file.read())[1])
 
 
 def make_segment(folder):

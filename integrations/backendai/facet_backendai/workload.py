@@ -14,7 +14,7 @@ from . import library as lib
 
 LAYER = "libfacet-opencl-layer.so"
 # Programs write these files of a segment's folder; the rest of it is read-only to them.
-WRITTEN_FILES = ("usage", "bell", "refused")
+WRITTEN_FILES = ("usage", "refused")
 VGPU_VARIABLE = "FACET_VGPU_DIR"
 # Only these variables of a daemon's answer are set: an answer must not set LD_PRELOAD, for example.
 _DEFINED = re.compile(r"[A-Z0-9_]+_VISIBLE_DEVICES|POCL_AFFINITY|FACET_SIM_PROFILE|FACET_SIM_STATE")

@@ -78,16 +78,16 @@ static bool vgpu_is_retired(void)
     return false;
 }
 
-static void ring_doorbell(struct facet_tenant *tenant)
+static void wake_scheduler(struct facet_tenant *tenant)
 {
-    facet_bell_ring(tenant->bell);
+    facet_ring(tenant->rings, tenant->sleeping);
 }
 
 static void announce_arrival(void)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++) {
         atomic_fetch_add(&tenant_at(i)->slot->waiting_resident, 1);
-        ring_doorbell(tenant_at(i));
+        wake_scheduler(tenant_at(i));
     }
 }
 
@@ -99,7 +99,7 @@ static void withdraw_arrival(void)
         atomic_store(&slot->last_used_ns, facet_clock_now_ns());
         atomic_store(&slot->refused_bytes, 0);
         atomic_fetch_sub(&slot->waiting_resident, 1);
-        ring_doorbell(tenant_at(i));
+        wake_scheduler(tenant_at(i));
     }
 }
 
@@ -116,7 +116,7 @@ static void publish_shortage(void)
         uint64_t missing = missing_bytes(tenant_at(i)->slot);
 
         if (atomic_exchange(&tenant_at(i)->slot->refused_bytes, missing) != missing)
-            ring_doorbell(tenant_at(i));
+            wake_scheduler(tenant_at(i));
     }
 }
 
@@ -240,7 +240,7 @@ static void publish_cannot_swap(bool cannot_swap)
 {
     for (uint32_t i = 0; i < facet_cuda_process.count; i++)
         if (atomic_exchange(&tenant_at(i)->slot->cannot_swap, cannot_swap) != cannot_swap)
-            ring_doorbell(tenant_at(i));
+            wake_scheduler(tenant_at(i));
 }
 
 /* Sends the excess to the host. Returns the time until the next attempt; 0: done. */
@@ -254,7 +254,7 @@ static uint64_t move_out(void)
         uint64_t excess = excess_bytes(tenant_at(i));
 
         cannot_swap |= facet_cuda_blocks_send_out(i, excess) < excess;
-        ring_doorbell(tenant_at(i));
+        wake_scheduler(tenant_at(i));
     }
     facet_cuda_quiesce_change(FACET_CUDA_QUIESCE_MOVING,
                               all_is_resident() ? FACET_CUDA_QUIESCE_OPEN : FACET_CUDA_QUIESCE_AWAY);

@@ -168,8 +168,8 @@ attempt("truncate policy", lambda: os.truncate("policy", 0))
 attempt("make a file", lambda: open("new", "wb"))
 for name in sorted(os.listdir()):
     attempt(f"remove {name}", lambda: os.unlink(name))
-    attempt(f"replace {name}", lambda: os.replace("usage" if name != "usage" else "bell", name))
-for name in ("usage", "bell", "refused"):
+    attempt(f"replace {name}", lambda: os.replace("usage" if name != "usage" else "device", name))
+for name in ("usage", "refused"):
     open(name, "r+b").close()
 """
 

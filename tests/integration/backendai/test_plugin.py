@@ -131,7 +131,7 @@ def a_container_gets_the_environment_of_facet_run():
         mounts = {mount["Target"]: mount for mount in arguments["HostConfig"]["Mounts"]}
         inside = {target: (mount["Source"], mount.get("ReadOnly", False)) for target, mount in mounts.items()
                   if target.startswith(vgpu["segment"])}
-        written = [os.path.join(vgpu["segment"], name) for name in ("usage", "bell", "refused")]
+        written = [os.path.join(vgpu["segment"], name) for name in ("usage", "refused")]
         equal(inside, {vgpu["segment"]: (vgpu["segment"], True), **{path: (path, False) for path in written}})
         equal([path for path in written if not os.path.isfile(path)], [], "files that are missing")
         targets = [mount["Target"] for mount in arguments["HostConfig"]["Mounts"]]

@@ -363,7 +363,7 @@ def a_reservation_rendered_for_containers_mounts_the_libraries():
                   for mount in docker["HostConfig"]["Mounts"]}
         equal((mounts[folder], mounts[segment]), ((folder, True), (segment, True)))
         written = sorted(source for source in mounts if source.startswith(segment + "/"))
-        equal((written, {mounts[file] for file in written}), ([f"{segment}/{name}" for name in ("bell", "refused", "usage")],
+        equal((written, {mounts[file] for file in written}), ([f"{segment}/{name}" for name in ("refused", "usage")],
                                                               {(file, False) for file in written}))
         env = dict(pair.split("=", 1) for pair in docker["Env"])
         equal((env["LD_PRELOAD"], env["FACET_VGPU_DIR"]),
@@ -403,7 +403,7 @@ attempt("make a file", lambda: open("new", "wb"))
 for name in sorted(os.listdir()):
     attempt(f"remove {name}", lambda: os.unlink(name))
     attempt(f"rename {name}", lambda: os.rename(name, "renamed"))
-    attempt(f"replace {name}", lambda: os.replace("usage", name) if name != "usage" else os.replace("bell", name))
+    attempt(f"replace {name}", lambda: os.replace("usage", name) if name != "usage" else os.replace("device", name))
     attempt(f"link {name}", lambda: os.link(name, "linked"))
 print(json.dumps(done), flush=True)
 sys.exit(subprocess.run(program).returncode)

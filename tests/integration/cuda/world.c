@@ -67,7 +67,7 @@ static int add_vgpu(struct world *world, struct facet_owner_spec spec)
     uint32_t index = world->count;
     struct facet_owner *owner;
     struct facet_error error = {0};
-    char bell[128], root[sizeof world->root];
+    char lock[128], root[sizeof world->root];
 
     spec.vgpu_id = world->ids[index];
     spec.vgpu_name = "t";
@@ -80,8 +80,8 @@ static int add_vgpu(struct world *world, struct facet_owner_spec spec)
     spec.device.memory_bytes = UINT64_C(8) << 30;
     snprintf(spec.device.id, sizeof spec.device.id, "%s", WORLD_DEVICE);
     snprintf(spec.device.address, sizeof spec.device.address, "%s", world_vendor.address);
-    if (scheduler_bell_path(world->scheduler, WORLD_DEVICE, bell, sizeof bell, &error) != FACET_OK ||
-        facet_owner_create(world->dirs[index], &spec, bell, &owner, &error) != FACET_OK ||
+    if (scheduler_device_lock(world->scheduler, WORLD_DEVICE, lock, sizeof lock, &error) != FACET_OK ||
+        facet_owner_create(world->dirs[index], &spec, lock, &owner, &error) != FACET_OK ||
         scheduler_add(world->scheduler, WORLD_DEVICE, spec.vgpu_id, owner, &spec.limits, false, &error) != FACET_OK) {
         print_failure("vGPU", error.message);
         return -1;

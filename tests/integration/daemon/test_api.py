@@ -102,7 +102,7 @@ def a_vgpu_that_asks_for_nothing_gets_the_defaults():
                     "segment": os.path.join(daemon.runtime, "vgpu", vgpu["id"])}
         equal({member: vgpu[member] for member in expected}, expected)
         equal("warning" in vgpu, False)
-        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "refused", "usage"])
+        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "device", "policy", "refused", "usage"])
 
 
 @test
@@ -164,7 +164,7 @@ def labels_are_kept_until_a_change_replaces_them():
 
 @test
 def users_of_containers_reach_a_segment_by_a_mount_alone():
-    modes = {"": 0o755, "policy": 0o644, "usage": 0o666, "bell": 0o666, "refused": 0o666, "belief": 0o600}
+    modes = {"": 0o755, "policy": 0o644, "usage": 0o666, "device": 0o444, "refused": 0o666, "belief": 0o600}
     with Facetd() as daemon:
         segment = daemon.create(name="a")["segment"]
         for _ in range(2):

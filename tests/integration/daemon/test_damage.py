@@ -207,25 +207,35 @@ def a_peak_below_the_memory_in_use_is_absent():
 
 
 @test
-def a_bell_that_was_cut_or_overwritten_is_restored():
+def a_process_that_cuts_its_files_disturbs_no_other_vgpu():
     with Facetd() as daemon:
-        segment = daemon.create(name="a")["segment"]
-        bell = os.path.join(segment, "bell")
-        with open(bell, "rb") as file:
-            whole = file.read()
-        magic = whole[:8]
+        segment, tenant = create_with_tenant(daemon)
+        other = daemon.create(name="b")["segment"]
+        for name in ("device", "refused", "usage"):
+            os.truncate(os.path.join(other, name), 0)
+        wait_until(lambda: "damaged" in daemon.get("/v1/vgpus/b").json.get("warning", ""), "the damage is seen")
+        for _ in range(2):
+            vgpu = daemon.get("/v1/vgpus/a").json
+            equal((vgpu["memory_used_bytes"], vgpu["processes"], vgpu.get("warning")), (MEMORY, 1, None))
+            overwrite(os.path.join(segment, "usage"), SLOT, struct.pack("<Q", 2 * MEMORY))
+            wait_until(lambda: daemon.get("/v1/vgpus/a").json["memory_used_bytes"] == 2 * MEMORY, "new numbers")
+            overwrite(os.path.join(segment, "usage"), SLOT, struct.pack("<Q", MEMORY))
+            daemon.restart()
+        tenant.end()
 
-        def is_whole():
-            with open(bell, "rb") as file:
-                content = file.read()
-            return (len(content), content[:8]) == (len(whole), magic)
-        for damage in (lambda: os.truncate(bell, 0), lambda: os.truncate(bell, 60), lambda: overwrite(bell, 0, bytes(8)),
-                       lambda: (os.truncate(bell, 0), os.truncate(bell, len(whole)))):
-            damage()
-            wait_until(is_whole, "the bell is restored")
-        equal(os.stat(bell).st_ino, os.stat(os.path.join(daemon.runtime, "devices", "test:0.bell")).st_ino)
-        equal(daemon.get("/v1/health").status, 200)
-        contains(daemon.end()[1], "the doorbell of device test:0 was damaged from outside, and is restored")
+
+@test
+def files_that_a_process_makes_longer_are_cut():
+    with Facetd() as daemon:
+        segment, tenant = create_with_tenant(daemon)
+        sizes = {name: os.path.getsize(os.path.join(segment, name)) for name in ("usage", "refused")}
+        for name, most in (("usage", sizes["usage"]), ("refused", 4096 * 512)):
+            path = os.path.join(segment, name)
+            os.truncate(path, 1 << 30)
+            wait_until(lambda: os.path.getsize(path) <= most, f"{name} is cut")
+        vgpu = daemon.get("/v1/vgpus/a").json
+        equal((vgpu["memory_used_bytes"], vgpu["processes"]), (MEMORY, 1))
+        tenant.end()
 
 
 @test

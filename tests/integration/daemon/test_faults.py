@@ -292,19 +292,6 @@ def no_damage_makes_a_number_negative_or_more_than_can_be():
 
 
 @test
-def a_truncated_doorbell_is_made_anew():
-    with Facetd() as daemon:
-        segment = daemon.create(name="a")["segment"]
-        folder = os.path.join(daemon.runtime, "devices")
-        bell = os.path.join(folder, os.listdir(folder)[0])
-        os.truncate(bell, 0)
-        daemon.restart()
-        equal(os.path.samefile(bell, os.path.join(segment, "bell")), True, "the vGPU has the device's bell")
-        equal("warning" in daemon.get("/v1/vgpus/a").json, False, "a warning")
-        equal([name for name in os.listdir(os.path.dirname(segment)) if "corrupt" in name], [])
-
-
-@test
 def a_truncated_segment_is_moved_aside_and_made_anew():
     with Facetd() as daemon:
         vgpu = daemon.create(name="a")
@@ -327,7 +314,7 @@ def after_a_reboot_persistent_vgpus_are_back():
         wait_until(lambda: daemon.names() == ["kept"], "the ephemeral vGPU is removed")
         again = daemon.get("/v1/vgpus/kept").json
         equal((again["id"], again["state"], again["compute_request_milli"]), (vgpu["id"], "frozen", 250))
-        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "bell", "policy", "refused", "usage"])
+        equal(sorted(os.listdir(vgpu["segment"])), ["belief", "device", "policy", "refused", "usage"])
 
 
 @test

@@ -138,7 +138,7 @@ def a_vgpu_in_a_reservation_is_entered_by_the_configuration():
                                                f"FACET_VGPU_DIR_{vgpu['id']}": vgpu["segment"]})
         equal([(mount["source"], mount["permission"]) for mount in got["workload"]["mounts"]],
               [(layer, "ro"), (vgpu["segment"], "ro"),
-               *((os.path.join(vgpu["segment"], name), "rw") for name in ("usage", "bell", "refused"))])
+               *((os.path.join(vgpu["segment"], name), "rw") for name in ("usage", "refused"))])
         equal(got["rendered"]["left"], [])
         cdi = daemon.get(f"{PATH}/job?render=cdi").json["rendered"]["configuration"]
         equal((cdi["kind"], cdi["devices"][0]["name"]), ("facet.dev/vgpu", vgpu["name"]))

@@ -52,7 +52,7 @@ static void add_tenant(struct world *world, int index, uint32_t request_milli, u
     struct facet_owner_spec spec = {.vgpu_id = world->ids[index], .vgpu_name = "t"};
     struct facet_owner *owner;
     struct facet_error error = {0};
-    char bell[128], root[sizeof world->root];
+    char lock[128], root[sizeof world->root];
 
     memcpy(root, world->root, sizeof root);
     snprintf(world->ids[index], sizeof world->ids[index], "v%d", index);
@@ -61,8 +61,8 @@ static void add_tenant(struct world *world, int index, uint32_t request_milli, u
     spec.limits.memory_bytes = 64 * MIB;
     spec.limits.compute_request_milli = request_milli;
     spec.limits.compute_limit_milli = limit_milli;
-    assert_int_equal(scheduler_bell_path(world->scheduler, "test:0", bell, sizeof bell, &error), FACET_OK);
-    if (facet_owner_create(world->dirs[index], &spec, bell, &owner, &error) != FACET_OK ||
+    assert_int_equal(scheduler_device_lock(world->scheduler, "test:0", lock, sizeof lock, &error), FACET_OK);
+    if (facet_owner_create(world->dirs[index], &spec, lock, &owner, &error) != FACET_OK ||
         scheduler_add(world->scheduler, "test:0", world->ids[index], owner, &spec.limits, false, &error) != FACET_OK)
         fail_msg("%s", error.message);
 }
@@ -481,7 +481,7 @@ static void test_an_unknown_vgpu_or_device_is_refused(void **state)
     assert_non_null(strstr(error.message, "nobody"));
     assert_int_equal(scheduler_remove(world->scheduler, "nobody", &error), FACET_NOT_FOUND);
     assert_int_equal(scheduler_set_frozen(world->scheduler, "nobody", true, &error), FACET_NOT_FOUND);
-    assert_int_equal(scheduler_bell_path(world->scheduler, "a/b", path, sizeof path, &error), FACET_INVALID_ARGUMENT);
+    assert_int_equal(scheduler_device_lock(world->scheduler, "a/b", path, sizeof path, &error), FACET_INVALID_ARGUMENT);
 }
 
 static void test_a_vgpu_can_be_removed_and_added_again(void **state)

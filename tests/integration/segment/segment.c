@@ -27,14 +27,14 @@ bool test_segment_make(struct test_segment *segment, const char *address, uint64
         return false;
     }
     snprintf(segment->dir, sizeof segment->dir, "%s/vgpu", segment->root);
-    snprintf(segment->bell_path, sizeof segment->bell_path, "%s/bell", segment->root);
+    snprintf(segment->lock_path, sizeof segment->lock_path, "%s/device.lock", segment->root);
     facet_limits_init(&spec.limits);
     spec.limits.memory_bytes = memory_bytes;
     snprintf(spec.device.id, sizeof spec.device.id, "test:0");
     snprintf(spec.device.address, sizeof spec.device.address, "%s", address);
     spec.device.memory_bytes = memory_bytes;
-    if (facet_bell_make(segment->bell_path, &segment->bell, &error) != FACET_OK ||
-        facet_owner_create(segment->dir, &spec, segment->bell_path, &segment->owner, &error) != FACET_OK)
+    if (facet_device_lock_make(segment->lock_path, &error) != FACET_OK ||
+        facet_owner_create(segment->dir, &spec, segment->lock_path, &segment->owner, &error) != FACET_OK)
         return print_failure(&error);
     facet_owner_set_gate(segment->owner, FACET_GATE_OPEN);
     test_segment_beat(segment);
@@ -51,10 +51,9 @@ void test_segment_remove(struct test_segment *segment)
     struct facet_error error = {0};
 
     facet_owner_close(segment->owner);
-    facet_bell_unmap(segment->bell);
     if (facet_owner_remove(segment->dir, &error) != FACET_OK)
         print_failure(&error);
-    unlink(segment->bell_path);
+    unlink(segment->lock_path);
     rmdir(segment->root);
     close(segment->folder);
 }

@@ -2,7 +2,7 @@
 /*
  * A vGPU segment for tests, without a daemon.
  *
- * Owns: its folder, its bell, its owner's handle, and the heartbeat, which only test_segment_beat() renews.
+ * Owns: its folder, its owner's handle, and the heartbeat, which only test_segment_beat() renews.
  * Never: is installed.
  */
 #ifndef FACET_TEST_SEGMENT_H
@@ -11,9 +11,8 @@
 #include "limiter/owner.h"
 
 struct test_segment {
-    char root[64], dir[96], bell_path[96];
+    char root[64], dir[96], lock_path[96];
     struct facet_owner *owner;
-    struct facet_bell *bell;
     int folder; /* a descriptor, whose lock keeps `root` from being cleaned up */
 };
 

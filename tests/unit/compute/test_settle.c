@@ -253,24 +253,52 @@ static void test_new_scheduler_goes_on_where_the_last_one_was(void **state)
 {
     const struct facet_settled before = {
         .at_ns = 2 * S, .measured_ns = 900 * MS, .settled_ns = 800 * MS, .published_ns = 790 * MS};
-    /* For a second there was no scheduler, and each client measured most of that second. */
-    const struct facet_settle_demand demand = {.measured_ns = 1600 * MS};
+    /* For a second there was no scheduler. Each client measured most of it, and readers counted their parts. */
+    const struct facet_settle_demand demands[] = {{.measured_ns = 1600 * MS, .claim_milli = 600},
+                                                  {.measured_ns = 1600 * MS, .claim_milli = 400}};
 
     facet_settle_init(&settle, 3 * S);
-    facet_settle_add(&settle, 0, true, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
-    facet_settle_add(&settle, 1, true, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
-    assert_int_equal(client_at(0)->total.settled_ns, 1500 * MS);
-    assert_int_equal(client_at(1)->total.settled_ns, 1100 * MS);
-    assert_int_equal(client_at(0)->total.published_ns, 1500 * MS);
-    assert_int_equal(client_at(1)->total.published_ns, 1080 * MS); /* a second in all */
+    for (uint32_t i = 0; i < 2; i++)
+        facet_settle_add(&settle, i, true, FACET_MILLI_WHOLE, &before, &demands[i], 3 * S);
+    assert_int_equal(client_at(0)->total.settled_ns, 1400 * MS);
+    assert_int_equal(client_at(1)->total.settled_ns, 1200 * MS);
+    assert_int_equal(client_at(0)->total.published_ns, 1400 * MS);
+    assert_int_equal(client_at(1)->total.published_ns, 1180 * MS); /* a second in all */
     for (uint64_t i = 1; i <= 30; i++) {
         uint64_t before_ns = published_sum_ns();
 
         facet_settle_step(&settle, 3 * S + i * MS);
         assert_true(published_sum_ns() - before_ns <= MS);
     }
-    assert_int_equal(client_at(0)->total.published_ns, 1500 * MS);
-    assert_int_equal(client_at(1)->total.published_ns, 1100 * MS);
+    assert_int_equal(client_at(0)->total.published_ns, 1400 * MS);
+    assert_int_equal(client_at(1)->total.published_ns, 1200 * MS);
+}
+
+/* What one client leaves of its part is for the others. */
+static void test_parts_that_are_left_go_to_later_clients(void **state)
+{
+    const struct facet_settled before = {.at_ns = 2 * S};
+
+    facet_settle_init(&settle, 3 * S);
+    facet_settle_add(&settle, 0, false, FACET_MILLI_WHOLE, &before,
+                     &(struct facet_settle_demand){.measured_ns = 100 * MS, .claim_milli = 500}, 3 * S);
+    facet_settle_add(&settle, 1, false, FACET_MILLI_WHOLE, &before,
+                     &(struct facet_settle_demand){.measured_ns = 1000 * MS, .claim_milli = 500}, 3 * S);
+    assert_int_equal(client_at(0)->total.settled_ns, 100 * MS);
+    assert_int_equal(client_at(1)->total.settled_ns, 900 * MS);
+}
+
+/* A scheduler of an earlier release gave no parts: the first clients have what they measured. */
+static void test_without_parts_the_first_clients_have_the_time(void **state)
+{
+    const struct facet_settled before = {.at_ns = 2 * S};
+    const struct facet_settle_demand demand = {.measured_ns = 700 * MS};
+
+    facet_settle_init(&settle, 3 * S);
+    for (uint32_t i = 0; i < 2; i++)
+        facet_settle_add(&settle, i, false, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
+    assert_int_equal(client_at(0)->total.settled_ns, 700 * MS);
+    assert_int_equal(client_at(1)->total.settled_ns, 300 * MS);
 }
 
 /*
@@ -294,27 +322,24 @@ static void test_launch_outlives_a_scheduler(void **state)
     assert_int_equal(client_at(0)->total.settled_ns, 1600 * MS);
 }
 
-/* Each client claimed half of the second without a scheduler. A tenth of a second was claimed later. */
-static void test_claimed_time_is_taken_over_once(void **state)
+/* The scheduler was stopped for a second. Readers counted each client's part meanwhile, and no number falls. */
+static void test_a_late_step_settles_at_least_the_parts(void **state)
 {
-    const struct facet_settled before = {.at_ns = 2 * S};
-    const struct facet_settle_demand demand = {.measured_ns = 900 * MS, .claimed_ns = 500 * MS};
-
-    facet_settle_init(&settle, 3 * S);
-    facet_settle_set_claimed(&settle, 3 * S);
+    facet_settle_init(&settle, 1 * S);
     for (uint32_t i = 0; i < 2; i++)
-        facet_settle_add(&settle, i, false, FACET_MILLI_WHOLE, &before, &demand, 3 * S);
-    for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(client_at(i)->total.settled_ns, 500 * MS);
-        assert_int_equal(client_at(i)->total.published_ns, 500 * MS);
-        client_at(i)->demand.measured_ns = 1900 * MS;
-    }
-    client_at(0)->demand.claimed_ns = 600 * MS;
-    facet_settle_set_claimed(&settle, 3 * S + 100 * MS);
-    facet_settle_step(&settle, 4 * S);
-    assert_int_equal(client_at(0)->total.settled_ns + client_at(1)->total.settled_ns, 2 * S);
-    assert_int_equal(client_at(0)->total.settled_ns, 1050 * MS); /* the clients share the remaining 0.9 s */
-    assert_true(published_sum_ns() <= 2 * S);
+        add_client_without_model(i, true, FACET_MILLI_WHOLE);
+    client_at(0)->demand = (struct facet_settle_demand){.measured_ns = 900 * MS, .claim_milli = 700};
+    client_at(1)->demand =
+        (struct facet_settle_demand){.measured_ns = 900 * MS, .charged_ns = 1 * S, .claim_milli = 300};
+    facet_settle_step(&settle, 2 * S);
+    assert_int_equal(client_at(0)->total.settled_ns, 700 * MS);
+    assert_int_equal(client_at(1)->total.settled_ns, 300 * MS);
+    for (uint32_t i = 0; i < 2; i++)
+        client_at(i)->demand.measured_ns += 100 * MS;
+    client_at(1)->demand.charged_ns += 100 * MS;
+    facet_settle_step(&settle, 2 * S + 100 * MS); /* in time: the charges count, not the parts */
+    assert_int_equal(client_at(0)->total.settled_ns, 700 * MS);
+    assert_int_equal(client_at(1)->total.settled_ns, 400 * MS);
 }
 
 /* The new scheduler began before its first vGPU came. No time is published twice, as time without a scheduler and again
@@ -352,9 +377,8 @@ static void test_absurd_numbers_are_bounded(void **state)
             client_at(i)->demand = (struct facet_settle_demand){.measured_ns = odd[random >> 29],
                                                                 .begun_ns = odd[(random >> 26) & 7],
                                                                 .charged_ns = odd[(random >> 23) & 7],
-                                                                .claimed_ns = odd[(random >> 20) & 7]};
+                                                                .claim_milli = (uint32_t)odd[(random >> 20) & 7]};
         }
-        facet_settle_set_claimed(&settle, now_ns - random % passed_ns);
         facet_settle_step(&settle, now_ns);
         assert_true(published_sum_ns() - before_ns <= passed_ns);
         before_ns = published_sum_ns();
@@ -379,7 +403,9 @@ int main(void)
         cmocka_unit_test(test_charge_that_is_taken_back_is_given_out_once),
         cmocka_unit_test(test_new_scheduler_goes_on_where_the_last_one_was),
         cmocka_unit_test(test_launch_outlives_a_scheduler),
-        cmocka_unit_test(test_claimed_time_is_taken_over_once),
+        cmocka_unit_test(test_parts_that_are_left_go_to_later_clients),
+        cmocka_unit_test(test_without_parts_the_first_clients_have_the_time),
+        cmocka_unit_test(test_a_late_step_settles_at_least_the_parts),
         cmocka_unit_test(test_time_before_the_first_client_is_given_out_once),
         cmocka_unit_test(test_absurd_numbers_are_bounded),
     };

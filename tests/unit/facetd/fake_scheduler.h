@@ -46,9 +46,9 @@ WRAP(store_insert_reservation, (struct store * store, const struct reservation_r
      (store, row, error))
 WRAP(store_delete_reservation, (struct store * store, const char *id, struct facet_error *error), (store, id, error))
 WRAP(facet_owner_create,
-     (const char *dir, const struct facet_owner_spec *spec, const char *bell_path, struct facet_owner **ret_owner,
+     (const char *dir, const struct facet_owner_spec *spec, const char *lock_path, struct facet_owner **ret_owner,
       struct facet_error *error),
-     (dir, spec, bell_path, ret_owner, error))
+     (dir, spec, lock_path, ret_owner, error))
 
 enum facet_status __real_store_commit(struct store *store, struct facet_error *error);
 enum facet_status __wrap_store_commit(struct store *store, struct facet_error *error);
@@ -143,17 +143,13 @@ static struct client *client_of(const char *id)
     return NULL;
 }
 
-enum facet_status scheduler_bell_path(struct scheduler *self, const char *device_id, char *ret_path, size_t size,
-                                      struct facet_error *error)
+enum facet_status scheduler_device_lock(struct scheduler *self, const char *device_id, char *ret_path, size_t size,
+                                        struct facet_error *error)
 {
-    struct facet_bell *bell = NULL;
-
     if (step_fails(error))
         return FACET_IO;
-    snprintf(ret_path, size, "%s/%s.bell", folder, device_id);
-    enum facet_status status = facet_bell_make(ret_path, &bell, error);
-    facet_bell_unmap(bell);
-    return status;
+    snprintf(ret_path, size, "%s/%s.lock", folder, device_id);
+    return facet_device_lock_make(ret_path, error);
 }
 
 enum facet_status scheduler_add(struct scheduler *self, const char *device_id, const char *vgpu_id,

@@ -45,7 +45,7 @@ static enum facet_status act_destroy(struct facet_error *error)
 static void creating_a_vgpu_is_all_or_nothing(void **state)
 {
     create_vgpu("{\"name\":\"first\"}");
-    fail_every_step(act_create, 6); /* begin, insert, bell, segment, schedule, commit */
+    fail_every_step(act_create, 6); /* begin, insert, lock file, segment, schedule, commit */
     assert_int_equal(registry_count(registry), 2);
 }
 
@@ -316,7 +316,7 @@ static void a_segment_that_cannot_be_made_keeps_its_vgpu(void **state)
     stop_registry();
     assert_int_equal(facet_owner_remove(info.segment, NULL), FACET_OK);
     steps = 0;
-    fail_at = 2; /* step 1 makes the bell, step 2 the segment */
+    fail_at = 2; /* step 1 makes the lock file, step 2 the segment */
     start_registry();
     fail_at = 0;
     assert_int_equal(registry_find(registry, "first", &info, NULL), FACET_OK);

@@ -21,8 +21,7 @@
 #define MIB UINT64_C(1048576)
 
 struct fixture {
-    char root[64], dir[96], bell[96];
-    struct facet_bell *bell_map;
+    char root[64], dir[96], lock[96];
     struct facet_owner_spec spec;
     struct facet_owner *owner;
 };
@@ -40,14 +39,14 @@ static inline int fixture_setup(void **state)
     snprintf(fixture->root, sizeof fixture->root, "/tmp/facet-limiter-XXXXXX");
     assert_non_null(mkdtemp(fixture->root));
     snprintf(fixture->dir, sizeof fixture->dir, "%s/vgpu", fixture->root);
-    snprintf(fixture->bell, sizeof fixture->bell, "%s/device.bell", fixture->root);
+    snprintf(fixture->lock, sizeof fixture->lock, "%s/device.lock", fixture->root);
     fixture->spec = (struct facet_owner_spec){.vgpu_id = "0123", .vgpu_name = "test"};
     snprintf(fixture->spec.device.id, sizeof fixture->spec.device.id, "test:0");
     snprintf(fixture->spec.device.address, sizeof fixture->spec.device.address, "platform=p;name=n;ordinal=0");
     facet_limits_init(&fixture->spec.limits);
     fixture->spec.limits.memory_bytes = 64 * MIB;
-    assert_int_equal(facet_bell_make(fixture->bell, &fixture->bell_map, NULL), FACET_OK);
-    assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->bell, &fixture->owner, NULL), FACET_OK);
+    assert_int_equal(facet_device_lock_make(fixture->lock, NULL), FACET_OK);
+    assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->lock, &fixture->owner, NULL), FACET_OK);
     fixture_owner_lives(fixture);
     *state = fixture;
     return 0;
@@ -59,8 +58,7 @@ static inline int fixture_teardown(void **state)
 
     facet_owner_close(fixture->owner);
     facet_owner_remove(fixture->dir, NULL);
-    facet_bell_unmap(fixture->bell_map);
-    unlink(fixture->bell);
+    unlink(fixture->lock);
     rmdir(fixture->root);
     free(fixture);
     return 0;

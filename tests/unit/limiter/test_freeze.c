@@ -132,11 +132,11 @@ static void check_use_resumes(const struct fixture *fixture, void *(*use)(void *
     struct user user;
 
     freeze_when_idle(fixture);
-    uint32_t rings = atomic_load(&fixture->bell_map->rings);
+    uint32_t rings = atomic_load(facet_owner_rings(fixture->owner));
     start_user(&user, &tenant, use);
     wait_until_waiting(fixture);
     assert_false(is_admitted_within(&user, 60));
-    assert_true(atomic_load(&fixture->bell_map->rings) > rings);
+    assert_true(atomic_load(facet_owner_rings(fixture->owner)) > rings);
     assert_int_equal(tick_owner(fixture, 1150 * MS), still_frozen);
     assert_true(is_admitted_within(&user, 5000));
     pthread_join(user.thread, NULL);

@@ -188,7 +188,7 @@ static void test_adopt_refuses_wrong_arguments(void **state)
 static void test_a_segment_of_another_version_is_distinguished(void **state)
 {
     struct host *host = *state;
-    const uint32_t older = FACET_SEGMENT_VERSION - 1;
+    const uint32_t older = FACET_SEGMENT_VERSION_LEAST - 1;
     char path[128];
 
     facet_limiter_close(host->limiter);

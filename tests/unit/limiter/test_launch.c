@@ -148,21 +148,21 @@ static void test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign_of_l
     facet_tenant_detach(&tenant);
 }
 
-static void test_waiting_and_draining_ring_the_bell(void **state)
+static void test_waiting_and_draining_wake_the_scheduler(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_tenant tenant = fixture_attach(fixture);
     struct launcher launcher;
-    uint32_t rings = atomic_load(&fixture->bell_map->rings);
+    uint32_t rings = atomic_load(facet_owner_rings(fixture->owner));
 
     start_launcher(&launcher, &tenant, 0);
     is_admitted_within(30, &launcher.admitted_yet);
-    assert_true(atomic_load(&fixture->bell_map->rings) > rings);
+    assert_true(atomic_load(facet_owner_rings(fixture->owner)) > rings);
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     pthread_join(launcher.thread, NULL);
-    rings = atomic_load(&fixture->bell_map->rings);
+    rings = atomic_load(facet_owner_rings(fixture->owner));
     facet_tenant_complete(&tenant, 1, 0, 0, facet_clock_now_ns());
-    assert_true(atomic_load(&fixture->bell_map->rings) > rings);
+    assert_true(atomic_load(facet_owner_rings(fixture->owner)) > rings);
     facet_tenant_detach(&tenant);
 }
 
@@ -481,7 +481,7 @@ int main(void)
         TEST(test_a_refused_launch_is_not_counted),
         TEST(test_closed_gate_waits_until_opened),
         TEST(test_a_process_that_waits_or_launches_after_a_rest_gives_a_sign_of_life),
-        TEST(test_waiting_and_draining_ring_the_bell),
+        TEST(test_waiting_and_draining_wake_the_scheduler),
         TEST(test_depth_is_bounded_while_leased),
         TEST(test_one_kernel_longer_than_the_depth_is_admitted),
         TEST(test_waiting_for_the_depth_is_no_deadlock),

@@ -215,7 +215,7 @@ static void test_a_reader_gets_no_more_time_than_was_measured(void **state)
                                            .measured_ns = 5,
                                            .settled_ns = 5,
                                            .published_ns = UINT64_MAX,
-                                           .claimed_ns = 7,
+                                           .claim_milli = 1000,
                                            .part_milli = 1000};
     assert_int_equal(facet_device_time_published(&time, 7, 20), 7);
     write_device_time(fixture, (const uint64_t[]){facet_clock_now_ns(), 7, 4, 4});
@@ -306,7 +306,7 @@ static void test_with_a_damaged_file_all_totals_except_memory_are_doubted(void *
         else
             assert_int_equal(unlink(path), 0);
         if (i >= 5)
-            assert_int_equal(i == 5   ? symlink(fixture->bell, path)
+            assert_int_equal(i == 5   ? symlink(fixture->lock, path)
                              : i == 6 ? mkfifo(path, 0600)
                                       : mkdir(path, 0700),
                              0);

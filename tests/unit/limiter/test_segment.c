@@ -78,26 +78,19 @@ static void test_corrupt_files_are_refused(void **state)
 
 static void test_truncated_and_missing_files_are_refused(void **state)
 {
-    static const char *const files[] = {"policy", "usage", "bell"};
+    static const char *const files[] = {"policy", "usage"};
     struct fixture *fixture = *state;
     char path[128];
 
     facet_owner_close(fixture->owner);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s", fixture->dir, files[i]);
-        if (i < 2) {
-            assert_int_equal(truncate(path, 100), 0);
-            assert_refused(fixture, FACET_CORRUPT);
-        }
+        assert_int_equal(truncate(path, 100), 0);
+        assert_refused(fixture, FACET_CORRUPT);
         unlink(path);
         assert_refused(fixture, FACET_CORRUPT);
-        if (i == 2) {
-            assert_int_equal(facet_owner_link_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
-            assert_int_equal(facet_owner_adopt(fixture->dir, &fixture->spec, &fixture->owner, NULL), FACET_OK);
-            facet_owner_close(fixture->owner);
-        }
         facet_owner_remove(fixture->dir, NULL);
-        assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->bell, &fixture->owner, NULL),
+        assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->lock, &fixture->owner, NULL),
                          FACET_OK);
         facet_owner_close(fixture->owner);
     }
@@ -132,12 +125,12 @@ static void test_existing_folder_is_not_replaced(void **state)
     struct facet_owner *owner;
     struct facet_error error;
 
-    assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->bell, &owner, &error),
+    assert_int_equal(facet_owner_create(fixture->dir, &fixture->spec, fixture->lock, &owner, &error),
                      FACET_ALREADY_EXISTS);
     reopen_owner(fixture);
 }
 
-static void test_missing_bell_leaves_nothing_behind(void **state)
+static void test_missing_lock_file_leaves_nothing_behind(void **state)
 {
     struct fixture *fixture = *state;
     struct facet_owner *owner;
@@ -145,7 +138,7 @@ static void test_missing_bell_leaves_nothing_behind(void **state)
 
     snprintf(dir, sizeof dir, "%s/second", fixture->root);
     snprintf(fresh, sizeof fresh, "%s~new", dir);
-    assert_int_equal(facet_owner_create(dir, &fixture->spec, "/nonexistent/bell", &owner, NULL), FACET_NOT_FOUND);
+    assert_int_equal(facet_owner_create(dir, &fixture->spec, "/nonexistent/lock", &owner, NULL), FACET_NOT_FOUND);
     assert_int_not_equal(access(dir, F_OK), 0);
     assert_int_not_equal(access(fresh, F_OK), 0);
 }
@@ -154,7 +147,6 @@ static void test_missing_bell_leaves_nothing_behind(void **state)
  * not mount, and another number than 0 for a failure. */
 static int create_on_full_disk(const struct fixture *fixture)
 {
-    struct facet_bell *bell;
     struct facet_owner *owner;
     struct facet_error error;
     char dir[128], path[128];
@@ -164,7 +156,7 @@ static int create_on_full_disk(const struct fixture *fixture)
         return 77;
     snprintf(dir, sizeof dir, "%s/vgpu", fixture->root);
     snprintf(path, sizeof path, "%s/b", fixture->root);
-    if (facet_bell_make(path, &bell, &error) != FACET_OK)
+    if (facet_device_lock_make(path, &error) != FACET_OK)
         return 1;
     if (facet_owner_create(dir, &fixture->spec, path, &owner, &error) != FACET_NO_SPACE)
         return 2;
@@ -198,35 +190,36 @@ static void test_a_holder_keeps_a_segment_in_use(void **state)
     assert_false(facet_owner_in_use(fixture->owner));
 }
 
-static void test_an_existing_bell_is_used_again(void **state)
+/* The file stays the same one, because processes hold its lock. */
+static void test_an_existing_lock_file_is_used_again(void **state)
 {
     struct fixture *fixture = *state;
-    struct facet_bell *again;
+    struct stat before, after;
 
-    facet_bell_ring(fixture->bell_map);
-    assert_int_equal(facet_bell_make(fixture->bell, &again, NULL), FACET_OK);
-    assert_int_equal(atomic_load(&again->rings), atomic_load(&fixture->bell_map->rings));
-    facet_bell_unmap(again);
+    assert_int_equal(stat(fixture->lock, &before), 0);
+    assert_int_equal(facet_device_lock_make(fixture->lock, NULL), FACET_OK);
+    assert_int_equal(stat(fixture->lock, &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
 }
 
-static void test_corrupt_bell_is_made_anew(void **state)
+static void test_a_link_to_another_lock_file_is_replaced(void **state)
 {
     struct fixture *fixture = *state;
-    struct facet_bell *bell;
     struct stat device, linked;
     char path[128];
 
-    /* The bell is unmapped first, because reading a mapping of a truncated file raises SIGBUS. */
-    facet_bell_unmap(fixture->bell_map);
-    assert_int_equal(truncate(fixture->bell, 0), 0);
-    assert_int_equal(facet_bell_make(fixture->bell, &bell, NULL), FACET_OK);
-    fixture->bell_map = bell;
-    assert_int_equal(facet_owner_link_bell(fixture->dir, fixture->bell, NULL), FACET_OK);
-    snprintf(path, sizeof path, "%s/bell", fixture->dir);
-    assert_int_equal(stat(fixture->bell, &device), 0);
-    assert_int_equal(stat(path, &linked), 0);
-    assert_int_equal(device.st_ino, linked.st_ino);
-    reopen_owner(fixture);
+    snprintf(path, sizeof path, "%s/device", fixture->dir);
+    assert_int_equal(unlink(path), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(facet_owner_link_device(fixture->dir, fixture->lock, NULL), FACET_OK);
+        assert_int_equal(stat(fixture->lock, &device), 0);
+        assert_int_equal(stat(path, &linked), 0);
+        assert_int_equal(device.st_ino, linked.st_ino);
+        unlink(fixture->lock); /* the second time it is another file */
+        assert_int_equal(facet_device_lock_make(fixture->lock, NULL), FACET_OK);
+    }
+    struct facet_tenant tenant = fixture_attach(fixture);
+    facet_tenant_detach(&tenant);
 }
 
 static void test_damaged_segment_is_noticed(void **state)
@@ -362,11 +355,11 @@ int main(void)
         TEST(test_wrong_identity_is_refused),
         TEST(test_missing_folder_is_not_found),
         TEST(test_existing_folder_is_not_replaced),
-        TEST(test_missing_bell_leaves_nothing_behind),
+        TEST(test_missing_lock_file_leaves_nothing_behind),
         TEST(test_full_disk_is_an_error),
         TEST(test_a_holder_keeps_a_segment_in_use),
-        TEST(test_an_existing_bell_is_used_again),
-        TEST(test_corrupt_bell_is_made_anew),
+        TEST(test_an_existing_lock_file_is_used_again),
+        TEST(test_a_link_to_another_lock_file_is_replaced),
         TEST(test_damaged_segment_is_noticed),
         TEST(test_totals_are_read_from_outside),
         TEST(test_processes_are_known_by_number_and_start),

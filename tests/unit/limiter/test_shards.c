@@ -30,7 +30,7 @@ static void test_work_in_flight_is_the_sum_of_the_shards(void **state)
     facet_tenant_detach(&tenant);
 }
 
-/* The bell rings when the process has nothing in flight, not when one of its threads has nothing in flight. */
+/* The scheduler is woken when the process has nothing in flight, not when one of its threads has nothing in flight. */
 static void test_the_last_completion_of_a_process_rings(void **state)
 {
     struct fixture *fixture = *state;
@@ -40,11 +40,11 @@ static void test_the_last_completion_of_a_process_rings(void **state)
     facet_owner_set_gate(fixture->owner, FACET_GATE_LEASED);
     facet_tenant_launch_in(&tenant, first, 5);
     facet_tenant_launch_in(&tenant, second, 5);
-    uint32_t rings = atomic_load(&fixture->bell_map->rings);
+    uint32_t rings = atomic_load(facet_owner_rings(fixture->owner));
     facet_tenant_complete_in(&tenant, first, 1, 5, 0, facet_clock_now_ns());
-    assert_int_equal(atomic_load(&fixture->bell_map->rings), rings);
+    assert_int_equal(atomic_load(facet_owner_rings(fixture->owner)), rings);
     facet_tenant_complete_in(&tenant, second, 1, 5, 0, facet_clock_now_ns());
-    assert_int_equal(atomic_load(&fixture->bell_map->rings), rings + 1);
+    assert_int_equal(atomic_load(facet_owner_rings(fixture->owner)), rings + 1);
     facet_tenant_detach(&tenant);
 }
 
