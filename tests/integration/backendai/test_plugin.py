@@ -236,7 +236,7 @@ def lifecycle_hooks_make_and_remove_vgpus():
         equal(set(config), {"mounts", "env_vars", "resource_data", "networks", "extra_gids", "extra_syscalls",
                             "document"})
         contains(config["env_vars"], "FACET_VGPU_DIR")
-        equal(len(config["mounts"]), 5)  # the segment's folder, three files of it, and the layer
+        equal(len(config["mounts"]), 4)  # the segment's folder, two files of it, and the layer
         await hook.post_create("c1")
         equal([item.key for item in await plugin.gather_container_measures(None, ["c1"])][:1], ["facet_mem"])
         restarted_hook = await (await ready()).create_lifecycle_hook(workload, granted)  # after a restart of the agent
